@@ -1,0 +1,77 @@
+"""neardup finds near-duplicate texts in collections of any size, keeps one of each, and says why.
+
+Everything public is importable from here. Nothing heavy is loaded before it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from neardup.api import compare, dedup, find_pairs, plan
+    from neardup.candidates.bands import Bands, candidate_probability, choose_bands
+    from neardup.candidates.plan import Plan
+    from neardup.config import MinHash
+    from neardup.errors import (
+        ColumnError,
+        InputError,
+        MissingExtraError,
+        NeardupError,
+        OutputError,
+        ResumeError,
+        SchemeError,
+        SettingError,
+    )
+    from neardup.results import Comparison, Deduplication, DuplicatePairs
+
+_HOMES = {
+    "neardup.api": ("compare", "dedup", "find_pairs", "plan"),
+    "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
+    "neardup.candidates.plan": ("Plan",),
+    "neardup.config": ("MinHash",),
+    "neardup.errors": (
+        "ColumnError", "InputError", "MissingExtraError", "NeardupError", "OutputError", "ResumeError", "SchemeError",
+        "SettingError",
+    ),
+    "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs"),
+}  # fmt: skip
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Bands",
+    "ColumnError",
+    "Comparison",
+    "Deduplication",
+    "DuplicatePairs",
+    "InputError",
+    "MinHash",
+    "MissingExtraError",
+    "NeardupError",
+    "OutputError",
+    "Plan",
+    "ResumeError",
+    "SchemeError",
+    "SettingError",
+    "__version__",
+    "candidate_probability",
+    "choose_bands",
+    "compare",
+    "dedup",
+    "find_pairs",
+    "plan",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module when it is asked for."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'neardup' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

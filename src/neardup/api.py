@@ -1,0 +1,324 @@
+"""What users call. What they passed is guessed here, and nowhere else."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+from neardup.candidates.plan import Plan, make_plan
+from neardup.config import MinHash, Running, Sieve
+from neardup.documents.batch import Part
+from neardup.documents.columns import choose_columns
+from neardup.documents.inputs import list_inputs
+from neardup.documents.tables import TablePart
+from neardup.engines import compare as comparing
+from neardup.engines import local, write
+from neardup.engines.describe import Task
+from neardup.engines.report import build_report
+from neardup.engines.resume import prepare
+from neardup.engines.scratch import Scratch
+from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.engines.tell import Places, pair_batches, removed_batches
+from neardup.errors import InputError, NeardupError, OutputError
+from neardup.output.directory import OutputDirectory
+from neardup.results import Comparison, Deduplication, DuplicatePairs
+from neardup.schemas import PAIRS, REMOVED
+
+Source = Any
+"""A path, a glob, an address, a list of these or of texts, or anything that speaks Arrow's PyCapsule stream."""
+
+
+def dedup(
+    source: Source,
+    *,
+    method: MinHash = MinHash(),  # noqa: B008 - frozen
+    against: Source | None = None,
+    output: str | os.PathLike[str] | None = None,
+    keep: str = "first",
+    clusters: str = "sieve",
+    max_bucket: int = 1000,
+    audit: int = 0,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    out_format: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    threads: int | None = None,
+    batch_rows: int | None = None,
+    on_error: str = "reject",
+    watcher: Watcher | None = None,
+) -> Deduplication:
+    """Remove the near-duplicates of a collection, keep one of each, and say why.
+
+    Parameters
+    ----------
+    source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or anything that speaks
+        Arrow's PyCapsule stream (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path, and a
+        list of str is a list of paths if each of them exists or is a pattern or an address, else a list of texts.
+    method : how texts are compared, and from when two are duplicates.
+    against : an earlier collection, read the same way. Its documents are never removed, and come before all others.
+    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; None to only
+        return the result.
+    keep : which document of several alike stays: first, last, longest, shortest, max:COLUMN or min:COLUMN.
+    clusters : sieve, or connected for chains of resemblances.
+    max_bucket : kept documents that one bucket lists at most.
+    audit : documents to compare with all others exactly, to measure the recall.
+    text_column, id_column : columns; guessed when obvious.
+    text_unit : for text files, whether a document is a line or a file; auto: lines when one file is named.
+    out_format : format of the kept files; default: that of each input.
+    overwrite : replace the output folder, if it exists, once the new result is whole.
+    resume : go on where an interrupted run with the same inputs, settings and output stopped.
+    threads : worker threads; default: all processors of this process.
+    batch_rows : documents worked on at once; default: by their size. Changes no answer.
+    on_error : reject a document that cannot be read, or stop.
+    watcher : told of the progress.
+
+    Returns
+    -------
+    Deduplication
+
+    Raises
+    ------
+    NeardupError
+        Of the kind that fits; see neardup.errors.
+
+    Examples
+    --------
+    >>> import neardup
+    >>> texts = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text"]
+    >>> result = neardup.dedup(texts)
+    >>> result.kept["text"].to_pylist()
+    ['the quick brown fox jumps over it', 'another text']
+    >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
+    [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
+    """
+    sieve = Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit)
+    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
+    stages = Stages(watcher or Nobody())
+    with tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path:
+        if folder is not None:
+            folder.refuse_inputs_inside(_named_paths(source) + _named_paths(against))
+        tasks = _tasks(source, against, text_column, id_column, text_unit, keep)
+        identities = [task.part.identity() for task in tasks]
+        scratch = Scratch(Path(scratch_path))
+        resuming = prepare(scratch, identities, method, sieve, resume)
+        outcome = local.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
+        places = Places(tasks, outcome.corpus, scratch)
+        if folder is not None:
+            report = _write(folder, tasks, identities, method, sieve, outcome, places, out_format, stages)
+        else:
+            report = build_report("dedup", tasks, method, sieve, outcome, stages)
+        removed = write.to_table(removed_batches(outcome.removals, places), REMOVED)
+        pairs = write.to_table(
+            pair_batches(outcome.left, outcome.right, outcome.similarity, outcome.exact, places), PAIRS
+        )
+        scratch.close()
+        if folder is not None:
+            folder.finish()
+    kept = outcome.kept
+    return Deduplication(
+        removed, pairs, report, None if folder is None else folder.path, lambda: write.kept_table(tasks, kept)
+    )
+
+
+def _write(
+    folder: OutputDirectory,
+    tasks: list[Task],
+    identities: list[tuple[str, int, float]],
+    method: MinHash,
+    sieve: Sieve,
+    outcome: local.Outcome,
+    places: Places,
+    out_format: str | None,
+    stages: Stages,
+) -> dict[str, Any]:
+    """Write everything but the final move; return the report."""
+    shown = write.pick_examples(outcome.removals)
+    with stages.stage("write", outcome.corpus.num_documents) as watcher:
+        write.write_removed(outcome.removals, places, folder.result / "removed.parquet")
+        write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
+        write.write_kept(tasks, identities, outcome, folder.result / "kept", out_format, shown, watcher)
+    with stages.stage("report"):
+        examples = write.examples(shown, places, method)
+    report = build_report("dedup", tasks, method, sieve, outcome, stages)
+    write.write_report(report, examples, folder.result)
+    return report
+
+
+class _Folder:
+    """Turns what goes wrong while a folder is written into an error that says what is left and what to do."""
+
+    def __init__(self, folder: OutputDirectory) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> Path:
+        return self.folder.scratch
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None:
+            return
+        self.folder.discard_result()
+        if isinstance(error, OSError) and not isinstance(error, NeardupError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise OutputError(
+                    f"The disk is full: {self.folder.partial} could not grow. Nothing was written to "
+                    f"{self.folder.path}. Free some space and run again with resume=True (--resume), or delete "
+                    f"{self.folder.partial}."
+                ) from error
+            raise OutputError(
+                f"{error.strerror or error}: {error.filename or self.folder.partial}. Nothing was written to "
+                f"{self.folder.path}. Run again with resume=True (--resume) once this is mended."
+            ) from error
+        if isinstance(error, NeardupError) and not (self.folder.scratch / "checkpoint.json").exists():
+            self.folder.discard()
+
+
+def find_pairs(
+    source: Source,
+    *,
+    method: MinHash = MinHash(),  # noqa: B008 - frozen
+    max_bucket: int = 1000,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    threads: int | None = None,
+    batch_rows: int | None = None,
+    on_error: str = "reject",
+    watcher: Watcher | None = None,
+) -> DuplicatePairs:
+    """Find all pairs of duplicates of a collection, with their exact similarity.
+
+    Parameters
+    ----------
+    source, method, text_column, id_column, text_unit, threads, batch_rows, on_error, watcher : as in `dedup`.
+    max_bucket : documents of one bucket that each other one is compared with at most, the earliest.
+
+    Returns
+    -------
+    DuplicatePairs
+
+    Examples
+    --------
+    >>> import neardup
+    >>> neardup.find_pairs(["a b c d e f", "x y z", "A b c d e f."]).pairs.to_pylist()
+    [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
+    """
+    sieve = Sieve(max_bucket=max_bucket)
+    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    stages = Stages(watcher or Nobody())
+    with tempfile.TemporaryDirectory(prefix="neardup-") as directory:
+        tasks = _tasks(source, None, text_column, id_column, text_unit, sieve.keep)
+        scratch = Scratch(Path(directory))
+        outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+        places = Places(tasks, outcome.corpus, scratch)
+        pairs = write.to_table(
+            pair_batches(outcome.left, outcome.right, outcome.similarity, outcome.exact, places), PAIRS
+        )
+        report = build_report("pairs", tasks, method, sieve, outcome, stages)
+        report["rejected"] = write.read_rejected(scratch.directory)
+        scratch.close()
+    return DuplicatePairs(pairs, report)
+
+
+def compare(left: str, right: str, *, method: MinHash = MinHash()) -> Comparison:  # noqa: B008 - frozen
+    """Compare two texts: how alike they are, and where.
+
+    Parameters
+    ----------
+    left, right : the texts themselves.
+    method : how they are compared; `containment` asks how much of `left` is in `right`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import neardup
+    >>> method = neardup.MinHash(ngram=2)
+    >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=method).similarity
+    0.75
+    """
+    bands = local.bands_of(method)
+    measures = comparing.measure(left, right, method, bands)
+    similarity = measures.left_in_right if method.similarity == "containment" else measures.jaccard
+    marked = comparing.mark(left, right, method)
+    return Comparison(
+        left, right, measures, similarity, method.threshold, bands, similarity >= method.threshold, *marked
+    )
+
+
+def plan(*, documents: float, document_bytes: float = 4000, method: MinHash = MinHash()) -> Plan:  # noqa: B008
+    """Foresee a run: its bands, what it compares, the memory and disk it takes, the S-curve.
+
+    Parameters
+    ----------
+    documents : how many there are.
+    document_bytes : the average size of a text in bytes of UTF-8.
+    method : threshold and recall, or bands and rows.
+
+    Returns
+    -------
+    Plan
+    """
+    for name, value in (("documents", documents), ("document_bytes", document_bytes)):
+        if not (isinstance(value, (int, float)) and 1 <= value <= 1e15):
+            raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")
+    return make_plan(int(documents), document_bytes, method.threshold, method.recall, local.bands_of(method))
+
+
+def _tasks(
+    source: Source,
+    against: Source | None,
+    text_column: str | None,
+    id_column: str | None,
+    text_unit: str,
+    keep: str,
+) -> list[Task]:
+    """Return the parts to read, those of the earlier collection first."""
+    rank = keep.partition(":")[2] or None
+    tasks = []
+    if against is not None:
+        parts = _parts(against, text_unit, "against")
+        columns = choose_columns(parts, text_column, id_column, None)
+        tasks += [Task(part, columns, True) for part in parts]
+    parts = _parts(source, text_unit, "source")
+    columns = choose_columns(parts, text_column, id_column, rank)
+    return tasks + [Task(part, columns, False) for part in parts]
+
+
+def _parts(source: Source, text_unit: str, name: str) -> Sequence[Part]:
+    paths = _named_paths(source)
+    if paths:
+        return list_inputs(paths, unit=text_unit)
+    return [TablePart(source, name)]
+
+
+def _named_paths(source: Source) -> list[str]:
+    """Return the paths that a source names; none if it is texts or a table."""
+    if isinstance(source, (str, os.PathLike)):
+        return [os.fspath(source)]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
+        if any(isinstance(one, os.PathLike) for one in source) or all(_looks_like_path(one) for one in source):
+            return [os.fspath(one) for one in source]
+    return []
+
+
+def _looks_like_path(text: str) -> bool:
+    """Return whether a string is a path that exists, a pattern of one line, an address, or standard input."""
+    if text == "-":
+        return True
+    if len(text) > 4096 or "\n" in text or "\0" in text or not text.strip():
+        return False
+    if "://" in text and " " not in text:
+        return True
+    return os.path.exists(text) or (any(mark in text for mark in "*?[") and " " not in text and "/" in text)
+
+

@@ -1,0 +1,1 @@
+"""Propose pairs: bands of signatures."""

@@ -1,0 +1,119 @@
+"""Bands of MinHash signatures: how many, of how many rows, and who shares one."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import SettingError
+
+MAX_BANDS, MAX_ROWS = 512, 64
+# The plan weighs a hash computed for each document against documents compared in vain. Measured on web-like text:
+# a pair compared in vain costs about as much as 60 hashes of a document of the same length, and for a document
+# picked at random, the number of others at similarity s falls roughly as _DENSITY * exp(-_DECAY * s).
+_PAIR_COST, _DENSITY, _DECAY = 60.0, 400.0, 12.0
+
+
+class Bands(NamedTuple):
+    """A signature of num_bands x rows_per_band hashes."""
+
+    num_bands: int
+    rows_per_band: int
+
+    @property
+    def num_hashes(self) -> int:
+        """The length of a signature."""
+        return self.num_bands * self.rows_per_band
+
+
+def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> npt.NDArray[np.float64]:
+    """Return the probability that two documents share at least one band: P = 1 - (1 - s^r)^b.
+
+    Parameters
+    ----------
+    similarity : Jaccard similarities in [0, 1], any shape.
+    bands : b bands of r rows.
+
+    Returns
+    -------
+    float64 array of the same shape.
+
+    Notes
+    -----
+    The S-curve of Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.2. Computed by log1p and
+    expm1, exact to the last digits near 0 and 1.
+
+    Examples
+    --------
+    >>> round(float(candidate_probability(0.4, Bands(100, 3))), 7)
+    0.9986585
+    """
+    row = np.asarray(similarity, np.float64) ** bands.rows_per_band
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(bands.num_bands * np.log1p(-row)))
+
+
+def choose_bands(threshold: float, recall: float) -> Bands:
+    """Choose the cheapest bands that find a pair at the threshold with the recall asked for.
+
+    Raises
+    ------
+    SettingError
+        If no more than MAX_BANDS bands reach it; the message names the recall that can be reached.
+    """
+    best: tuple[float, Bands] | None = None
+    for rows in range(1, MAX_ROWS + 1):
+        needed = _bands_needed(threshold, recall, rows)
+        if needed > MAX_BANDS:
+            break
+        bands = Bands(needed, rows)
+        cost = bands.num_hashes + _PAIR_COST * expected_in_vain(bands, threshold)
+        if best is None or cost < best[0]:
+            best = cost, bands
+    if best is None:
+        reached = float(candidate_probability(threshold, Bands(MAX_BANDS, 1)))
+        raise SettingError(
+            f"recall={recall} at threshold={threshold} would take more than {MAX_BANDS} bands. "
+            f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be reached: lower the recall "
+            "or raise the threshold."
+        )
+    return best[1]
+
+
+def _bands_needed(threshold: float, recall: float, rows: int) -> int:
+    row = threshold**rows
+    if row >= 1.0:
+        return 1
+    needed = math.log1p(-recall) / math.log1p(-row) if row > 0 else math.inf
+    return MAX_BANDS + 1 if needed > MAX_BANDS else max(1, math.ceil(needed - 1e-12))
+
+
+def expected_in_vain(bands: Bands, threshold: float) -> float:
+    """Return how many documents below the threshold one document is compared with, in the plan's model corpus."""
+    similarity = np.linspace(0.0, threshold, 201)
+    density = _DENSITY * np.exp(-_DECAY * similarity)
+    values = candidate_probability(similarity, bands) * density
+    return float(np.sum((values[1:] + values[:-1]) / 2) * (similarity[1] - similarity[0]))
+
+
+def bits_for(count: int) -> int:
+    """Return how many bits number `count` things."""
+    return max(1, (count - 1).bit_length())
+
+
+def pack_keys(
+    keys: npt.NDArray[np.uint64], positions: npt.NDArray[np.uint32] | npt.NDArray[np.int64], num_positions: int
+) -> npt.NDArray[np.uint64]:
+    """Sort keys and positions together, packed in one integer: the key's upper bits, then the position.
+
+    Two keys that agree in the bits that are left (32 or more) fall together: some candidates more, none less.
+    Sorting plain integers is several times as fast as sorting an index by them.
+    """
+    bits = np.uint64(bits_for(num_positions))
+    packed = (keys >> bits) << bits
+    packed |= positions.astype(np.uint64)
+    packed.sort()
+    return packed

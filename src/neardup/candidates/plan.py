@@ -1,0 +1,54 @@
+"""Foresee a run: its bands, the work they make, the memory and disk they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neardup.candidates.bands import Bands, candidate_probability, expected_in_vain
+
+# Bytes a document, as the columns of the scratch files and the arrays of the sieve have them (docs/file-formats.md).
+_DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8, 8 + 4, 8
+_MEMORY_FIXED, _MEMORY_SLOT = 8 + 4 + 4 + 4 + 3, 4
+_MEMORY_BASE = 350e6
+_BYTES_PER_SHINGLE = 6.6  # of English text in UTF-8, a word and what separates it from the next
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run of so many documents would take.
+
+    curve : (similarity, probability of being compared) from 0 to 1 in steps of 0.05. compared : pairs below the
+    threshold that are compared in vain, in the model corpus of candidates/bands.py. memory_bytes : at most;
+    disk_bytes : scratch files, deleted at the end. seconds : at the rate given.
+    """
+
+    documents: int
+    threshold: float
+    recall: float
+    bands: Bands
+    recall_at_threshold: float
+    compared: float
+    memory_bytes: float
+    disk_bytes: float
+    text_bytes: float
+    curve: tuple[tuple[float, float], ...]
+
+
+def make_plan(documents: int, document_bytes: float, threshold: float, recall: float, bands: Bands) -> Plan:
+    """Foresee a run over `documents` texts of `document_bytes` bytes each on average."""
+    steps = [i / 20 for i in range(21)]
+    probabilities = candidate_probability(steps, bands).tolist()
+    memory = _MEMORY_FIXED + _MEMORY_SLOT * bands.num_bands
+    disk = _DISK_FIXED + _DISK_BAND * bands.num_bands + _DISK_SHINGLE * document_bytes / _BYTES_PER_SHINGLE
+    return Plan(
+        documents=documents,
+        threshold=threshold,
+        recall=recall,
+        bands=bands,
+        recall_at_threshold=float(candidate_probability(threshold, bands)),
+        compared=documents * expected_in_vain(bands, threshold),
+        memory_bytes=_MEMORY_BASE + memory * documents,
+        disk_bytes=disk * documents,
+        text_bytes=document_bytes * documents,
+        curve=tuple(zip(steps, probabilities, strict=True)),
+    )

@@ -1,0 +1,29 @@
+"""Connected clusters: chains of duplicate pairs, of which one document stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def connect(parents: npt.NDArray[np.uint32], left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]) -> None:
+    """Join the clusters of each pair, in place.
+
+    Parameters
+    ----------
+    parents : uint32 array of shape (num_positions,), a forest in which the root of a cluster is its first member;
+        at the start each is its own parent.
+    left, right : uint32 arrays of shape (num_pairs,), positions.
+    """
+    from neardup.kernels import clusters as kernel
+
+    kernel.connect(parents, left, right)
+
+
+def roots(parents: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return the first member of each position's cluster, shape (num_positions,)."""
+    from neardup.kernels import clusters as kernel
+
+    firsts = parents.copy()
+    kernel.flatten(firsts)
+    return firsts

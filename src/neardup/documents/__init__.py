@@ -1,0 +1,1 @@
+"""Read files, tables and datasets as batches of documents."""

@@ -1,0 +1,153 @@
+"""Choosing which columns hold the text, the id, the rank."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from neardup.documents.batch import Columns, Part
+from neardup.documents.texts import is_identifier, is_number, is_text
+from neardup.errors import ColumnError
+
+TEXT_NAMES = ("text", "content", "body", "raw_content")
+"""The names a text column is known by, the first that is there is taken."""
+
+ID_NAMES = ("id", "doc_id", "document_id", "_id", "url")
+"""The names an id column is known by, the first that is there is taken."""
+
+_Types = dict[str, pa.DataType]
+
+
+def choose_columns(
+    parts: Sequence[Part],
+    text_column: str | None = None,
+    id_column: str | None = None,
+    rank_column: str | None = None,
+) -> Columns:
+    """Return the columns to read: those named, else those whose names are known, in whatever case.
+
+    Parameters
+    ----------
+    parts : the inputs; those of plain text have no columns, those that are empty or damaged show none, and
+        neither is asked.
+    text_column : default: the first of `TEXT_NAMES` that every part has.
+    id_column : default: the first of `ID_NAMES` that every part has, else None.
+    rank_column : a column of numbers; never guessed.
+
+    Raises
+    ------
+    ColumnError
+        If a named column is missing in a part or has an unfit type, or no single text column can be guessed.
+    """
+    types = {part.name: shown for part in parts if (shown := part.column_types())}
+    if not types:
+        return _nothing_to_choose_from(parts, text_column, id_column, rank_column)
+    text = _guess(types, TEXT_NAMES) if text_column is None else _named(types, text_column)
+    if text is None:
+        raise _no_text_column(types)
+    _check(types, text, is_text, "text", "of strings")
+    identifier = _guess(types, ID_NAMES) if id_column is None else _named(types, id_column)
+    if (
+        identifier is not None
+        and id_column is None
+        and not all(is_identifier(one[identifier]) for one in types.values())
+    ):
+        identifier = None
+    if identifier is not None:
+        _check(types, identifier, is_identifier, "the id", "of strings or numbers")
+    if rank_column is not None:
+        _check_rank(parts, types, rank_column)
+    return Columns(text, identifier, rank_column)
+
+
+def _nothing_to_choose_from(
+    parts: Sequence[Part], text_column: str | None, id_column: str | None, rank_column: str | None
+) -> Columns:
+    """Settle for parts of which none shows columns: plain text has none, empty ones need none."""
+    only_text = all(part.column_types() is None for part in parts)
+    for column, role in ((id_column, "id"), (rank_column, "rank")):
+        if column is not None and only_text and parts:
+            raise ColumnError(
+                f"No {role} column '{column}': {parts[0].name} is plain text, which has no columns. "
+                f"Leave the {role} column out, or use JSON lines, CSV or Parquet."
+            )
+    return Columns(text_column or TEXT_NAMES[0], id_column, rank_column)
+
+
+def _named(types: dict[str, _Types], column: str) -> str:
+    for part, columns in types.items():
+        if column not in columns:
+            close = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
+            hint = f" Did you mean '{close[0]}'?" if close else " Name one of these."
+            raise ColumnError(f"No column '{column}' in {part}: it has {_listed(columns)}.{hint}")
+    return column
+
+
+def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
+    """Return the column of every part with the first of some names, or None.
+
+    Raises ColumnError if two columns differ in case only and neither is written as the name is.
+    """
+    first, *others = types.values()
+    common = [column for column in first if all(column in other for other in others)]
+    for name in names:
+        matches = [column for column in common if column.casefold() == name]
+        if name in matches or len(matches) == 1:
+            return name if name in matches else matches[0]
+        if matches:
+            part = next(iter(types))
+            raise ColumnError(
+                f"Which column is '{name}'? {part} has {_listed(matches)}. Name the one to use."
+            )
+    return None
+
+
+def _no_text_column(types: dict[str, _Types]) -> ColumnError:
+    part, columns = next(iter(types.items()))
+    known = ", ".join(TEXT_NAMES)
+    for other_part, other in types.items():
+        if set(other) != set(columns):
+            return ColumnError(
+                f"No column of text that all inputs have: {part} has {_listed(columns)}; {other_part} has "
+                f"{_listed(other)}. Looked for {known}. Name the text column, or read such inputs apart."
+            )
+    return ColumnError(
+        f"No column of text in {part}: it has {_listed(columns)}. Looked for {known}. Name the text column."
+    )
+
+
+def _check(
+    types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], bool], role: str, needed: str
+) -> None:
+    for part, columns in types.items():
+        if column in columns and not fits(columns[column]):
+            able = [name for name, kind in columns.items() if fits(kind)]
+            choice = f"Columns {needed}: {_listed(able)}" if able else f"It has no column {needed}"
+            raise ColumnError(
+                f"Column '{column}' in {part} holds {columns[column]}, which cannot be {role}. {choice}."
+            )
+
+
+def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) -> None:
+    _named(types, column)
+    # Every column of CSV and TSV is text; whether it holds numbers shows when it is read.
+    asked = {
+        part.name: types[part.name]
+        for part in parts
+        if part.name in types and part.format not in ("csv", "tsv")
+    }
+    _check(asked, column, is_number, "the rank", "of numbers")
+    for part in parts:
+        if part.column_types() is None:
+            raise ColumnError(
+                f"No rank column '{column}': {part.name} is plain text, which has no columns. "
+                "Read it apart, or keep the first document instead."
+            )
+
+
+def _listed(columns: Sequence[str] | _Types) -> str:
+    shown = list(columns)
+    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+    return ", ".join(f"'{name}'" for name in shown[:20]) + more

@@ -1,0 +1,132 @@
+"""Reading CSV and TSV: a header, then a document a row, every column as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.sources import Source
+from neardup.documents.texts import documents_of
+from neardup.formats import BLOCK_BYTES
+
+MAX_ROW_BYTES = 1 << 30
+"""A file with a longer row is rejected from there on."""
+
+_STRADDLES = "straddling"
+_EMPTY = "Empty CSV"
+
+
+def column_types(source: Source, delimiter: str) -> dict[str, pa.DataType]:
+    """Return name and type (string) of each column; none when the file is empty or damaged."""
+    try:
+        with source.open_stream() as stream:
+            names = _open(stream, delimiter, BLOCK_BYTES, None, _skip).schema.names
+    except STREAM_ERRORS as error:
+        if _STRADDLES not in str(error):
+            return {}
+        with source.open_stream() as stream:
+            names = _open(stream, delimiter, MAX_ROW_BYTES, None, _skip).schema.names
+    return dict.fromkeys(names, pa.string())
+
+
+def _skip(_: object) -> str:
+    return "skip"
+
+
+def _open(
+    stream: object, delimiter: str, block_bytes: int, names: list[str] | None, on_bad: Callable[[object], str]
+) -> pa_csv.CSVStreamingReader:
+    # Threads off: rows are then numbered, and the engine has threads of its own.
+    return pa_csv.open_csv(
+        stream,
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=block_bytes),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad
+        ),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=None if names is None else dict.fromkeys(names, pa.string()),
+            include_columns=names,
+            strings_can_be_null=False,
+            check_utf8=False,  # checked by row later, so that one bad row costs itself only
+        ),
+    )
+
+
+class _BadRows:
+    """The rows that pyarrow skipped, by their number in the file, until their turn to be reported comes."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, str] = {}
+        self.next_row = 0
+
+    def skip(self, row: pa_csv.InvalidRow) -> str:
+        """Note a row; pyarrow counts the header as row 1."""
+        number = row.number - 2
+        if number >= self.next_row:
+            self.waiting[number] = f"expected {row.expected_columns} columns, got {row.actual_columns}"
+        return "skip"
+
+    def number(self, num_good: int, source: Source, reject: Callable[[Rejected], None]) -> np.ndarray:
+        """Return the numbers of the next good rows; report the bad ones among them."""
+        bad = sorted(self.waiting)
+        rows = np.arange(self.next_row, self.next_row + num_good + len(bad), dtype=np.int64)
+        good = rows[~np.isin(rows, bad)][:num_good]
+        self.next_row = int(good[-1]) + 1 if num_good else self.next_row
+        self.report(source, reject, before=self.next_row)
+        return good
+
+    def report(self, source: Source, reject: Callable[[Rejected], None], before: int | None = None) -> None:
+        """Report the bad rows before a row (default all)."""
+        for row in sorted(self.waiting):
+            if before is None or row < before:
+                reject(Rejected(source.name, row, None, None, self.waiting.pop(row)))
+
+
+def _record_batches(
+    source: Source, delimiter: str, names: list[str], bad: _BadRows, reject: Callable[[Rejected], None]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the good rows; a row longer than a block starts the file over with larger blocks."""
+    block_bytes, done = BLOCK_BYTES, 0
+    while True:
+        skip = done
+        try:
+            with source.open_stream() as stream:
+                for batch in _open(stream, delimiter, block_bytes, names, bad.skip):
+                    fresh = batch.slice(min(skip, batch.num_rows))
+                    skip -= batch.num_rows - fresh.num_rows
+                    done += fresh.num_rows
+                    if fresh.num_rows:
+                        yield fresh
+            return
+        except STREAM_ERRORS as error:
+            if _EMPTY in str(error):
+                return
+            if _STRADDLES not in str(error) or block_bytes >= MAX_ROW_BYTES:
+                bad.report(source, reject)
+                reason = f"the rest of the file cannot be read: {error}"
+                reject(Rejected(source.name, None, None, None, reason))
+                return
+            block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
+
+
+def read(
+    source: Source,
+    columns: Columns,
+    reject: Callable[[Rejected], None],
+    *,
+    delimiter: str,
+    with_payload: bool = False,
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
+    names = list(column_types(source, delimiter))
+    bad = _BadRows()
+    wanted = names if with_payload else [name for name in names if name in columns]
+    for batch in _record_batches(source, delimiter, wanted, bad, reject):
+        rows = bad.number(batch.num_rows, source, reject)
+        yield documents_of(batch, rows, columns, source.name, reject, with_payload=with_payload)
+    bad.report(source, reject)

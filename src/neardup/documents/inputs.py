@@ -1,0 +1,126 @@
+"""Listing the input files that paths, folders, patterns and addresses stand for."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import IO
+
+from neardup.documents.find import Found, find
+from neardup.documents.input_file import InputFile, format_of
+from neardup.documents.sources import is_remote
+from neardup.documents.spool import spool
+from neardup.errors import InputError, SettingError
+from neardup.formats import FORMATS, split_name
+
+_UNITS = ("auto", "line", "file")
+
+
+def list_inputs(
+    paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | None = None
+) -> list[InputFile]:
+    """Return the input files that `paths` stand for, in the order named; within a folder or pattern, sorted.
+
+    Parameters
+    ----------
+    paths : files, folders (searched to any depth; names that begin with `.` or `_` and unknown suffixes are
+        left out), patterns (`*`, `**`, `?`, `[...]`), addresses (`s3://...`), or `-` for standard input. A
+        file that is named twice is read once, where it came first.
+    unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for standard
+        input and for a single text file named directly, else files.
+    stdin : the stream behind `-`; default: that of the process.
+
+    Raises
+    ------
+    InputError
+        If a path does not exist, a folder or pattern gives no file, or a file has an unknown suffix.
+    MissingExtraError
+        If the storage of an address needs a package that is not installed.
+    """
+    if unit not in _UNITS:
+        raise SettingError(
+            f"unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use unit='auto' if in doubt."
+        )
+    if isinstance(paths, str) or not paths:
+        raise InputError(
+            f"Inputs must be a list of at least one path: got {paths!r}. Pass for example ['data/']."
+        )
+    found: dict[str, Found | None] = {}
+    for path in paths:
+        if path == "-":
+            found.setdefault("-", None)
+        else:
+            for one in find(path):
+                found.setdefault(one.key, one)
+    named = [one for one in found.values() if one is not None]
+    texts = [one for one in named if format_of(one.name)[0] == "text"]
+    text_unit = unit
+    if unit == "auto":
+        text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
+    roots = _common_roots(named)
+    files = [
+        _piped(stdin, unit) if one is None else _input_file(one, text_unit, roots[is_remote(one.location)])
+        for one in found.values()
+    ]
+    return _named_uniquely(files)
+
+
+def _piped(stdin: IO[bytes] | None, unit: str) -> InputFile:
+    source, format_name, version = spool(stdin)
+    return InputFile(
+        name=source.name,
+        location=source.location,
+        compression=source.compression,
+        format=format_name,
+        unit="row" if format_name != "text" else "line" if unit == "auto" else unit,
+        relative_name="stdin" + FORMATS[format_name].suffixes[0],
+        version=version,
+    )
+
+
+def _input_file(one: Found, text_unit: str, root: str) -> InputFile:
+    format_name, compression = format_of(one.name)
+    assert format_name is not None  # find() leaves unknown suffixes out
+    below = posixpath.relpath(one.path, root) if is_remote(one.location) else os.path.relpath(one.path, root)
+    return InputFile(
+        name=one.name,
+        location=one.location,
+        compression=compression,
+        format=format_name,
+        unit=text_unit if format_name == "text" else "row",
+        relative_name=below.replace(os.sep, "/"),
+    )
+
+
+def _common_roots(found: list[Found]) -> dict[bool, str]:
+    """Return the folder that holds all local files, and the one that holds all remote ones."""
+    roots: dict[bool, str] = {}
+    for remote in (False, True):
+        bases = [one.base for one in found if is_remote(one.location) == remote]
+        if bases:
+            roots[remote] = (posixpath if remote else os.path).commonpath(bases)
+    return roots
+
+
+def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
+    """Give each file a name of its own below the output; local and remote files may else share one."""
+    taken: set[str] = set()
+    named: list[InputFile] = []
+    for file in files:
+        stem, _, _ = split_name(file.relative_name)
+        suffix = file.relative_name[len(stem) :]
+        name, copy = file.relative_name, 2
+        while name in taken:
+            name, copy = f"{stem}-{copy}{suffix}", copy + 1
+        taken.add(name)
+        named.append(replace(file, relative_name=name))
+    stems = Counter(split_name(file.relative_name)[0] for file in named)
+    return [
+        replace(
+            file, stem=stem if stems[stem := split_name(file.relative_name)[0]] == 1 else file.relative_name
+        )
+        for file in named
+    ]

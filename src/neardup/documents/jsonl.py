@@ -1,0 +1,320 @@
+"""Reading JSON lines: Arrow's parser for whole blocks, the standard library's for the lines it refuses.
+
+What a line gives depends on that line alone, never on its neighbours: it is accepted if either parser accepts
+it, and where both do, they agree. Two traps of Arrow's parser (26.0) are kept from it: a top-level `null`
+that comes first ends the process (apache/arrow#47409), and several values on a line count as several rows. So
+only lines that begin with `{` and end with `}` reach it, and its row count must match. A value cannot then
+span lines: nothing in JSON may stand between the `}` of one and the `{` of the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pa_json
+
+from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected
+from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
+from neardup.documents.sources import Source
+from neardup.documents.texts import as_ids, as_rank, as_text
+from neardup.formats import select_lines
+
+SAMPLE_LINES = 100
+"""The columns of a file are those of its first so many lines."""
+
+_BLANKS = b" \t\r\n"
+# Below this, one line after the other costs less than halving again.
+_LEAF_LINES = 16
+
+
+class _Wanted(NamedTuple):
+    """What to take from each line, with the types Arrow is to expect."""
+
+    columns: Columns
+    schema: pa.Schema
+
+
+class _Found(NamedTuple):
+    """What consecutive lines gave: text, ids, rank by line; and the lines refused, with the reason."""
+
+    text: pa.LargeStringArray
+    ids: pa.StringArray | None
+    rank: np.ndarray | None
+    bad: dict[int, str]
+
+
+def column_types(source: Source) -> dict[str, pa.DataType]:
+    """Return the keys of the first lines, each with the type that its values suggest."""
+    kinds: dict[str, set[str]] = {}
+    ignored: list[Rejected] = []
+    for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            for key, value in record.items():
+                kinds.setdefault(key, set()).add(type(value).__name__)
+    return {key: _arrow_type(seen - {"NoneType"}) for key, seen in kinds.items()}
+
+
+def _sample(source: Source, reject: Callable[[Rejected], None]) -> Iterator[str]:
+    for block in read_line_blocks(source, reject):
+        for index in range(block.num_lines):
+            line = block.line(index).strip(_BLANKS)
+            if line:
+                yield line.decode("utf-8-sig", "replace")
+
+
+def _arrow_type(seen: set[str]) -> pa.DataType:
+    if not seen:
+        return pa.null()
+    if "str" in seen:
+        return pa.large_string()
+    if seen <= {"int", "bool", "float"}:
+        return pa.int64() if seen == {"int"} else pa.bool_() if seen == {"bool"} else pa.float64()
+    return pa.list_(pa.null()) if seen == {"list"} else pa.struct([])
+
+
+def read(
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a file of JSON lines; blank lines are no documents."""
+    wanted = _Wanted(columns, _schema(source, columns))
+    for block in read_line_blocks(source, reject):
+        batch = _documents(block, wanted, source, reject, with_payload)
+        if len(batch.rows):
+            yield batch
+
+
+def _schema(source: Source, columns: Columns) -> pa.Schema:
+    fields: dict[str, pa.DataType] = {}
+    if columns.rank is not None:
+        fields[columns.rank] = pa.float64()
+    if columns.id is not None:
+        whole = pa.types.is_int64(column_types(source).get(columns.id, pa.null()))
+        fields[columns.id] = pa.int64() if whole else pa.string()
+    fields[columns.text] = pa.large_string()
+    return pa.schema(list(fields.items()))
+
+
+def _documents(
+    block: LineBlock, wanted: _Wanted, source: Source, reject: Callable[[Rejected], None], with_payload: bool
+) -> DocumentBatch:
+    candidate, bad = _looks_like_objects(block)
+    lines = np.flatnonzero(candidate)
+    data, offsets = select_lines(block.data, block.offsets, candidate)
+    found = _parse(data, offsets, wanted)
+    bad.update({int(lines[row]): reason for row, reason in found.bad.items()})
+    for index in sorted(bad):
+        reject(block.rejected(source, index, bad[index]))
+    good = np.ones(len(lines), dtype=bool)
+    good[list(found.bad)] = False
+    payload = None
+    if with_payload:
+        payload = RawLines(*select_lines(data, offsets, good))
+    rows = lines + block.first_line
+    if found.bad:
+        mask = pa.array(good)
+        return DocumentBatch(
+            found.text.filter(mask),
+            rows[good],
+            None if found.ids is None else found.ids.filter(mask),
+            None if found.rank is None else found.rank[good],
+            payload,
+        )
+    return DocumentBatch(found.text, rows, found.ids, found.rank, payload)
+
+
+def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
+    """Return which lines begin with `{` and end with `}`, and the others that are not blank."""
+    data = np.frombuffer(block.data, dtype=np.uint8)
+    begins, ends = block.offsets[:-1], block.offsets[1:]
+    closing = ends - 1
+    closing = closing - (data[closing] == ord("\n"))
+    candidate = (data[begins] == ord("{")) & (data[np.maximum(closing, begins)] == ord("}"))
+    bad: dict[int, str] = {}
+    for index in np.flatnonzero(~candidate).tolist():
+        line = _bare(block.line(index), block.first_byte == 0 and index == 0)
+        if line.startswith(b"{") and line.endswith(b"}"):
+            candidate[index] = True
+        elif line:
+            bad[index] = _reason(line)
+    return candidate, bad
+
+
+def _bare(line: bytes, is_first: bool) -> bytes:
+    if is_first and line.startswith(BYTE_ORDER_MARK):
+        line = line[len(BYTE_ORDER_MARK) :]
+    return line.strip(_BLANKS)
+
+
+def _reason(line: bytes) -> str:
+    """Say why a line that is not an object cannot be read."""
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return f"the line is not valid UTF-8: {error.reason} at byte {error.start} of the line"
+    except (ValueError, RecursionError) as error:
+        return _not_json(error)
+    return f"the line is {_kind(value)}, not an object"
+
+
+def _not_json(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"the line is not JSON: {error.msg} at column {error.colno}"
+    return f"the line is not JSON: {error}"
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _Found:
+    """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line."""
+    if len(offsets) < 2:
+        return _from_values([], [], [], {}, wanted)
+    pieces: list[_Found] = []
+    ranges = [(0, len(offsets) - 1)]
+    while ranges:
+        begin, end = ranges.pop()
+        piece = _parse_fast(data, offsets, begin, end, wanted)
+        if piece is None and end - begin > _LEAF_LINES:
+            middle = (begin + end) // 2
+            ranges += [(middle, end), (begin, middle)]
+        else:
+            pieces.append(piece or _parse_slowly(data, offsets, begin, end, wanted))
+    return pieces[0] if len(pieces) == 1 else _joined(pieces)
+
+
+def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _Found | None:
+    """Return what Arrow reads in a range of lines, or None unless it reads every one of them."""
+    start, stop = int(offsets[begin]), int(offsets[end])
+    try:
+        table = pa_json.read_json(
+            pa.BufferReader(data.slice(start, stop - start)),
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=stop - start + 1),
+            parse_options=pa_json.ParseOptions(
+                explicit_schema=wanted.schema, unexpected_field_behavior="ignore"
+            ),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    if table.num_rows != end - begin:
+        return None
+    batch = table.combine_chunks().to_batches()[0]
+    text, bad = as_text(batch.column(wanted.columns.text), "the text")
+    ids = rank = None
+    if wanted.columns.id is not None and not bad:
+        ids, bad = as_ids(batch.column(wanted.columns.id))
+    if wanted.columns.rank is not None and not bad:
+        rank, bad = as_rank(batch.column(wanted.columns.rank))
+    return None if bad else _Found(text, ids, rank, {})
+
+
+def _parse_slowly(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _Found:
+    pieces = []
+    for index in range(begin, end):
+        line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
+        text, identifier, rank, reason = _judge(line, wanted.columns)
+        piece = None
+        if reason is not None:
+            # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
+            piece = _parse_fast(data, offsets, index, index + 1, wanted)
+        bad = {} if reason is None else {0: reason}
+        pieces.append(piece or _from_values([text], [identifier], [rank], bad, wanted))
+    return _joined(pieces)
+
+
+def _judge(line: bytes, columns: Columns) -> tuple[str | None, str | None, float | None, str | None]:
+    """Return text, id and rank of one line, then the reason for which it cannot be read or None."""
+    try:
+        bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
+        record = json.loads(bare.decode("utf-8", "surrogateescape"))
+        if not isinstance(record, dict):
+            return None, None, None, f"the line is {_kind(record)}, not an object"
+        text = record.get(columns.text)
+        identifier = None if columns.id is None else _id_text(record.get(columns.id))
+        rank = None if columns.rank is None else _rank_value(record.get(columns.rank))
+    except RecursionError:
+        return None, None, None, "the line is nested too deeply"
+    except (ValueError, OverflowError) as error:
+        return None, None, None, _not_json(error)
+    except TypeError as error:
+        return None, None, None, str(error)
+    if text is not None and not isinstance(text, str):
+        return None, None, None, f"'{columns.text}' is {_kind(text)}, not a string"
+    for value, name in ((text, columns.text), (identifier, columns.id)):
+        if value is not None and not _is_unicode(value):
+            return None, None, None, _why_not_unicode(line, str(name))
+    return text, identifier, rank, None
+
+
+def _id_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    raise TypeError(f"the id is {_kind(value)}, not a string or a number")
+
+
+def _rank_value(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    raise TypeError(f"the rank is {_kind(value)}, not a number")
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _why_not_unicode(line: bytes, name: str) -> str:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"'{name}' is not valid UTF-8: {error.reason} at byte {error.start} of the line"
+    return f"'{name}' holds a lone surrogate (\\ud800 to \\udfff without its partner), which is not text"
+
+
+def _from_values(
+    texts: list[str | None],
+    ids: list[str | None],
+    ranks: list[float | None],
+    bad: dict[int, str],
+    wanted: _Wanted,
+) -> _Found:
+    return _Found(
+        pa.array(texts, pa.large_string()),
+        None if wanted.columns.id is None else pa.array(ids, pa.string()),
+        None if wanted.columns.rank is None else as_rank(pa.array(ranks, pa.float64()))[0],
+        bad,
+    )
+
+
+def _joined(pieces: list[_Found]) -> _Found:
+    bad: dict[int, str] = {}
+    begin = 0
+    for piece in pieces:
+        bad.update({begin + row: reason for row, reason in piece.bad.items()})
+        begin += len(piece.text)
+    first = pieces[0]
+    return _Found(
+        pa.concat_arrays([piece.text for piece in pieces]),
+        None if first.ids is None else pa.concat_arrays([piece.ids for piece in pieces]),
+        None
+        if first.rank is None
+        else np.concatenate([piece.rank for piece in pieces if piece.rank is not None]),
+        bad,
+    )

@@ -1,0 +1,169 @@
+"""Cutting a stream of bytes into blocks of whole lines."""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import Rejected
+from neardup.documents.sources import Source
+from neardup.formats import BLOCK_BYTES
+
+MAX_LINE_BYTES = 1 << 30
+"""A longer line is rejected: memory stays bounded whatever a file holds."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+STREAM_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
+"""What a damaged or truncated stream raises."""
+
+_NEWLINE = 10
+# Searched piece by piece so that the mask of one piece stays in the cache: 3.7 GB/s against 1.6 at once.
+_SEARCH_BYTES = 1 << 18
+_ZSTD_READ_BYTES = 1 << 16
+
+
+class LineBlock(NamedTuple):
+    """Whole lines in order, line ends included.
+
+    data : their bytes; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : where the
+    block stands in the (decompressed) file, both from 0.
+    """
+
+    data: bytes
+    offsets: np.ndarray
+    first_line: int
+    first_byte: int
+
+    @property
+    def num_lines(self) -> int:
+        """The number of lines."""
+        return len(self.offsets) - 1
+
+    def line(self, index: int) -> bytes:
+        """Return one line, its line end included."""
+        return self.data[int(self.offsets[index]) : int(self.offsets[index + 1])]
+
+    def rejected(self, source: Source, index: int, reason: str) -> Rejected:
+        """Return the record of a line of this block that could not be read."""
+        line = self.first_line + index
+        return Rejected(source.name, line, line + 1, self.first_byte + int(self.offsets[index]), reason)
+
+
+def line_offsets(data: bytes) -> np.ndarray:
+    """Return where each line begins, then where the last one ends: int64 of shape (num_lines + 1,)."""
+    values = np.frombuffer(data, dtype=np.uint8)
+    pieces = [np.zeros(1, dtype=np.int64)]
+    pieces += [
+        np.flatnonzero(values[begin : begin + _SEARCH_BYTES] == _NEWLINE) + (begin + 1)
+        for begin in range(0, len(values), _SEARCH_BYTES)
+    ]
+    if data and values[-1] != _NEWLINE:
+        pieces.append(np.array([len(values)], dtype=np.int64))
+    return np.concatenate(pieces)
+
+
+class _Cutter:
+    """Collects chunks until they end in a whole line; gives up a line that grows beyond the bound."""
+
+    def __init__(self, source: Source, reject: Callable[[Rejected], None]) -> None:
+        self.source, self.reject = source, reject
+        self.line = self.byte = 0
+        self.pending: list[bytes] = []
+        self.pending_bytes = 0
+        self.skipping = False
+
+    def push(self, chunk: bytes) -> LineBlock | None:
+        """Take the next chunk; return the whole lines there now are, if any."""
+        cut = chunk.rfind(b"\n") + 1
+        if self.skipping:
+            return self._skip(chunk)
+        if not cut:
+            self._keep(chunk)
+            if self.pending_bytes > MAX_LINE_BYTES:
+                self._give_up()
+            return None
+        block = self._block(b"".join([*self.pending, chunk[:cut]]) if self.pending else chunk[:cut])
+        self.pending, self.pending_bytes = [], 0
+        self._keep(chunk[cut:])
+        return block
+
+    def finish(self) -> LineBlock | None:
+        """Return the last line when it has no line end."""
+        if not self.pending:
+            return None
+        block = self._block(b"".join(self.pending))
+        self.pending, self.pending_bytes = [], 0
+        return block
+
+    def _keep(self, chunk: bytes) -> None:
+        if chunk:
+            self.pending.append(chunk)
+            self.pending_bytes += len(chunk)
+
+    def _block(self, data: bytes) -> LineBlock:
+        block = LineBlock(data, line_offsets(data), self.line, self.byte)
+        self.line += block.num_lines
+        self.byte += len(data)
+        return block
+
+    def _give_up(self) -> None:
+        reason = f"the line is longer than {MAX_LINE_BYTES} bytes, the longest that is read"
+        self.reject(Rejected(self.source.name, self.line, self.line + 1, self.byte, reason))
+        self.byte += self.pending_bytes
+        self.pending, self.pending_bytes, self.skipping = [], 0, True
+
+    def _skip(self, chunk: bytes) -> LineBlock | None:
+        end = chunk.find(b"\n") + 1
+        if not end:
+            self.byte += len(chunk)
+            return None
+        self.skipping = False
+        self.line += 1
+        self.byte += end
+        return self.push(chunk[end:]) if len(chunk) > end else None
+
+
+def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iterator[LineBlock]:
+    """Yield the lines of a file in blocks of about `BLOCK_BYTES`.
+
+    A stream that breaks off yields the whole lines before the break; the rest is rejected once, with the line
+    and byte where it begins.
+    """
+    cutter = _Cutter(source, reject)
+    size = _ZSTD_READ_BYTES if source.compression == "zstd" else BLOCK_BYTES
+    gathered: list[bytes] = []
+    with source.open_stream() as stream:
+        # read1 hands out what it has before it fails; Arrow's streams have none, and are read in small steps.
+        take = getattr(stream, "read1", stream.read) if source.compression else stream.read
+        while True:
+            try:
+                chunk = take(size)
+            except STREAM_ERRORS as error:
+                block = cutter.push(b"".join(gathered)) if gathered else None
+                if block:
+                    yield block
+                reject(_broken(source, cutter, error))
+                return
+            if chunk:
+                gathered.append(chunk)
+            if gathered and (not chunk or sum(map(len, gathered)) >= BLOCK_BYTES):
+                block = cutter.push(b"".join(gathered) if len(gathered) > 1 else gathered[0])
+                gathered = []
+                if block:
+                    yield block
+            if not chunk:
+                break
+    block = cutter.finish()
+    if block:
+        yield block
+
+
+def _broken(source: Source, cutter: _Cutter, error: Exception) -> Rejected:
+    reason = f"the rest of the file is damaged or cut short: {error}"
+    return Rejected(source.name, None, cutter.line + 1, cutter.byte, reason)

@@ -1,0 +1,97 @@
+"""Reading plain text: a document a line, or a document a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import DocumentBatch, RawLines, Rejected
+from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
+from neardup.documents.sources import Source
+from neardup.documents.texts import invalid_utf8_rows
+from neardup.formats import BLOCK_BYTES, lines_array, select_lines
+
+MAX_FILE_BYTES = 1 << 30
+"""A longer file is rejected as one document."""
+
+
+def read_lines(
+    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield each line as a document, without its line end; an empty line is an empty document."""
+    for block in read_line_blocks(source, reject):
+        text = _texts(block)
+        rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
+        bad = invalid_utf8_rows(text)
+        good = np.ones(block.num_lines, dtype=bool)
+        if bad:
+            good[bad] = False
+            for index in bad:
+                reject(block.rejected(source, index, _why_not_utf8(block.line(index), "line")))
+            text, rows = text.filter(pa.array(good)), rows[good]
+        payload = RawLines(*select_lines(block.data, block.offsets, good)) if with_payload else None
+        if len(rows):
+            yield DocumentBatch(text, rows, payload=payload)
+
+
+def _texts(block: LineBlock) -> pa.LargeStringArray:
+    """Return the lines without line ends (LF or CRLF), nor a byte order mark at the head of the file."""
+    data, offsets = block.data, block.offsets
+    lengths = np.diff(offsets)
+    values = np.frombuffer(data, dtype=np.uint8)
+    ended = values[offsets[1:] - 1] == ord("\n")
+    before = np.maximum(offsets[1:] - 2, offsets[:-1])
+    carriage = ended & (lengths > 1) & (values[before] == ord("\r"))
+    lengths = lengths - ended - carriage
+    if carriage.any():
+        data = data.replace(b"\r\n", b"\n")
+    data = data.translate(None, b"\n")
+    if block.first_byte == 0 and data.startswith(BYTE_ORDER_MARK) and lengths[0] >= len(BYTE_ORDER_MARK):
+        data = data[len(BYTE_ORDER_MARK) :]
+        lengths[0] -= len(BYTE_ORDER_MARK)
+    text_offsets = np.zeros(len(offsets), dtype=np.int64)
+    np.cumsum(lengths, out=text_offsets[1:])
+    return lines_array(data, text_offsets).view(pa.large_string())
+
+
+def read_whole(
+    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the file as one document, or reject it."""
+    try:
+        data = _all_bytes(source)
+        text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+    except UnicodeDecodeError:
+        reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
+        return
+    except STREAM_ERRORS as error:
+        reject(Rejected(source.name, 0, None, None, f"the file is damaged or cut short: {error}"))
+        return
+    if len(data) > MAX_FILE_BYTES:
+        reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
+        reject(Rejected(source.name, 0, None, None, reason))
+        return
+    payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
+    yield DocumentBatch(pa.array([text], pa.large_string()), np.zeros(1, dtype=np.int64), payload=payload)
+
+
+def _all_bytes(source: Source) -> bytes:
+    pieces, size = [], 0
+    with source.open_stream() as stream:
+        while size <= MAX_FILE_BYTES:
+            piece = stream.read(BLOCK_BYTES)
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+    return b"".join(pieces)
+
+
+def _why_not_utf8(data: bytes, unit: str) -> str:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"the {unit} is not valid UTF-8: {error.reason} at byte {error.start} of the {unit}"
+    return f"the {unit} is not valid UTF-8"

@@ -1,0 +1,125 @@
+"""Opening what a name stands for: a local path, or the address of remote storage."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import IO, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from neardup.errors import InputError, MissingExtraError
+from neardup.formats import open_decompressed
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
+
+
+def is_remote(name: str) -> bool:
+    """Whether a name is an address such as `s3://bucket/file`, not a path."""
+    return _SCHEME.match(name) is not None
+
+
+def local_path(name: str) -> str:
+    """Return the path that a `file://` address stands for, any other name as it is."""
+    return url2pathname(urlsplit(name).path) if name.startswith("file://") else name
+
+
+@lru_cache(maxsize=64)
+def resolve(address: str) -> tuple[Any, str]:
+    """Return the `pyarrow.fs.FileSystem` of an address and the path in it.
+
+    Raises
+    ------
+    MissingExtraError
+        If neither pyarrow nor an installed package knows the scheme.
+    InputError
+        If the address is malformed or the storage refuses.
+    """
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(address)
+        return filesystem, path
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        refused: Exception = error
+    except OSError as error:
+        raise _unreachable(address, error) from error
+    scheme = address.split("://", 1)[0]
+    try:
+        import fsspec
+
+        filesystem, path = fsspec.core.url_to_fs(address)
+        return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem)), path
+    except ImportError as error:
+        raise MissingExtraError(
+            f"'{scheme}://' needs a package that is not installed ({error}), for {address}. "
+            "Run: pip install 'neardup[remote]', then fsspec's package for it (s3fs, gcsfs, aiohttp)."
+        ) from error
+    except Exception as error:
+        raise _unreachable(address, f"{error} ({refused})") from error
+
+
+def _unreachable(address: str, why: object) -> InputError:
+    return InputError(f"Cannot reach {address}: {why}. Check the address, the network and the access rights.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Bytes that can be read again and again.
+
+    name : as the user wrote it; location : path or address that is opened; compression : of the whole file.
+    """
+
+    name: str
+    location: str
+    compression: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the bytes are a file of this machine."""
+        return not is_remote(self.location)
+
+    def open_file(self) -> pa.NativeFile:
+        """Open for random access, uncompressed; a local file is mapped into memory."""
+        try:
+            if self.is_local:
+                if os.path.getsize(self.location) == 0:
+                    return pa.BufferReader(b"")
+                return pa.memory_map(self.location)
+            filesystem, path = resolve(self.location)
+            return filesystem.open_input_file(path)
+        except OSError as error:
+            raise self._gone(error) from error
+
+    def open_stream(self) -> IO[bytes] | pa.NativeFile:
+        """Open for reading from the beginning; what is read is decompressed on the way."""
+        try:
+            if self.is_local:
+                return open_decompressed(self.location, self.compression)
+            filesystem, path = resolve(self.location)
+            return open_decompressed(filesystem.open_input_file(path), self.compression)
+        except OSError as error:
+            raise self._gone(error) from error
+
+    def stat(self) -> tuple[int, float]:
+        """Return the size in bytes and the time of last change (0.0 where the storage keeps none)."""
+        try:
+            if self.is_local:
+                status = os.stat(self.location)
+                return status.st_size, status.st_mtime
+            filesystem, path = resolve(self.location)
+            info = filesystem.get_file_info(path)
+        except OSError as error:
+            raise self._gone(error) from error
+        return int(info.size or 0), float((info.mtime_ns or 0) / 1e9)
+
+    def _gone(self, error: OSError) -> InputError:
+        missing = isinstance(error, FileNotFoundError) or error.errno == errno.ENOENT
+        why = "it is no longer there" if missing else str(error)
+        return InputError(
+            f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again."
+        )

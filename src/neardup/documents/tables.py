@@ -1,0 +1,137 @@
+"""Reading tables in memory: whatever hands out Arrow data, or strings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.texts import documents_of, slices_of
+from neardup.errors import InputError
+from neardup.formats import BLOCK_BYTES
+
+_STRINGS_AT_ONCE = 8192
+
+
+def as_table(source: Any) -> pa.Table:
+    """Return an object's rows as an Arrow table, without a copy where the object is Arrow already.
+
+    Parameters
+    ----------
+    source : a pyarrow table, batch or reader; anything with `__arrow_c_stream__` (polars, pandas, DuckDB);
+        a Hugging Face dataset; or an iterable of str and None, which becomes the column `text`.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or a value of the iterable is not a string.
+
+    Notes
+    -----
+    A reader or query is drained here once: documents are read more than once, a query may change their order.
+    """
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    if hasattr(source, "with_format") and hasattr(source, "features"):
+        return _hugging_face_table(source)
+    if isinstance(source, (str, bytes)) or not isinstance(source, Iterable):
+        raise _unknown(source)
+    return _string_table(source)
+
+
+def _hugging_face_table(dataset: Any) -> pa.Table:
+    """Return the rows of a datasets.Dataset; its own table ignores select, filter and shuffle."""
+    if not hasattr(dataset, "__getitem__"):
+        raise InputError(
+            f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. "
+            "Load it without streaming=True, or save it to files and name those."
+        )
+    return dataset.with_format("arrow")[:]
+
+
+def _string_table(strings: Iterable[Any]) -> pa.Table:
+    chunks, iterator, begin = [], iter(strings), 0
+    while block := list(islice(iterator, _STRINGS_AT_ONCE)):
+        try:
+            chunks.append(pa.array(block, pa.large_string()))
+        except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
+            raise _not_strings(block, begin, error) from error
+        begin += len(block)
+    return pa.table({"text": pa.chunked_array(chunks, pa.large_string())})
+
+
+def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
+    for index, value in enumerate(block):
+        if value is not None and not isinstance(value, str):
+            return InputError(
+                f"Document {begin + index} is {type(value).__name__}, not a string: {value!r:.80}. "
+                "Pass an iterable of strings, or a table that has a column of text."
+            )
+    return InputError(
+        f"Documents {begin} to {begin + len(block) - 1} hold a string that is not Unicode text: {error}. "
+        "Replace lone surrogates, for example with text.encode('utf-8', 'replace').decode()."
+    )
+
+
+def _unknown(source: object) -> InputError:
+    return InputError(
+        f"Cannot read {type(source).__name__} as documents: {source!r:.80}. Accepted are paths, an iterable "
+        "of strings, or a table (pyarrow, polars, pandas, DuckDB, Hugging Face). Put a single text in a list."
+    )
+
+
+class TablePart:
+    """A table in memory as one input; it is converted once, then read as often as needed."""
+
+    def __init__(self, source: Any, name: str = "table") -> None:
+        self.table = as_table(source)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name that stands in `source_file`."""
+        return self._name
+
+    @property
+    def format(self) -> str:
+        """Always "table"."""
+        return "table"
+
+    def identity(self) -> tuple[str, int, float]:
+        """Return name and size; a table in memory keeps no time."""
+        return self._name, int(self.table.nbytes), 0.0
+
+    def column_names(self) -> list[str]:
+        """Return the columns."""
+        return list(self.table.schema.names)
+
+    def column_types(self) -> dict[str, pa.DataType]:
+        """Return name and type of each column."""
+        return dict(zip(self.table.schema.names, self.table.schema.types, strict=True))
+
+    def num_rows(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+    def read(
+        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
+        """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
+        wanted = list(dict.fromkeys(name for name in columns if name is not None))
+        table = self.table if with_payload else self.table.select(wanted)
+        first_row = 0
+        for batch in table.to_batches():
+            for piece in slices_of(batch, columns.text, BLOCK_BYTES):
+                if piece.num_rows == 0:
+                    continue
+                rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
+                first_row += piece.num_rows
+                yield documents_of(piece, rows, columns, self._name, reject, with_payload=with_payload)

@@ -1,0 +1,213 @@
+"""Turning the columns of a record batch into text, ids, ranks that kernels can trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.errors import ColumnError
+
+Bad = dict[int, str]
+"""Row of a batch -> why its value cannot be used."""
+
+
+def storage_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values themselves, behind dictionaries and extensions."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return storage_type(kind.storage_type)
+    return storage_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type can be read as text."""
+    kind, t = storage_type(kind), pa.types
+    return bool(
+        t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind) or t.is_binary(kind)
+        or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_null(kind)
+    )  # fmt: skip
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type can rank documents."""
+    kind, t = storage_type(kind), pa.types
+    return bool(
+        t.is_integer(kind)
+        or t.is_floating(kind)
+        or t.is_decimal(kind)
+        or t.is_boolean(kind)
+        or t.is_null(kind)
+    )
+
+
+def is_identifier(kind: pa.DataType) -> bool:
+    """Whether a column of this type can be written as an id."""
+    kind = storage_type(kind)
+    return is_text(kind) or not pa.types.is_nested(kind)
+
+
+def invalid_utf8_rows(array: pa.LargeStringArray) -> list[int]:
+    """Return the rows whose bytes are not UTF-8, rising; O(bad rows x log rows) validations."""
+    bad: list[int] = []
+    ranges = [(0, len(array))]
+    while ranges:
+        begin, end = ranges.pop()
+        try:
+            array.slice(begin, end - begin).validate(full=True)
+        except (pa.ArrowInvalid, ValueError):
+            if end - begin == 1:
+                bad.append(begin)
+            else:
+                middle = (begin + end) // 2
+                ranges += [(middle, end), (begin, middle)]
+    return bad
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Resolve extensions and dictionaries."""
+    while isinstance(array, pa.ExtensionArray) or pa.types.is_dictionary(array.type):
+        array = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary_decode()
+    return array
+
+
+def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
+    """Return a text column as large_string, with the rows that are not UTF-8.
+
+    Arrow does not validate the strings of a Parquet file; kernels trust them, so that is done here (7 GB/s).
+    """
+    array = _plain(array)
+    if not is_text(array.type):
+        raise ColumnError(f"Column {what} holds {array.type}, not text. Name a column that holds strings.")
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), pa.large_string()), {}
+    # Binary in between: a cast between string types of other widths would stop at the first bad row.
+    text = array.cast(pa.large_string()) if pa.types.is_string(array.type) else _through_binary(array)
+    bad = dict.fromkeys(invalid_utf8_rows(text), f"{what} is not valid UTF-8")
+    return text, bad
+
+
+def _through_binary(array: pa.Array) -> pa.LargeStringArray:
+    if pa.types.is_large_string(array.type):
+        return array
+    return array.cast(pa.large_binary()).view(pa.large_string())
+
+
+def as_ids(array: pa.Array) -> tuple[pa.StringArray, Bad]:
+    """Return ids as strings; numbers and times as Arrow writes them, fixed-size bytes in hexadecimal."""
+    array = _plain(array)
+    if is_text(array.type):
+        text, bad = as_text(array, "the id")
+        return (text if bad else text.cast(pa.string())), bad
+    if pa.types.is_fixed_size_binary(array.type):
+        values = [None if value is None else value.hex() for value in array.to_pylist()]
+        return pa.array(values, pa.string()), {}
+    try:
+        return array.cast(pa.string()), {}
+    except pa.ArrowException as error:
+        raise ColumnError(
+            f"A column of {array.type} cannot be the id: {error}. Name another id column."
+        ) from error
+
+
+def as_rank(array: pa.Array) -> tuple[np.ndarray, Bad]:
+    """Return a rank column as float64, nan where null, with the rows that are not numbers."""
+    array = _plain(array)
+    bad: Bad = {}
+    if is_text(array.type) and not pa.types.is_null(array.type):
+        array, bad = _numbers_of(array)
+    elif not is_number(array.type):
+        raise ColumnError(f"A column of {array.type} cannot rank documents. Name a column of numbers.")
+    values = array.cast(pa.float64(), safe=False)
+    return values.fill_null(float("nan")).to_numpy(zero_copy_only=False), bad
+
+
+def _numbers_of(array: pa.Array) -> tuple[pa.Array, Bad]:
+    text, bad = as_text(array, "the rank")
+    if not bad:
+        text = pc.utf8_trim_whitespace(text)
+        text = pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
+        try:
+            return text.cast(pa.float64()), {}
+        except pa.ArrowInvalid:
+            pass
+    numbers: list[float | None] = []
+    for row, value in enumerate(text.cast(pa.large_binary()).to_pylist()):
+        number = _number(value)
+        if number is None and value:
+            bad.setdefault(row, "the rank is not a number")
+        numbers.append(number)
+    return pa.array(numbers, pa.float64()), bad
+
+
+def _number(value: bytes | None) -> float | None:
+    try:
+        return float(value) if value else None
+    except ValueError:
+        return None
+
+
+def documents_of(
+    batch: pa.RecordBatch,
+    rows: np.ndarray,
+    columns: Columns,
+    file: str,
+    reject: Callable[[Rejected], None],
+    *,
+    with_payload: bool,
+) -> DocumentBatch:
+    """Return the documents of a record batch; rows that cannot be used are rejected, left out everywhere."""
+    text, bad = as_text(_column(batch, columns.text, file), "the text")
+    ids = rank = None
+    if columns.id is not None:
+        ids, bad_ids = as_ids(_column(batch, columns.id, file))
+        bad = {**bad_ids, **bad}
+    if columns.rank is not None:
+        rank, bad_ranks = as_rank(_column(batch, columns.rank, file))
+        bad = {**bad_ranks, **bad}
+    payload = batch if with_payload else None
+    if not bad:
+        return DocumentBatch(text, rows, ids, rank, payload)
+    for row in sorted(bad):
+        reject(Rejected(file, int(rows[row]), None, None, bad[row]))
+    good = np.ones(len(rows), dtype=bool)
+    good[list(bad)] = False
+    mask = pa.array(good)
+    return DocumentBatch(
+        text.filter(mask),
+        rows[good],
+        None if ids is None else ids.filter(mask),
+        None if rank is None else rank[good],
+        None if payload is None else payload.filter(mask),
+    )
+
+
+def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
+    position = batch.schema.get_field_index(name)
+    if position < 0:
+        raise ColumnError(f"No single column '{name}' in {file}: it has {', '.join(batch.schema.names)}.")
+    return batch.column(position)
+
+
+def text_bytes(array: pa.Array) -> int:
+    """Return a column's bytes once dictionaries are resolved, which can be far more than it holds."""
+    if isinstance(array, pa.ExtensionArray):
+        return text_bytes(array.storage)
+    if pa.types.is_dictionary(array.type):
+        if not is_text(array.type.value_type) or len(array) == 0:
+            return int(array.nbytes)
+        lengths = pc.binary_length(_through_binary(array.dictionary).cast(pa.large_binary()))
+        return int(pc.sum(pc.take(lengths, array.indices)).as_py() or 0)
+    return int(array.nbytes)
+
+
+def slices_of(batch: pa.RecordBatch, text_column: str, target_bytes: int) -> list[pa.RecordBatch]:
+    """Cut a batch into slices of about `target_bytes` of text, without a copy."""
+    position = batch.schema.get_field_index(text_column)
+    if position < 0 or batch.num_rows == 0:
+        return [batch]
+    per_row = max(1, text_bytes(batch.column(position)) // batch.num_rows)
+    step = max(1, target_bytes // per_row)
+    return [batch.slice(begin, step) for begin in range(0, batch.num_rows, step)]

@@ -1,0 +1,48 @@
+"""Measure the recall of the candidates: some documents, drawn at random, are compared with all others exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neardup.candidates.bands import Bands
+from neardup.config import MinHash
+from neardup.engines.confirm import sort_wanted
+from neardup.engines.describe import Corpus
+from neardup.engines.scratch import Scratch
+from neardup.engines.stages import Watcher
+from neardup.verify.recall import Recall, audit_recall
+
+_SEED = 20261121  # fixed: the same corpus and settings draw the same documents
+_STRETCH = 8192
+
+
+def audit(
+    scratch: Scratch, corpus: Corpus, bands: Bands, method: MinHash, num_documents: int, threads: int, watcher: Watcher
+) -> Recall | None:
+    """Return the share of true pairs of sampled documents that the bands propose, or None where there are none.
+
+    Copies share every band and are left out, as they are from the estimate.
+    """
+    from neardup.kernels import audit as kernel
+
+    total = corpus.num_documents
+    sets = sort_wanted(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, watcher)
+    featured = np.flatnonzero(sets.sizes > 0)
+    drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
+    samples = np.sort(featured[drawn]).astype(np.int64)
+    if len(samples) == 0:
+        return None
+    table = kernel.make_table(int(sets.sizes[samples].astype(np.int64).sum()))
+    kernel.fill(table, sets.hashes, sets.starts[samples], sets.sizes[samples])
+    content = scratch.column("content", np.uint64).reshape(-1, 2)
+    columns = [scratch.column(f"keys-{band}", np.uint64) for band in range(bands.num_bands)]
+    sample_keys = np.stack([column[samples] for column in columns])
+    found, true = np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64)
+    sampled = kernel.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
+    for first in range(0, total, _STRETCH):
+        stop = min(total, first + _STRETCH)
+        stretch = kernel.Stretch(first, content[first:stop], np.stack([column[first:stop] for column in columns]))
+        kernel.compare(table, sampled, stretch, sets, method.threshold, kernel.Counts(found, true))
+        watcher.advance(stop - first, 0)
+        scratch.release_pages()
+    return audit_recall(found, true)

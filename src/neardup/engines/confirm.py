@@ -1,0 +1,159 @@
+"""Compare what was proposed, exactly, and decide: sets are sorted, then documents pass the sieve in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.config import MinHash, Sieve
+from neardup.engines.propose import Proposed
+from neardup.engines.scratch import Scratch
+from neardup.engines.stages import Watcher
+
+if TYPE_CHECKING:
+    from neardup.kernels.sieve import Found, Sets
+
+_STRETCH = 8192  # documents between two releases of the mapped pages
+
+
+class Confirmed(NamedTuple):
+    """What the sieve found.
+
+    kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
+    order of `right`; similarity : float64; exact, best : bool, `best` on the pair that removed its right document.
+    compared : pairs measured. bound_met : documents that met a bucket whose list was full.
+    """
+
+    kept: npt.NDArray[np.bool_]
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    similarity: npt.NDArray[np.float64]
+    exact: npt.NDArray[np.bool_]
+    best: npt.NDArray[np.bool_]
+    compared: int
+    bound_met: int
+
+
+def set_ranges(scratch: Scratch, num_shingles: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where each document's shingles start and stop in the column `shingles`."""
+    starts = scratch.column("starts", np.int64)
+    stops = np.empty_like(starts)
+    stops[:-1] = starts[1:]
+    stops[-1:] = num_shingles
+    return starts, stops
+
+
+def sort_wanted(
+    scratch: Scratch, num_shingles: int, wanted: npt.NDArray[np.bool_], threads: int, watcher: Watcher
+) -> Sets:
+    """Turn the shingles of the wanted documents into sorted sets, in place, on a pool of threads."""
+    from neardup.kernels import sets as kernel
+    from neardup.kernels.sieve import Sets
+
+    starts, stops = set_ranges(scratch, num_shingles)
+    hashes = scratch.column("shingles", np.uint64)
+    sizes = np.zeros(len(starts), np.uint32)
+
+    def work(stretch: slice) -> int:
+        kernel.sort_sets(hashes, starts[stretch], stops[stretch], wanted[stretch], sizes[stretch])
+        return stretch.stop - stretch.start
+
+    with ThreadPoolExecutor(threads) as pool:
+        stretches = list(_stretches(len(starts), 1024))
+        for group in range(0, len(stretches), 8 * threads):
+            for count in pool.map(work, stretches[group : group + 8 * threads]):
+                watcher.advance(count, 0)
+            scratch.release_pages()
+    return Sets(hashes, starts, sizes)
+
+
+def pass_sieve(
+    scratch: Scratch,
+    order: npt.NDArray[np.uint32],
+    proposed: Proposed,
+    sets: Sets,
+    num_against: int,
+    method: MinHash,
+    sieve: Sieve,
+    watcher: Watcher,
+    all_pairs: bool = False,
+) -> Confirmed:
+    """Let all documents pass the sieve, or with `all_pairs` measure every proposed pair and remove none."""
+    from neardup.kernels import sieve as kernel
+
+    num_bands = len(proposed.band_starts)
+    columns = [scratch.column(f"buckets-{band}", np.uint32) for band in range(num_bands)]
+    kept = np.zeros(len(order), np.uint8)
+    kernel_order = kernel.Order(order, proposed.representative, kept)
+    similarity = kernel.JACCARD if method.similarity == "jaccard" else kernel.CONTAINMENT
+    rules = kernel.Rules(method.threshold, similarity, sieve.max_bucket, num_against, all_pairs)
+    found = _empty_found(max(1 << 18, 4 * num_bands * sieve.max_bucket))
+    for stretch in _stretches(len(order), _STRETCH):
+        first = np.stack([column[stretch] for column in columns])
+        buckets = kernel.Buckets(first, proposed.slots, proposed.band_starts)
+        begin = stretch.start
+        while begin < stretch.stop:
+            part = kernel.Buckets(np.ascontiguousarray(first[:, begin - stretch.start :]), *buckets[1:])
+            begin = kernel.sieve(begin, stretch.stop, kernel_order, sets, part, rules, found)
+            _spill(scratch, found)
+        watcher.advance(stretch.stop - stretch.start, 0)
+        scratch.release_pages()
+    scratch.close_columns()
+    return Confirmed(
+        kept.view(np.bool_),
+        scratch.column("pair-left", np.uint32),
+        scratch.column("pair-right", np.uint32),
+        scratch.column("pair-similarity", np.float64),
+        scratch.column("pair-exact", np.uint8).view(np.bool_),
+        scratch.column("pair-best", np.uint8).view(np.bool_),
+        int(found.counters[1]),
+        int(found.counters[2]),
+    )
+
+
+def exact_similarity(
+    sets: Sets, documents: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32], similarity: str
+) -> npt.NDArray[np.float64]:
+    """Return the exact similarity of each document to another, row by row. Requires: their sets are sorted.
+
+    A document that stands for its own copies shares all with itself, sorted or not.
+    """
+    from neardup.kernels import sets as kernel
+
+    shared = np.empty(len(documents), np.int64)
+    kernel.pair_overlaps(*sets, documents, others, shared)
+    size, other_size = sets.sizes[documents].astype(np.int64), sets.sizes[others].astype(np.int64)
+    out_of = size if similarity == "containment" else size + other_size - shared
+    result: npt.NDArray[np.float64] = shared / np.maximum(out_of, 1)
+    result[documents == others] = 1.0
+    return result
+
+
+def _stretches(count: int, size: int) -> Iterator[slice]:
+    for start in range(0, count, size):
+        yield slice(start, min(count, start + size))
+
+
+def _empty_found(size: int) -> Found:
+    from neardup.kernels.sieve import Found
+
+    return Found(
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.float64),
+        np.empty(size, np.uint8),
+        np.empty(size, np.uint8),
+        np.zeros(3, np.int64),
+    )
+
+
+def _spill(scratch: Scratch, found: Found) -> None:
+    """Move the pairs found so far to the scratch files."""
+    count = int(found.counters[0])
+    for name in ("left", "right", "similarity", "exact", "best"):
+        scratch.append(f"pair-{name}", getattr(found, name)[:count])
+    found.counters[0] = 0

@@ -1,0 +1,273 @@
+"""Read every document once and leave its shingles, content hash and band keys in the scratch files."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from queue import LifoQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.candidates.bands import Bands
+from neardup.config import MinHash
+from neardup.documents.batch import Columns, DocumentBatch, Part, Rejected
+from neardup.engines.scratch import Scratch
+from neardup.engines.stages import Watcher
+from neardup.errors import InputError
+from neardup.features.shingles import Workspace, shingle_documents
+from neardup.fingerprints.minhash import band_keys, sign
+
+MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
+_BATCHES_AHEAD = 12  # decoded and waiting: enough to read on while the compiler is loaded
+_CHECKPOINT_EVERY = 64
+
+
+class Task(NamedTuple):
+    """One part to read, and whether it belongs to the earlier corpus."""
+
+    part: Part
+    columns: Columns
+    against: bool
+
+
+@dataclass
+class Tally:
+    """How far the reading is; what a checkpoint holds."""
+
+    part: int = 0
+    part_documents: int = 0
+    part_rejected: int = 0
+    documents: int = 0
+    rejected: int = 0
+    without_features: int = 0
+    shingles: int = 0
+    text_bytes: int = 0
+    id_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is known after reading. part_ends : where each task's documents end; the rest lies in the scratch files."""
+
+    part_ends: tuple[int, ...]
+    part_rejected: tuple[int, ...]
+    num_against: int
+    tally: Tally
+
+    @property
+    def num_documents(self) -> int:
+        """All documents, those of the earlier corpus included."""
+        return self.tally.documents
+
+
+class Described(NamedTuple):
+    """A batch after the kernels. keys : uint64 (num_bands, num_documents)."""
+
+    hashes: np.ndarray
+    offsets: np.ndarray
+    content: np.ndarray
+    keys: np.ndarray
+    text_bytes: int
+    workspace: Workspace
+
+
+def describe(texts: pa.Array, method: MinHash, bands: Bands, workspaces: LifoQueue[Workspace]) -> Described:
+    """Return the shingle hashes, content hashes and band keys of a batch of texts.
+
+    The hashes lie in a workspace, to be put back into the queue once they are stored.
+    """
+    workspace = workspaces.get()
+    shingles = shingle_documents(texts, method, workspace)
+    signatures = sign(shingles.hashes, shingles.offsets, bands.num_hashes, method.seed)
+    size = int(texts.nbytes)
+    keys = band_keys(signatures, bands.num_bands)
+    return Described(shingles.hashes, shingles.offsets, shingles.content, keys, size, workspace)
+
+
+class Reading:
+    """The reading of all parts into scratch columns; see `read_all`."""
+
+    def __init__(self, tasks: list[Task], scratch: Scratch, keep: str, on_error: str) -> None:
+        self.tasks, self.scratch = tasks, scratch
+        self.needs_lengths = keep in ("longest", "shortest")
+        self.needs_ranks = keep.startswith(("max:", "min:"))
+        self.stop_on_error = on_error == "stop"
+        self.tally = Tally()
+        self.part_ends: list[int] = []
+        self.part_rejected: list[int] = []
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        state = self.scratch.restore()
+        if state is not None:
+            self.tally = Tally(**state["tally"])
+            self.part_ends, self.part_rejected = state["part_ends"], state["part_rejected"]
+
+    def checkpoint(self) -> None:
+        """Record what is done."""
+        self.scratch.checkpoint(
+            {"tally": asdict(self.tally), "part_ends": self.part_ends, "part_rejected": self.part_rejected}
+        )
+
+    def batches(self, batch_rows: int | None) -> Iterator[tuple[int, DocumentBatch | None, list[Rejected]]]:
+        """Yield what is still to be read: task index, batch, rows rejected before it; a None batch ends a part."""
+        for index in range(self.tally.part, len(self.tasks)):
+            first = index == self.tally.part
+            documents = self.tally.part_documents if first else 0
+            rejected: list[Rejected] = []
+            old = self.tally.part_rejected if first else 0
+            task = self.tasks[index]
+            seen = 0
+            for batch in task.part.read(task.columns, self._rejecter(rejected)):
+                for piece in _cut(batch, batch_rows):
+                    seen += len(piece.rows)
+                    if seen <= documents:
+                        continue
+                    skip = max(0, len(piece.rows) - (seen - documents))
+                    fresh, old = rejected[old:], max(0, old - len(rejected))
+                    rejected.clear()
+                    yield index, _slice(piece, skip, len(piece.rows)) if skip else piece, fresh
+            yield index, None, rejected[old:]
+
+    def _rejecter(self, rejected: list[Rejected]) -> Callable[[Rejected], None]:
+        def reject(row: Rejected) -> None:
+            if self.stop_on_error:
+                raise InputError(
+                    f"{describe_rejected(row)} The run stops at the first such document, as on_error='stop' asks; "
+                    "with on_error='reject' it would be listed in rejected.jsonl."
+                )
+            rejected.append(row)
+
+        return reject
+
+    def store(self, batch: DocumentBatch, described: Described, has_ids: bool) -> None:
+        """Append one batch to the columns."""
+        scratch, tally = self.scratch, self.tally
+        count = len(batch.rows)
+        scratch.append("shingles", described.hashes)
+        scratch.append("starts", described.offsets[:-1] + tally.shingles)
+        scratch.append("content", described.content)
+        scratch.append("rows", batch.rows.astype(np.int64, copy=False))
+        for band, keys in enumerate(described.keys):
+            scratch.append(f"keys-{band}", keys)
+        if has_ids:
+            ids = batch.ids
+            if ids is None:
+                ids = pa.array(range(tally.documents, tally.documents + count)).cast(pa.string())
+            data, offsets = flatten_strings(ids)
+            scratch.append("ids", data)
+            scratch.append("id_offsets", offsets[1 if tally.documents else 0 :] + tally.id_bytes)
+            tally.id_bytes += int(offsets[-1])
+        if self.needs_lengths:
+            scratch.append("lengths", np.diff(flatten_strings(batch.text)[1]))
+        if self.needs_ranks:
+            scratch.append("ranks", batch.rank if batch.rank is not None else np.full(count, np.nan))
+        tally.documents += count
+        tally.part_documents += count
+        tally.shingles += int(described.offsets[-1])
+        tally.without_features += int(np.count_nonzero(np.diff(described.offsets) == 0))
+        tally.text_bytes += described.text_bytes
+        if tally.documents > MAX_DOCUMENTS:
+            raise InputError(
+                f"One run takes at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one after "
+                "the other with --against."
+            )
+
+    def store_rejected(self, rejected: list[Rejected]) -> None:
+        """Append rejected rows to rejected.jsonl."""
+        for row in rejected:
+            line = json.dumps(row._asdict(), ensure_ascii=False) + "\n"
+            self.scratch.append("rejected.jsonl", np.frombuffer(line.encode("utf-8", "replace"), np.uint8))
+        self.tally.rejected += len(rejected)
+        self.tally.part_rejected += len(rejected)
+
+    def end_part(self) -> None:
+        """Note that a part is done."""
+        self.part_ends.append(self.tally.documents)
+        self.part_rejected.append(self.tally.part_rejected)
+        self.tally.part += 1
+        self.tally.part_documents = self.tally.part_rejected = 0
+
+
+def read_all(
+    reading: Reading, method: MinHash, bands: Bands, threads: int, batch_rows: int | None, watcher: Watcher
+) -> Corpus:
+    """Read all parts, describe their documents on a pool of threads, and store the results in order."""
+    has_ids = any(task.columns.id is not None for task in reading.tasks)
+    waiting: deque[tuple[DocumentBatch | None, Future[Described] | None, list[Rejected]]] = deque()
+    stored = 0
+    workspaces: LifoQueue[Workspace] = LifoQueue()
+    for _ in range(threads + _BATCHES_AHEAD + 2):
+        workspaces.put(Workspace())
+
+    def store_one() -> None:
+        nonlocal stored
+        batch, future, rejected = waiting.popleft()
+        reading.store_rejected(rejected)
+        if batch is None or future is None:
+            reading.end_part()
+        else:
+            described = future.result()
+            reading.store(batch, described, has_ids)
+            workspaces.put(described.workspace)
+            watcher.advance(len(batch.rows), described.text_bytes)
+        stored += 1
+        if stored % _CHECKPOINT_EVERY == 0:
+            reading.checkpoint()
+
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for _, batch, rejected in reading.batches(batch_rows):
+                future = None if batch is None else pool.submit(describe, batch.text, method, bands, workspaces)
+                waiting.append((batch, future, rejected))
+                while waiting and (len(waiting) > _BATCHES_AHEAD or _is_done(waiting[0][1])):
+                    store_one()
+            while waiting:
+                store_one()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    reading.checkpoint()
+    reading.scratch.close_columns()
+    num_against = sum(1 for task in reading.tasks if task.against)
+    return Corpus(
+        tuple(reading.part_ends),
+        tuple(reading.part_rejected),
+        reading.part_ends[num_against - 1] if num_against else 0,
+        reading.tally,
+    )
+
+
+def describe_rejected(row: Rejected) -> str:
+    """Say in a sentence what was rejected, where and why."""
+    places = [f"{name} {value}" for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
+              if value is not None]
+    return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
+
+
+def _is_done(future: Future[Any] | None) -> bool:
+    return future is None or future.done()
+
+
+def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:
+    count = len(batch.rows)
+    if batch_rows is None or count <= batch_rows:
+        yield batch
+        return
+    for start in range(0, count, batch_rows):
+        yield _slice(batch, start, min(count, start + batch_rows))
+
+
+def _slice(batch: DocumentBatch, start: int, stop: int) -> DocumentBatch:
+    return DocumentBatch(
+        text=batch.text[start:stop],
+        rows=batch.rows[start:stop],
+        ids=None if batch.ids is None else batch.ids[start:stop],
+        rank=None if batch.rank is None else batch.rank[start:stop],
+    )

@@ -1,0 +1,90 @@
+"""Files that a run works in: columns of numbers, appended to, then mapped into memory.
+
+Texts never come here. A column is a plain file of little-endian numbers, so that its length says how many there
+are, and a run that was killed can be cut back to its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Scratch:
+    """A folder of columns.
+
+    Pattern: `append` as often as wanted; `checkpoint`; then `column` to read. A column that is mapped must not be
+    appended to.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self._open: dict[str, BinaryIO] = {}
+        self._maps: list[mmap.mmap] = []
+
+    def append(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Append numbers to a column. Raises OSError when the disk is full."""
+        file = self._open.get(name)
+        if file is None:
+            file = self._open[name] = open(self.directory / name, "ab", buffering=1 << 16)  # noqa: SIM115
+        file.write(np.ascontiguousarray(values).view(np.uint8).data)
+
+    def checkpoint(self, state: dict[str, Any]) -> None:
+        """Record `state` and the lengths of all columns, in one step."""
+        lengths = {}
+        for name, file in self._open.items():
+            file.flush()
+            lengths[name] = file.tell()
+        aside = self.directory / "checkpoint.tmp"
+        aside.write_text(json.dumps({"state": state, "lengths": lengths}))
+        os.replace(aside, self.directory / "checkpoint.json")
+
+    def restore(self) -> dict[str, Any] | None:
+        """Cut all columns back to the last checkpoint and return its state, or None if there is none."""
+        file = self.directory / "checkpoint.json"
+        if not file.exists():
+            return None
+        record = json.loads(file.read_text())
+        for column in self.directory.iterdir():
+            if column.name in record["lengths"]:
+                os.truncate(column, record["lengths"][column.name])
+            elif column.name != "checkpoint.json":
+                column.unlink()
+        state: dict[str, Any] = record["state"]
+        return state
+
+    def close_columns(self) -> None:
+        """Finish appending."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def column(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Map a column into memory, writable in place; a column never written is empty."""
+        if name in self._open:
+            self._open.pop(name).close()
+        path = self.directory / name
+        if not path.exists() or path.stat().st_size == 0:
+            return np.empty(0, dtype)
+        with open(path, "r+b") as file:
+            mapped = mmap.mmap(file.fileno(), 0)
+        self._maps.append(mapped)
+        return np.frombuffer(mapped, dtype)
+
+    def release_pages(self) -> None:
+        """Give the pages of all mapped columns back to the system's cache, so that they do not count as ours."""
+        for mapped in self._maps:
+            if hasattr(mapped, "madvise"):
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+    def close(self) -> None:
+        """Close all files. Mapped columns live on as long as an array refers to them."""
+        self.close_columns()
+        self._maps.clear()

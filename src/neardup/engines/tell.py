@@ -1,0 +1,89 @@
+"""Turn decisions into tables: removed documents and duplicate pairs, with their ids and places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.engines.describe import Corpus, Task
+from neardup.engines.scratch import Scratch
+from neardup.schemas import PAIRS, REMOVED
+
+_ROWS = 65_536
+
+
+class Removals(NamedTuple):
+    """Removed documents, rising, each with the kept document that removed it. documents, kept : uint32;
+    similarity : float64; exact : bool; all of shape (num_removed,)."""
+
+    documents: npt.NDArray[np.uint32]
+    kept: npt.NDArray[np.uint32]
+    similarity: npt.NDArray[np.float64]
+    exact: npt.NDArray[np.bool_]
+
+
+class Places:
+    """Where each document came from: its id, its part and its row there."""
+
+    def __init__(self, tasks: list[Task], corpus: Corpus, scratch: Scratch) -> None:
+        self.part_ends = np.array(corpus.part_ends, np.int64)
+        self.names = [task.part.name for task in tasks]
+        self._rows = scratch.column("rows", np.int64)
+        self._ids: pa.LargeStringArray | None = None
+        if any(task.columns.id is not None for task in tasks):
+            offsets, data = scratch.column("id_offsets", np.int64), scratch.column("ids", np.uint8)
+            self._ids = pa.LargeStringArray.from_buffers(
+                corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data)
+            )
+
+    def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+        """Return the ids of documents as strings; a running number where there is no id column."""
+        if self._ids is None:
+            return pa.array(documents.astype(np.int64)).cast(pa.string())
+        return self._ids.take(pa.array(documents)).cast(pa.string())
+
+    def rows(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        """Return the row of each document in its part."""
+        rows: npt.NDArray[np.int64] = self._rows[documents]
+        return rows
+
+    def parts(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+        """Return the name of the part of each document."""
+        index = np.searchsorted(self.part_ends, documents, side="right")
+        return pa.array(self.names, pa.string()).take(pa.array(index))
+
+
+def removed_batches(removals: Removals, places: Places) -> Iterator[pa.RecordBatch]:
+    """Yield the table of removed documents, in the order of the documents; see schemas.REMOVED."""
+    for start in range(0, len(removals.documents), _ROWS):
+        part = Removals(*(column[start : start + _ROWS] for column in removals))
+        columns = [
+            places.ids(part.documents),
+            places.parts(part.documents),
+            pa.array(places.rows(part.documents)),
+            places.ids(part.kept),
+            pa.array(part.similarity),
+            pa.array(part.exact),
+            pa.array(part.kept.astype(np.int64)),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=REMOVED)
+
+
+def pair_batches(
+    left: npt.NDArray[np.uint32],
+    right: npt.NDArray[np.uint32],
+    similarity: npt.NDArray[np.float64],
+    exact: npt.NDArray[np.bool_],
+    places: Places,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.PAIRS."""
+    first, second = np.minimum(left, right), np.maximum(left, right)
+    order = np.lexsort((second, first))
+    for start in range(0, len(order), _ROWS):
+        part = order[start : start + _ROWS]
+        columns = [places.ids(first[part]), places.ids(second[part]), pa.array(similarity[part]), pa.array(exact[part])]
+        yield pa.RecordBatch.from_arrays(columns, schema=PAIRS)

@@ -1,0 +1,212 @@
+"""Write what a run decided: kept documents in their own format, removed.parquet, rejected.jsonl, the reports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.config import MinHash
+from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.engines.describe import Task
+from neardup.engines.local import Outcome
+from neardup.engines.stages import Watcher
+from neardup.engines.tell import Places, Removals, removed_batches
+from neardup.errors import InputError
+from neardup.features.spans import TokenSpan, token_spans
+from neardup.output.kept import open_kept
+from neardup.output.report_html import Example, render_report
+from neardup.schemas import REMOVED
+from neardup.verify.passages import LocatedTokens, Passage, passages
+
+MAX_EXAMPLES = 100
+_EXAMPLE_CHARACTERS = 2000
+
+
+class Shown(NamedTuple):
+    """The removals picked for the report, rising by document."""
+
+    removals: Removals
+    documents: npt.NDArray[np.uint32]
+    texts: dict[int, str]
+
+
+def pick_examples(removals: Removals, limit: int = MAX_EXAMPLES) -> Shown:
+    """Pick removals to show: all of them, or as many as fit, evenly from the least to the most similar."""
+    picked = np.lexsort((removals.documents, removals.similarity))
+    if len(picked) > limit:
+        picked = picked[np.linspace(0, len(picked) - 1, limit).astype(np.int64)]
+    picked = np.sort(picked)
+    chosen = Removals(*(column[picked] for column in removals))
+    return Shown(chosen, np.union1d(chosen.documents, chosen.kept).astype(np.uint32), {})
+
+
+def write_kept(
+    tasks: list[Task],
+    identities: list[tuple[str, int, float]],
+    outcome: Outcome,
+    directory: Path,
+    out_format: str | None,
+    shown: Shown,
+    watcher: Watcher,
+) -> None:
+    """Read the new documents again and write the kept ones, collecting the texts to be shown on the way.
+
+    Raises
+    ------
+    InputError
+        If an input has changed since it was read first.
+    """
+    first = 0
+    for task, identity, stop in zip(tasks, identities, outcome.corpus.part_ends, strict=True):
+        if task.part.identity() != identity:
+            raise InputError(
+                f"{task.part.name} has changed while it was being read. Run again once nothing writes to it."
+            )
+        if not task.against:
+            with open_kept(task.part, directory, out_format, task.columns.text) as writer:
+                for start, batch in _numbered(task, first, with_payload=True):
+                    mask = outcome.kept[start : start + len(batch.rows)]
+                    writer.write(batch.payload, mask)
+                    _collect(shown, start, batch)
+                    watcher.advance(len(mask), batch.text.nbytes)
+        elif _any_between(shown.documents, first, stop):
+            for start, batch in _numbered(task, first, with_payload=False):
+                _collect(shown, start, batch)
+                if not _any_between(shown.documents, start + len(batch.rows), stop):
+                    break
+        first = stop
+
+
+def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[int, DocumentBatch]]:
+    for batch in task.part.read(task.columns, _ignore, with_payload=with_payload):
+        yield first, batch
+        first += len(batch.rows)
+
+
+def _ignore(row: Rejected) -> None:
+    """Rejected rows were listed when the part was read first."""
+
+
+def _any_between(documents: npt.NDArray[np.uint32], first: int, stop: int) -> bool:
+    return bool(np.searchsorted(documents, stop) > np.searchsorted(documents, first))
+
+
+def _collect(shown: Shown, start: int, batch: DocumentBatch) -> None:
+    low, high = np.searchsorted(shown.documents, [start, start + len(batch.rows)])
+    for document in shown.documents[low:high].tolist():
+        shown.texts[document] = batch.text[document - start].as_py() or ""
+
+
+def examples(shown: Shown, places: Places, method: MinHash) -> list[Example]:
+    """Return the removed documents to show, each beside its kept one, with what they share marked."""
+    removals = shown.removals
+    columns = [
+        places.ids(removals.documents).to_pylist(), places.parts(removals.documents).to_pylist(),
+        places.rows(removals.documents).tolist(), places.ids(removals.kept).to_pylist(),
+        places.parts(removals.kept).to_pylist(), places.rows(removals.kept).tolist(),
+    ]  # fmt: skip
+    spans: dict[int, list[TokenSpan]] = {}
+    result = []
+    for i, values in enumerate(zip(*columns, strict=True)):
+        removed, kept = int(removals.documents[i]), int(removals.kept[i])
+        texts = [shown.texts[document][:_EXAMPLE_CHARACTERS] for document in (removed, kept)]
+        sides = []
+        for document, text in zip((removed, kept), texts, strict=True):
+            if document not in spans:
+                spans[document] = spans_of(text, method)
+            sides.append(spans[document])
+        marked = marked_passages(texts[0], sides[0], texts[1], sides[1], method.ngram)
+        truncated = any(len(shown.texts[document]) > _EXAMPLE_CHARACTERS for document in (removed, kept))
+        result.append(
+            Example(
+                values[0], values[1], values[2], texts[0], values[3], values[4], values[5], texts[1],
+                float(removals.similarity[i]), bool(removals.exact[i]), *marked, truncated,
+            )
+        )  # fmt: skip
+    return result
+
+
+def spans_of(text: str, method: MinHash) -> list[TokenSpan]:
+    """Return where the tokens of a text lie, as the method cuts it."""
+    return token_spans(
+        text, tokens=method.tokens, nfkc=method.nfkc, case_fold=method.case_fold, fold_chinese=method.fold_chinese
+    )
+
+
+def marked_passages(
+    left_text: str, left: list[TokenSpan], right_text: str, right: list[TokenSpan], ngram: int
+) -> tuple[list[Passage], list[Passage]]:
+    """Return the passages of both texts, shared and differing by turns."""
+    sides = [
+        LocatedTokens([s.token for s in spans], [s.start for s in spans], [s.end for s in spans], len(text))
+        for text, spans in ((left_text, left), (right_text, right))
+    ]
+    return passages(*sides, ngram=ngram)
+
+
+def write_removed(removals: Removals, places: Places, path: Path) -> None:
+    """Write removed.parquet."""
+    with pq.ParquetWriter(path, REMOVED, compression="zstd") as writer:
+        for batch in removed_batches(removals, places):
+            writer.write_batch(batch)
+
+
+def write_rejected(scratch_directory: Path, path: Path) -> None:
+    """Write rejected.jsonl, empty when all is well."""
+    source = scratch_directory / "rejected.jsonl"
+    if source.exists():
+        shutil.copyfile(source, path)
+    else:
+        path.touch()
+
+
+def write_json(report: dict[str, Any], path: Path) -> None:
+    """Write report.json."""
+    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """Collect batches in a table, empty ones too."""
+    return pa.Table.from_batches(list(batches), schema)
+
+
+def write_report(report: dict[str, Any], examples: list[Example], directory: Path) -> None:
+    """Write report.json and report.html."""
+    write_json(report, directory / "report.json")
+    (directory / "report.html").write_text(render_report(report, examples), encoding="utf-8")
+
+
+def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:
+    """Read the kept documents again, with all their columns."""
+    tables = []
+    first = 0
+    for task in tasks:
+        for start, batch in _numbered(task, first, with_payload=not task.against):
+            first = start + len(batch.rows)
+            if not task.against:
+                tables.append(_as_table(batch, task).filter(pa.array(kept[start:first])))
+    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({"text": []})
+
+
+def _as_table(batch: DocumentBatch, task: Task) -> pa.Table:
+    """Return all columns of a batch; of a format made of lines, the columns that were read."""
+    if isinstance(batch.payload, pa.RecordBatch):
+        return pa.Table.from_batches([batch.payload])
+    columns = {task.columns.text: batch.text.cast(pa.string())}
+    if batch.ids is not None and task.columns.id is not None:
+        columns = {task.columns.id: batch.ids} | columns
+    return pa.table(columns)
+
+
+def read_rejected(scratch_directory: Path) -> list[dict[str, Any]]:
+    """Return the rows that could not be read."""
+    source = scratch_directory / "rejected.jsonl"
+    return [json.loads(line) for line in source.read_text().splitlines()] if source.exists() else []

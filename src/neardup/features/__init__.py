@@ -1,0 +1,1 @@
+"""Describe a document: its tokens and shingles."""

@@ -1,0 +1,65 @@
+"""Normalise a text as a whole, with Python's own Unicode data: what the kernels cannot do one code point at a time."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+
+from neardup.config import Shingling
+from neardup.features.unicode_tables import COMPOSE, EXPAND, RANK_SHIFT, load_tables
+
+_MAX_PIECE = 1000
+
+
+def normalise(text: str, shingling: Shingling) -> str:
+    """Return a text normalised as `shingling` says.
+
+    Notes
+    -----
+    NFKC(casefold(NFKC(text))), as Unicode 15.1, section 3.13, has it for caseless matching. Python orders combining
+    marks in time quadratic in their number, so a run of more than 1,000 of them is normalised 1,000 at a time; no
+    language has such runs.
+    """
+    pieces = [_normalise(piece, shingling) for piece in _pieces(text, shingling)]
+    result = "".join(pieces)
+    return result.translate(_simplified()) if shingling.fold_chinese else result
+
+
+def _normalise(text: str, shingling: Shingling) -> str:
+    if shingling.nfkc:
+        text = unicodedata.normalize("NFKC", text)
+    if shingling.case_fold:
+        text = text.casefold()
+        if shingling.nfkc:
+            text = unicodedata.normalize("NFKC", text)
+    return text
+
+
+def _pieces(text: str, shingling: Shingling) -> Iterator[str]:
+    """Cut a text inside runs of more than 1,000 code points that may combine, and nowhere else."""
+    if not shingling.nfkc or len(text) <= _MAX_PIECE or text.isascii():
+        yield text
+        return
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    entries = load_tables(nfkc=True, case_fold=shingling.case_fold, fold_chinese=False).entries[codes]
+    is_mark = (entries >> np.uint32(RANK_SHIFT) != 0) & (entries & np.uint32(EXPAND) == 0)
+    begins = np.flatnonzero(~(is_mark | (entries & np.uint32(COMPOSE) != 0)))
+    limits = np.concatenate([[0], begins, [len(text)]])
+    last = 0
+    for run in np.flatnonzero(np.diff(limits) > _MAX_PIECE):
+        for cut in range(int(limits[run]), int(limits[run + 1]), _MAX_PIECE):
+            yield text[last:cut]
+            last = cut
+    yield text[last:]
+
+
+@cache
+def _simplified() -> dict[int, int]:
+    """Return the map from traditional to simplified characters."""
+    plain = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
+    folded = load_tables(nfkc=False, case_fold=False, fold_chinese=True).entries
+    changed = np.flatnonzero(plain != folded)
+    return dict(zip(changed.tolist(), (folded[changed] & np.uint32(0x1FFFFF)).tolist(), strict=True))

@@ -1,0 +1,141 @@
+"""Turn texts into shingle hashes."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.config import Shingling
+from neardup.errors import InputError
+from neardup.features.normalise import normalise
+from neardup.features.unicode_tables import load_tables
+
+if TYPE_CHECKING:
+    from neardup.kernels.tokens import Shingles, Tables, Text
+
+_MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
+
+
+class Workspace:
+    """Memory for the hashes of one batch at a time, kept between batches: fresh pages cost as much as hashing."""
+
+    def __init__(self) -> None:
+        self._hashes = np.empty(0, np.uint64)
+
+    def hashes(self, count: int) -> npt.NDArray[np.uint64]:
+        """Return an array of at least `count` hashes, whatever it holds."""
+        if len(self._hashes) < count:
+            self._hashes = np.empty(count, np.uint64)
+        return self._hashes
+
+
+def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None) -> Shingles:
+    """Return the shingle hashes and content hashes of a batch of documents.
+
+    Parameters
+    ----------
+    texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
+    shingling : how texts become shingles.
+    workspace : where the hashes are written; valid until it is used again. None for memory of their own.
+
+    Returns
+    -------
+    Shingles, with num_documents rows: `hashes` in the order of the text with repeats, `offsets`, and `content`, a
+    128-bit hash of the token sequence; the content hash of a document without features means nothing.
+    """
+    if callable(shingling.tokens):
+        return _shingle_token_lists(texts, shingling)
+    from neardup.kernels import tokens as kernel
+
+    mode = _MODES[shingling.tokens]
+    text = kernel.Text(*flatten_strings(texts))
+    tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
+    whole = _shingle(text, tables, mode, shingling.ngram, workspace or Workspace())
+    if not whole.flagged.any():
+        return whole
+    flagged = texts.filter(pa.array(whole.flagged)).to_pylist()
+    normalised = pa.array([normalise(one, shingling) for one in flagged], pa.large_string())
+    plain = _tables(False, False, shingling.fold_chinese, mode)
+    part = _shingle(kernel.Text(*flatten_strings(normalised)), plain, mode, shingling.ngram, Workspace())
+    return _splice(whole, part, np.flatnonzero(whole.flagged))
+
+
+def _shingle(text: Text, tables: Tables, mode: int, ngram: int, workspace: Workspace) -> Shingles:
+    from neardup.kernels import tokens as kernel
+
+    num_documents = len(text.offsets) - 1
+    longest = int(np.diff(text.offsets).max(initial=0))
+    # Room for the worst case costs nothing: memory that is never written is never given out.
+    shingles = _empty(workspace.hashes(3 * len(text.data) + num_documents), num_documents)
+    kernel.shingle_text(text, tables, mode, ngram, kernel.make_buffers(longest), shingles)
+    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+
+
+def _empty(hashes: npt.NDArray[np.uint64], num_documents: int) -> Shingles:
+    from neardup.kernels.tokens import Shingles
+
+    offsets = np.empty(num_documents + 1, np.int64)
+    content = np.empty((num_documents, 2), np.uint64)
+    return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
+
+
+def _shingle_token_lists(texts: pa.Array, shingling: Shingling) -> Shingles:
+    from neardup.kernels import tokens as kernel
+
+    assert callable(shingling.tokens)
+    lists = []
+    for text in texts.to_pylist():
+        tokens = list(shingling.tokens(normalise(text or "", shingling)))
+        if not all(isinstance(token, str) for token in tokens):
+            wrong = next(token for token in tokens if not isinstance(token, str))
+            raise InputError(
+                f"The tokenizer must return strings: got {wrong!r} from {shingling.tokens!r}. "
+                "Return an iterable of str."
+            )
+        lists.append(tokens)
+    token_offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(tokens) for tokens in lists], out=token_offsets[1:])
+    text = kernel.Text(*flatten_strings(pa.array(chain.from_iterable(lists), pa.large_string())))
+    longest = int(max(np.diff(token_offsets).max(initial=0), np.diff(text.offsets).max(initial=0)))
+    shingles = _empty(np.empty(int(token_offsets[-1]) + len(lists), np.uint64), len(lists))
+    kernel.shingle_tokens(text, token_offsets, shingling.ngram, kernel.make_buffers(longest), shingles)
+    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+
+
+def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:
+    """Put the shingles of some documents in the place of what `whole` has for them."""
+    counts = np.diff(whole.offsets)
+    counts[documents] = np.diff(part.offsets)
+    offsets = np.zeros_like(whole.offsets)
+    np.cumsum(counts, out=offsets[1:])
+    hashes = np.empty(offsets[-1], np.uint64)
+    source = 0
+    for index, document in enumerate(documents):
+        stop = whole.offsets[document]
+        hashes[offsets[document] - (stop - source) : offsets[document]] = whole.hashes[source:stop]
+        hashes[offsets[document] : offsets[document + 1]] = part.hashes[part.offsets[index] : part.offsets[index + 1]]
+        source = whole.offsets[document + 1]
+    hashes[len(hashes) - (len(whole.hashes) - source) :] = whole.hashes[source:]
+    content = whole.content.copy()
+    content[documents] = part.content
+    return whole._replace(hashes=hashes, offsets=offsets, content=content)
+
+
+@cache
+def _tables(nfkc: bool, case_fold: bool, fold_chinese: bool, mode: int) -> Tables:
+    from neardup.kernels.tokens import Tables
+
+    tables = load_tables(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    ascii_bytes = np.zeros(128, np.uint8)
+    for code in range(128):
+        character = chr(code)
+        separates = character.isspace() if mode else not (character.isalnum() or character == "_")
+        if not separates and code:
+            ascii_bytes[code] = ord(character.casefold() if case_fold else character)
+    return Tables(tables.entries, tables.expansions, ascii_bytes)

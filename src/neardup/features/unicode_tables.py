@@ -1,0 +1,150 @@
+"""Load the tables by which kernels normalise text and tell tokens apart, one code point at a time.
+
+The normalisation N is NFKC(casefold(NFKC(text))) with both options, NFKC or casefold with one, and the
+identity with none; ``fold_chinese`` then maps each traditional Chinese character to its simplified form. An
+entry word holds
+
+==========  ================================================================================================
+bits 0-20   the code point that the character becomes; with EXPAND, an index ``i`` into ``expansions``, where
+            ``expansions[i]`` is a count and as many words follow, each the entry of a resulting code point
+bits 21-22  token class of the result: SEPARATOR, WORD, SINGLE, TRANSPARENT
+bit 23      EXPAND: the character becomes several (bits 21, 22, 24 are then 0, and set in the expansion)
+bit 24      WHITESPACE: ``str.isspace`` of the result; also of U+0000, which kernels keep for themselves
+bit 25      COMPOSE: the result may depend on the neighbours; never set in an expansion
+bits 26-31  rank of the result's canonical combining class; 0 for class 0. With EXPAND, of its last
+            code point
+==========  ================================================================================================
+
+**Token classes.** WORD: letters, numbers, marks and connecting punctuation (categories L, N, M, Pc); words
+are runs of them. SINGLE: letters, marks and letter-like numbers (L, M, Nl) of the scripts written without
+spaces: Han, Hiragana, Katakana, Bopomofo, Thai, Lao, Khmer, Myanmar; each is a token. Digits are WORD in
+every script. TRANSPARENT: format characters (Cf, without U+200B ZERO WIDTH SPACE) and variation selectors;
+they are dropped and do not end a word. SEPARATOR: all else, surrogates, noncharacters, private and unassigned
+code points among it.
+
+**The invariant.** In a document in which no character has COMPOSE, and in which no character of nonzero rank
+is followed at once by one of a smaller nonzero rank, mapping each character alone gives N(document). Any
+other document must be normalised by ``unicodedata``, and then be read with ``load_tables(nfkc=False,
+case_fold=False, ...)``.
+
+Notes
+-----
+Unicode Standard Annex 15, section 9: a text whose characters all answer Yes to the NFKC quick check, and
+whose combining classes never fall, is in NFKC. COMPOSE marks what becomes something that starts with a
+character that answers Maybe; a Maybe inside an expansion has met its neighbour already. So the joined results
+are in NFKC after each of the two NFKC steps, and equal to what the step gives for the whole text. COMPOSE
+also marks a character whose result has more than ``MAX_GROWTH`` times its UTF-8 bytes, whose combining
+classes are not the same at both steps, or whose result starts with a mark and goes on.
+``tests/test_unicode_tables.py`` tests the claim.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+LOW_MASK = 0x1FFFFF
+CLASS_SHIFT = 21
+CLASS_MASK = 3
+EXPAND = 1 << 23
+WHITESPACE = 1 << 24
+COMPOSE = 1 << 25
+RANK_SHIFT = 26
+
+SEPARATOR = 0
+WORD = 1
+SINGLE = 2
+TRANSPARENT = 3
+
+_PAGE_SIZE = 128
+NUM_CODE_POINTS = 0x110000
+MAX_GROWTH = 3
+"""No result without COMPOSE has more than this many times the UTF-8 bytes of its character."""
+
+_PATH = Path(__file__).resolve().parent.parent / "kernels" / "unicode_tables.npz"
+
+
+class UnicodeTables(NamedTuple):
+    """The table of one normalisation; both arrays are read-only."""
+
+    entries: npt.NDArray[np.uint32]
+    """Shape (0x110000,): the entry word of each code point."""
+    expansions: npt.NDArray[np.uint32]
+    """Counts, each followed by that many entry words; never empty."""
+
+
+@cache
+def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTables:
+    """Return the tables of a normalisation.
+
+    Parameters
+    ----------
+    nfkc : bool
+        Compatibility composition (Unicode Standard Annex 15). Without it, no entry has COMPOSE or a rank.
+    case_fold : bool
+        Full case folding, as `str.casefold`.
+    fold_chinese : bool
+        Traditional to simplified Chinese, character by character, after the other two (OpenCC's TSCharacters;
+        the first form where it has several).
+
+    Returns
+    -------
+    UnicodeTables
+        Shared and read-only; about 4.5 MB for each combination of options used.
+    """
+    name = f"nfkc{nfkc:d}_fold{case_fold:d}"
+    with np.load(_PATH, allow_pickle=False) as arrays:
+        pages: npt.NDArray[np.uint16] = arrays[f"{name}_pages"]
+        relative: npt.NDArray[np.uint32] = arrays[f"{name}_entries"]
+        expansions: npt.NDArray[np.uint32] = arrays[f"{name}_expansions"]
+        chinese = (arrays["chinese_from"], arrays["chinese_to"]) if fold_chinese else None
+    entries = _make_absolute(pages, relative)
+    if chinese is not None:
+        _overlay(entries, *chinese)
+        _overlay(expansions, *chinese)
+    if not len(expansions):
+        expansions = np.zeros(1, np.uint32)
+    for array in (entries, expansions):
+        array.flags.writeable = False
+    return UnicodeTables(entries, expansions)
+
+
+def unicode_version() -> str:
+    """Return the version of the Unicode Character Database in the tables, such as ``"15.1.0"``."""
+    with np.load(_PATH, allow_pickle=False) as arrays:
+        return ".".join(str(part) for part in arrays["unicode_version"])
+
+
+def _make_absolute(pages: npt.NDArray[np.uint16], relative: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return one entry per code point; in the file the low bits are relative to it, modulo 2**21."""
+    entries = relative.reshape(-1, _PAGE_SIZE)[pages].reshape(-1)
+    low = np.arange(NUM_CODE_POINTS, dtype=np.uint32)
+    low += entries
+    low &= np.uint32(LOW_MASK)
+    entries &= np.uint32(0xFFFFFFFF ^ LOW_MASK)
+    entries |= low
+    return entries
+
+
+def _overlay(
+    words: npt.NDArray[np.uint32], traditional: npt.NDArray[np.uint32], simplified: npt.NDArray[np.uint32]
+) -> None:
+    """Replace traditional by simplified characters in ``words``, in place.
+
+    Requires: every traditional and simplified character is SINGLE, without flag and of rank 0, so that the
+    low bits alone differ, and a whole word is compared: an index or a count can then not be taken for a
+    character.
+    """
+    single = np.uint32(SINGLE << CLASS_SHIFT)
+    target = np.zeros(int(traditional.max()) + 1, np.uint32)
+    target[traditional] = simplified
+    places = np.flatnonzero(words >> np.uint32(CLASS_SHIFT) == SINGLE)
+    low = words[places] & np.uint32(LOW_MASK)
+    known = low < len(target)
+    places, low = places[known], low[known]
+    changed = target[low] != 0
+    words[places[changed]] = target[low[changed]] | single

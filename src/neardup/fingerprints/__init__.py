@@ -1,0 +1,1 @@
+"""Summarise a document: its MinHash signature."""

@@ -1,0 +1,135 @@
+"""The file formats neardup knows: their suffixes, their compressions, how lines are held.
+
+Both the stage that reads and the one that writes need these, and stages do not import each other.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from typing import IO, Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+BLOCK_BYTES = 4 << 20
+"""Text handed on at a time: large enough for Arrow to be at full speed, small enough for the cache."""
+
+
+class Format(NamedTuple):
+    """A file format: the suffixes it is known by (the first is written), and whether it is made of lines."""
+
+    suffixes: tuple[str, ...]
+    is_lines: bool = False
+    compressible: bool = False
+
+
+FORMATS: dict[str, Format] = {
+    "parquet": Format((".parquet", ".pq")),
+    "arrow": Format((".arrow", ".feather", ".ipc")),
+    "jsonl": Format((".jsonl", ".ndjson", ".json"), is_lines=True, compressible=True),
+    "csv": Format((".csv",), compressible=True),
+    "tsv": Format((".tsv",), compressible=True),
+    "text": Format((".txt", ".text", ".md"), is_lines=True, compressible=True),
+    "table": Format(()),
+}
+"""Every value of `Part.format`; "table" is a table in memory, all others are files."""
+
+FILE_FORMATS = tuple(name for name, known in FORMATS.items() if known.suffixes)
+
+COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
+"""Suffix -> name of the compression of a whole file."""
+
+
+_STANDARD_READERS: dict[str | None, Callable[..., Any]] = {
+    "gzip": gzip.open,
+    "bz2": bz2.open,
+    "xz": lzma.open,
+}
+
+
+def split_name(name: str) -> tuple[str, str | None, str | None]:
+    """Return a file's name without its suffixes, its format and its compression.
+
+    Examples
+    --------
+    >>> split_name("corpus/part-1.jsonl.gz")
+    ('corpus/part-1', 'jsonl', 'gzip')
+    >>> split_name("notes")
+    ('notes', None, None)
+    """
+    stem, compression = name, None
+    for suffix, codec in COMPRESSIONS.items():
+        if stem.lower().endswith(suffix):
+            stem, compression = stem[: -len(suffix)], codec
+    for format_name, known in FORMATS.items():
+        for suffix in known.suffixes:
+            if stem.lower().endswith(suffix) and (compression is None or known.compressible):
+                return stem[: -len(suffix)], format_name, compression
+    return name, None, None
+
+
+def accepted_suffixes() -> str:
+    """Return the sentence that tells which files can be read."""
+    plain = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
+    return f"{plain}; lines and tables of text also with {', '.join(COMPRESSIONS)}"
+
+
+def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[bytes] | pa.NativeFile:
+    """Return a stream of the bytes inside a local path or an open file; members in a row are read as one.
+
+    The standard library's readers are chosen for gzip, bz2 and xz because a stream cut short still yields all
+    that stood before the cut; Arrow's, otherwise as fast, loses its last buffer.
+    """
+    stream: Any
+    if compression in _STANDARD_READERS:
+        stream = _STANDARD_READERS[compression](raw, "rb")
+    elif compression == "zstd":
+        stream = pa.CompressedInputStream(pa.OSFile(raw) if isinstance(raw, str) else raw, "zstd")
+    else:
+        stream = open(raw, "rb", buffering=0) if isinstance(raw, str) else raw  # noqa: SIM115
+    return stream
+
+
+def open_compressed(path: str, compression: str | None) -> IO[bytes] | pa.NativeFile:
+    """Open a new local file for writing; what is written is compressed on the way."""
+    if compression == "xz":
+        return lzma.open(path, "wb", preset=1)
+    if compression is None:
+        return open(path, "wb")
+    return pa.CompressedOutputStream(pa.OSFile(path, "wb"), compression)
+
+
+class Lines(Protocol):
+    """Lines held as bytes and offsets; `documents.batch.RawLines` is one."""
+
+    @property
+    def data(self) -> bytes | pa.Buffer:
+        """The bytes of the lines, line ends included."""
+        ...
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """int64 array of shape (num_rows + 1,)."""
+        ...
+
+
+def lines_array(data: bytes | pa.Buffer, offsets: np.ndarray) -> pa.LargeBinaryArray:
+    """Return the lines as an Arrow array, without a copy."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+
+
+def select_lines(
+    data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray
+) -> tuple[pa.Buffer, np.ndarray]:
+    """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
+    if bool(mask.all()):
+        begin, end = int(offsets[0]), int(offsets[-1])
+        return pa.py_buffer(data).slice(begin, end - begin), offsets - begin
+    chosen = lines_array(data, offsets).filter(pa.array(mask))
+    _, offset_buffer, data_buffer = chosen.buffers()
+    chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
+    return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets

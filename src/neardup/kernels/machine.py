@@ -1,0 +1,63 @@
+"""Machine instructions that NumPy does not name: an unaligned 64-bit load, counting of trailing zero bits.
+
+Each is a plain Python function, which is also its specification; compiled callers get the single instruction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+
+def load_u64(data: np.ndarray, index: int) -> np.uint64:
+    """Return bytes `index` to `index + 7` of a uint8 array as one little-endian integer.
+
+    Requires: 0 <= index <= len(data) - 8.
+    """
+    return np.uint64(int.from_bytes(data[index : index + 8].tobytes(), "little"))
+
+
+def count_trailing_zeros(value: np.uint64) -> np.int64:
+    """Return the position of the lowest bit set in a uint64. Requires: value != 0."""
+    number = int(value)
+    return np.int64((number & -number).bit_length() - 1)
+
+
+@intrinsic
+def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        first = cgutils.gep_inbounds(builder, array.data, args[1])
+        word = builder.bitcast(first, ir.IntType(64).as_pointer())
+        return builder.load(word, align=1)
+
+    return types.uint64(data, types.intp), generate
+
+
+@intrinsic
+def _count_trailing_zeros(typing_context: Any, value: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@overload(load_u64, inline="always")
+def _compiled_load(data: Any, index: Any) -> Any:
+    def load(data: Any, index: Any) -> Any:
+        return _load_u64(data, index)
+
+    return load
+
+
+@overload(count_trailing_zeros, inline="always")
+def _compiled_count(value: Any) -> Any:
+    def count(value: Any) -> Any:
+        return _count_trailing_zeros(value)
+
+    return count

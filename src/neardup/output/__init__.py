@@ -1,0 +1,1 @@
+"""Tell: kept, removed and rejected documents, the report."""

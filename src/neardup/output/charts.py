@@ -1,0 +1,360 @@
+"""Draw the report's charts as SVG text.
+
+Every function is pure: numbers in, one `<svg>` element out, the same text for the same numbers. Colours are
+presentation attributes, so that a chart needs no style sheet (a notebook has none), and classes, so that a
+page can restyle it: a style sheet wins over a presentation attribute, and a strict Content-Security-Policy
+forbids only `style="..."`. The page shares the words for numbers that the labels need (`percent`, `plural`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+_WIDTH, _HEIGHT = 420, 236
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
+_FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
+_CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
+_MAX_LABEL = 24  # characters of a bar's label; its title shows the whole
+
+# Control characters save tab and line feed, line separators, the byte order mark, lone surrogates, and the
+# bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts
+# need them to be read.
+_HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+
+
+class Bar(NamedTuple):
+    """One line of a bar list: its label, its length, what stands behind the bar, what hovering shows."""
+
+    label: str
+    value: float
+    shown: str
+    title: str
+
+
+def collision_probability(similarity: float, num_bands: int, rows_per_band: int) -> float:
+    """Return 1-(1-s^r)^b, the probability that a pair of this similarity shares a band.
+
+    Notes: Leskovec et al., Mining of Massive Datasets, 3.4.2.
+    """
+    in_one_band: float = similarity**rows_per_band
+    if in_one_band >= 1.0:
+        return 1.0
+    return -math.expm1(num_bands * math.log1p(-in_one_band))
+
+
+def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_label: str, name: str) -> str:
+    """Return a histogram with one bar per bin, or an empty string when nothing was counted.
+
+    Parameters
+    ----------
+    edges : the limits of the bins, ascending, of length len(counts) + 1.
+    counts : how many fell in each bin.
+    x_label, y_label : what the axes measure.
+    name : the sentence a screen reader says in place of the drawing.
+
+    Raises
+    ------
+    ValueError if edges and counts do not fit together.
+    """
+    if counts and len(edges) != len(counts) + 1:
+        raise ValueError(
+            f"{len(counts)} counts need {len(counts) + 1} edges: got {len(edges)}. Pass one more."
+        )
+    if not any(counts):
+        return ""
+    low, high = edges[0], edges[-1]
+    step = (_RIGHT - _LEFT) / len(counts)
+    ticks = [tick for tick in _ticks(0, max(counts), 4) if tick == int(tick)]
+    top = max(counts)
+    parts = [_y_tick(tick / top, _short(tick)) for tick in ticks]
+    for index, count in enumerate(counts):
+        height = max(count / top * (_BOTTOM - _TOP), 1.5 if count else 0.0)
+        gap = min(1.5, step / 8)
+        x = _LEFT + index * step
+        bar = _rect(x + gap / 2, _BOTTOM - height, step - gap, height, "near")
+        parts.append(_hover(x, step, f"{edges[index]:.4g} to {edges[index + 1]:.4g}: {count:,}", bar))
+    if high > low:
+        parts += [_x_tick((tick - low) / (high - low), f"{tick:g}") for tick in _ticks(low, high, 5)]
+    else:
+        parts.append(_x_tick(0.5, f"{low:g}"))
+    return _svg(name, _HEIGHT, [*parts, *_frame(x_label, y_label)])
+
+
+def s_curve(num_bands: int, rows_per_band: int, threshold: float | None) -> str:
+    """Return the curve of 1-(1-s^r)^b over the similarity s, with the threshold marked when there is one."""
+
+    def chance(similarity: float) -> float:
+        return collision_probability(similarity, num_bands, rows_per_band)
+
+    def points(similarities: Iterable[float]) -> str:
+        return " ".join(f"{_number(_across(s))},{_number(_up(chance(s)))}" for s in similarities)
+
+    grid = [index / 100 for index in range(101)]
+    parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+    parts += [_x_tick(tick / 10, f"{tick / 10:g}") for tick in (0, 2, 4, 6, 8, 10)]
+    if threshold is not None:
+        x, found = _across(threshold), f"threshold {threshold:g}: {percent(chance(threshold))}"
+        inside = points([threshold, *(s for s in grid if s > threshold)])
+        parts += [
+            f'<polygon class="area" points="{_number(x)},{_BOTTOM} {inside} {_RIGHT},{_BOTTOM}"'
+            f' fill="{_FILLS["kept"]}" fill-opacity="0.16"/>',
+            f'<line x1="{_number(x)}" x2="{_number(x)}" y1="{_TOP - 10}" y2="{_BOTTOM}" stroke="currentColor"'
+            f' stroke-dasharray="4 3"/>{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, found, "end")}',
+        ]
+    parts.append(
+        f'<polyline class="curve" points="{points(grid)}" fill="none" stroke="{_FILLS["kept"]}"'
+        ' stroke-width="2.25"/>'
+    )
+    for index in range(20):
+        similarity = index / 20 + 0.025
+        title = f"similarity {similarity:.3f}: compared with probability {percent(chance(similarity))}"
+        parts.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
+    name = f"Probability that a pair is compared, by similarity: {num_bands} bands of {rows_per_band} rows"
+    return _svg(name, _HEIGHT, [*parts, *_frame("similarity of a pair", "chance to be compared")])
+
+
+def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str = "kept") -> str:
+    """Return one horizontal bar per row, its label before and `shown` behind it; an empty string for no rows.
+
+    Lengths are proportional to the values, or to log(1 + value) when `logarithmic`, which the caller says
+    beside the chart.
+    """
+    if not rows:
+        return ""
+    lengths = [math.log1p(row.value) if logarithmic else row.value for row in rows]
+    labels = [_shortened(visible(row.label)) for row in rows]
+    left = max(map(len, labels)) * _CHARACTER + 12
+    room = max(_WIDTH - left - max(len(row.shown) for row in rows) * _CHARACTER - 12, 40)
+    parts = []
+    for index, (row, label, length) in enumerate(zip(rows, labels, lengths, strict=True)):
+        y = index * 26 + 4
+        width = max(length / (max(lengths) or 1.0) * room, 1.5 if row.value else 0.0)
+        parts.append(
+            f"<g><title>{escape(visible(row.title))}</title>{_rect(0, y - 4, _WIDTH, 26, 'strip')}"
+            f"{_text(left - 10, y + 13.5, label, 'end')}{_rect(left, y, width, 18, fill)}"
+            f"{_text(left + width + 7, y + 13.5, row.shown, 'start')}</g>"
+        )
+    return _svg(name, len(rows) * 26, parts)
+
+
+def proportion(parts: Sequence[tuple[str, int, str]], *, name: str) -> str:
+    """Return one bar divided among (class, count, title) parts; an empty string when all counts are zero."""
+    total = sum(count for _, count, _ in parts)
+    drawn, start = [], 0.0
+    for kind, count, title in parts:
+        if count:
+            # A part too thin to see is still there: a hair of it is drawn, at the cost of its neighbour.
+            width = max(count / total * 1000 - 2, 2.0)
+            drawn.append(f"<g><title>{escape(title)}</title>{_rect(min(start, 998), 0, width, 10, kind)}</g>")
+            start += count / total * 1000
+    if not drawn:
+        return ""
+    return (
+        '<svg class="chart share" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(name)}">{"".join(drawn)}</svg>'
+    )
+
+
+def share_chart(report: Mapping[str, Any]) -> str:
+    """Return the bar of kept documents, near-duplicates and exact copies, or an empty string without any."""
+    counts = report.get("counts") or {}
+    words = (("kept", "kept", "kept"), ("near", "removed_near", "near-duplicates"))
+    parts = [
+        (kind, counts.get(key) or 0, f"{counts.get(key) or 0:,} {word}")
+        for kind, key, word in (*words, ("exact", "removed_exact", "exact copies"))
+    ]
+    return proportion(parts, name="Shares of kept documents, near-duplicates and exact copies")
+
+
+def similarity_chart(report: Mapping[str, Any]) -> str:
+    """Return the histogram of the similarities in a report, or an empty string when it has none."""
+    similarities = report.get("similarities") or {}
+    return histogram(
+        similarities.get("edges") or [],
+        similarities.get("counts") or [],
+        x_label="similarity",
+        y_label="near-duplicates",
+        name="Near-duplicates by their similarity to the document that removed them",
+    )
+
+
+def cluster_chart(report: Mapping[str, Any]) -> str:
+    """Return the bars of the cluster sizes in a report, or an empty string when it has none."""
+    rows = [
+        Bar(
+            sizes,
+            clusters,
+            f"{clusters:,}",
+            f"{plural(clusters, 'cluster')} of {sizes}, {documents:,} in all",
+        )
+        for sizes, clusters, documents in group_sizes(report.get("cluster_sizes") or ())
+    ]
+    return bars(rows, name="Clusters by number of documents, logarithmic", logarithmic=True)
+
+
+def time_chart(report: Mapping[str, Any]) -> str:
+    """Return the bars of the seconds by stage in a report, or an empty string when it has none."""
+    timings = report.get("timings") or ()
+    total = sum(timing["seconds"] for timing in timings) or 1.0
+    rows = [
+        Bar(
+            stage,
+            seconds,
+            f"{duration(seconds)} · {percent(seconds / total)}",
+            f"{stage}: {duration(seconds)}",
+        )
+        for stage, seconds in ((str(timing["stage"]), timing["seconds"]) for timing in timings)
+    ]
+    return bars(rows, name="Seconds by stage")
+
+
+def group_sizes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
+    """Return (sizes, clusters, documents) from (size, clusters); sizes from 5 on grouped by powers of two."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for size, count in cluster_sizes:
+        power = (size - 1).bit_length()
+        limits = (size, size) if size <= 4 else (2 ** (power - 1) + 1, 2**power)
+        group = groups.setdefault(limits, [0, 0])
+        group[0] += count
+        group[1] += size * count
+    return [
+        (f"{low:,}" if low == high else f"{low:,}–{high:,}", clusters, documents)
+        for (low, high), (clusters, documents) in sorted(groups.items())
+    ]
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage that reads 0 % or 100 % only when it is."""
+    if share <= 0 or share >= 1:
+        return f"{share * 100:.0f} %"
+    text = f"{share * 100:.1f}"
+    return {"0.0": "< 0.1 %", "100.0": "> 99.9 %"}.get(text, f"{text} %")
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people read them: 3.1 s, 12 min 5 s, 1 h 40 min."""
+    if seconds < 120:
+        return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def memory(num_bytes: float) -> str:
+    """Return bytes in decimal units: 412.0 MB."""
+    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if num_bytes >= limit:
+            return f"{num_bytes / limit:,.1f} {unit}"
+    return f"{num_bytes:,.0f} bytes"
+
+
+def plural(count: int, word: str) -> str:
+    """Return a count with its noun: 1 copy, 2 copies."""
+    if count == 1:
+        return f"1 {word}"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
+
+
+def visible(text: object) -> str:
+    """Return text with each hidden character replaced by its control picture or its code point."""
+
+    def picture(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        return chr(0x2400 + code) if code < 32 else "␡" if code == 127 else f"[U+{code:04X}]"
+
+    return re.sub(_HIDDEN, picture, str(text))
+
+
+def escape_text(text: object, *, lines: bool = True) -> str:
+    """Return text for HTML with hidden characters shown; tabs and line ends too when `lines` is false."""
+    plain = str(text) if lines else str(text).replace("\n", "␊").replace("\t", "␉")
+    escaped, position = "", 0
+    for run in re.finditer(f"{_HIDDEN}+", plain):
+        escaped += f'{escape(plain[position : run.start()])}<span class="hidden">{visible(run[0])}</span>'
+        position = run.end()
+    return escaped + escape(plain[position:])
+
+
+def _shortened(label: str) -> str:
+    return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
+
+
+def _svg(name: str, height: int, parts: Sequence[str]) -> str:
+    return (
+        f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" width="100%" role="img"'
+        f' aria-label="{escape(name)}" font-size="13" font-family="system-ui, sans-serif">{"".join(parts)}</svg>'
+    )
+
+
+def _frame(x_label: str, y_label: str) -> list[str]:
+    """Return the base line and both axis titles; the vertical one lies flat above its axis."""
+    return [
+        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="currentColor"/>',
+        _text(_RIGHT, _HEIGHT - 5, f"{x_label} →", "end"),
+        _text(4, _TOP - 15, f"↑ {y_label}", "start"),
+    ]
+
+
+def _across(share: float) -> float:
+    return _LEFT + share * (_RIGHT - _LEFT)
+
+
+def _up(share: float) -> float:
+    return _BOTTOM - share * (_BOTTOM - _TOP)
+
+
+def _y_tick(share: float, label: str) -> str:
+    y = _up(share)
+    return (
+        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_number(y)}" y2="{_number(y)}" stroke="currentColor"'
+        f' stroke-opacity="0.14"/>{_text(_LEFT - 7, y + 4.5, label, "end")}'
+    )
+
+
+def _x_tick(share: float, label: str) -> str:
+    return _text(_across(share), _BOTTOM + 17, label, "middle")
+
+
+def _hover(x: float, width: float, title: str, inner: str) -> str:
+    """Return a strip as high as the plot that shows `title` when hovered, so that short bars can be hit."""
+    return f"<g><title>{escape(title)}</title>{_rect(x, _TOP, width, _BOTTOM - _TOP, 'strip')}{inner}</g>"
+
+
+def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
+    return (
+        f'<rect class="{kind}" x="{_number(x)}" y="{_number(y)}" width="{_number(width)}"'
+        f' height="{_number(height)}" fill="{_FILLS.get(kind, "transparent")}"/>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    place = f'x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"'
+    return f'<text {place} fill="currentColor">{escape(text)}</text>'
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _short(count: float) -> str:
+    """Return a count short enough for an axis: 1500 -> 1.5k."""
+    if count >= 1e15:
+        return f"{count:.0e}"
+    for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= limit:
+            return f"{count / limit:g}{unit}"
+    return f"{count:g}"
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `most` of them."""
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(
+        factor * power for factor in (1, 2, 5, 10) if factor * power * most >= (high - low) * (1 - 1e-9)
+    )
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(index * step, 10) for index in range(first, last + 1)]

@@ -1,0 +1,72 @@
+"""The output folder: written aside, moved into place when whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from neardup.errors import OutputError
+
+
+class OutputDirectory:
+    """A folder that appears only when all in it is complete.
+
+    Everything is written to `DIR.partial`, next to DIR: results below `result`, scratch files below `scratch`. The
+    scratch files survive a run that was cut off, so that it can be resumed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool, resume: bool) -> None:
+        self.path = Path(path)
+        self.partial = self.path.with_name(self.path.name + ".partial")
+        self.result = self.partial / "result"
+        self.scratch = self.partial / "scratch"
+        if self.path.exists() and not overwrite:
+            raise OutputError(
+                f"The output {self.path} exists already. Name another folder, or pass overwrite=True (--overwrite) "
+                "to replace it once the new result is whole."
+            )
+        if self.path.exists() and not self.path.is_dir():
+            raise OutputError(f"The output {self.path} is a file. Name a folder.")
+        try:
+            if not resume:
+                shutil.rmtree(self.partial, ignore_errors=True)
+            shutil.rmtree(self.result, ignore_errors=True)
+            self.result.mkdir(parents=True)
+        except OSError as error:
+            raise OutputError(
+                f"The output {self.path} cannot be written: {error.strerror or error}. Name a folder that you may "
+                "write to."
+            ) from error
+
+    def refuse_inputs_inside(self, inputs: Iterable[str]) -> None:
+        """Raise OutputError if an input lies in the output, or the output in an input folder."""
+        target = self.path.resolve()
+        for name in inputs:
+            source = Path(name)
+            if not source.exists():
+                continue
+            resolved = source.resolve()
+            if target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents):
+                shutil.rmtree(self.partial, ignore_errors=True)
+                raise OutputError(
+                    f"The output {self.path} and the input {name} lie one inside the other. Name an output outside "
+                    "the input, so that a second run does not read the first one's result."
+                )
+
+    def finish(self) -> None:
+        """Move the result into place and delete everything else."""
+        old = self.partial / "old"
+        if self.path.exists():
+            os.replace(self.path, old)
+        os.replace(self.result, self.path)
+        shutil.rmtree(self.partial, ignore_errors=True)
+
+    def discard_result(self) -> None:
+        """Delete what was written so far, but for the scratch files."""
+        shutil.rmtree(self.result, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Delete everything that was written."""
+        shutil.rmtree(self.partial, ignore_errors=True)

@@ -1,0 +1,104 @@
+"""What the library returns: tables, and a record that shows itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neardup.candidates.bands import Bands
+from neardup.engines.compare import Measures
+from neardup.verify.passages import Passage
+
+
+def _report_table(summary: dict[str, Any]) -> pa.Table:
+    """Return a report as a table of section, name and value; a value that is not text is written as JSON."""
+    rows: list[tuple[str, str, str]] = []
+    for section, content in summary.items():
+        pairs = content.items() if isinstance(content, dict) else [("", content)]
+        rows += [
+            (section, str(name), value if isinstance(value, str) else json.dumps(value)) for name, value in pairs
+        ]
+    names = ("section", "name", "value")
+    return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
+
+
+@dataclass(frozen=True)
+class Deduplication:
+    """The result of `dedup`.
+
+    Attributes
+    ----------
+    removed : Arrow table, see schemas.REMOVED; in the order of the documents.
+    pairs : Arrow table, see schemas.PAIRS: every pair that was measured at or above the threshold.
+    summary : the report as a dictionary, what report.json holds.
+    output : the folder it was written to, or None.
+    """
+
+    removed: pa.Table
+    pairs: pa.Table
+    summary: dict[str, Any]
+    output: Path | None
+    _read_kept: Callable[[], pa.Table] = field(repr=False)
+
+    @property
+    def kept(self) -> pa.Table:
+        """The kept documents with all their columns, in their order, as an Arrow table; read on each use."""
+        return self._read_kept()
+
+    @property
+    def report(self) -> pa.Table:
+        """The report as an Arrow table of section, name and value."""
+        return _report_table(self.summary)
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        from neardup.output.report_html import headline
+
+        return headline(self.summary)
+
+    def _repr_html_(self) -> str:
+        from neardup.output.report_html import render_notebook
+
+        return render_notebook(self.summary)
+
+
+@dataclass(frozen=True)
+class DuplicatePairs:
+    """The result of `find_pairs`: `pairs`, an Arrow table (schemas.PAIRS), and `summary`, the report."""
+
+    pairs: pa.Table
+    summary: dict[str, Any]
+
+    @property
+    def report(self) -> pa.Table:
+        """The report as an Arrow table of section, name and value."""
+        return _report_table(self.summary)
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        counts = self.summary["counts"]
+        return f"{counts['read']:,} documents read, {self.pairs.num_rows:,} duplicate pairs"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of `compare`: measures, and where the texts agree.
+
+    left_passages, right_passages : (start, end, shared) stretches that cover each text, positions in characters.
+    duplicate : whether the similarity reaches the threshold.
+    """
+
+    left: str = field(repr=False)
+    right: str = field(repr=False)
+    measures: Measures
+    similarity: float
+    threshold: float
+    bands: Bands
+    duplicate: bool
+    left_passages: list[Passage] = field(repr=False)
+    right_passages: list[Passage] = field(repr=False)

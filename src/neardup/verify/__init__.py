@@ -1,0 +1,1 @@
+"""Confirm pairs: exact similarity of shingle sets."""

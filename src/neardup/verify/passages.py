@@ -1,0 +1,117 @@
+"""Mark the passages that two texts share, by the shingles that their similarity is measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from neardup.errors import SettingError
+
+
+class LocatedTokens(NamedTuple):
+    """The tokens of a text, and where each stands in it.
+
+    Requires: the three sequences have one length, ``starts`` and ``ends`` do not fall, ``ends[-1] <=
+    text_length``.
+    """
+
+    tokens: Sequence[str]
+    """The tokens as compared, in the order of the text."""
+    starts: Sequence[int]
+    """Where each begins in the text. Tokens may share characters."""
+    ends: Sequence[int]
+    """Where each ends, exclusive. A token of no width is compared, but not shown."""
+    text_length: int
+    """Length of the text, in the unit of the positions."""
+
+
+class Passage(NamedTuple):
+    """A stretch ``text[start:end]`` that the other text has too, or has not."""
+
+    start: int
+    end: int
+    shared: bool
+
+
+def passages(left: LocatedTokens, right: LocatedTokens, *, ngram: int) -> tuple[list[Passage], list[Passage]]:
+    """Return the shared and the differing passages of two texts.
+
+    Parameters
+    ----------
+    left, right : LocatedTokens
+        The two texts.
+    ngram : int
+        Tokens per shingle, at least 1. A text of fewer tokens is one shingle of all of them.
+
+    Returns
+    -------
+    tuple of two lists of Passage
+        For each text its passages in order, without gaps, from 0 to its end, shared and differing by turns;
+        none for an empty text. What stands between two tokens belongs to the passage on its left, what stands
+        before the first token to the first passage.
+
+    Raises
+    ------
+    SettingError
+        If ``ngram`` is below 1.
+
+    Notes
+    -----
+    A token is shared if a shingle that covers it occurs anywhere in the other text, so a block that was moved
+    is shared, its first and last ``ngram - 1`` tokens included. Characters that several tokens come from are
+    shared only if all those tokens are. Time is linear in the number of tokens, times ``ngram``.
+    """
+    if ngram < 1:
+        raise SettingError(
+            f"ngram must be at least 1: got {ngram}. Pass the ngram that the texts were compared with."
+        )
+    left_shingles = _shingles(left.tokens, ngram)
+    right_shingles = _shingles(right.tokens, ngram)
+    return (
+        _merge(left, _covered(left_shingles, set(right_shingles), len(left.tokens))),
+        _merge(right, _covered(right_shingles, set(left_shingles), len(right.tokens))),
+    )
+
+
+def _shingles(tokens: Sequence[str], ngram: int) -> list[tuple[str, ...]]:
+    """Return the shingles in order: one of all tokens if they are too few, none if there are none."""
+    width = min(ngram, len(tokens))
+    return [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)] if width else []
+
+
+def _covered(shingles: list[tuple[str, ...]], others: set[tuple[str, ...]], num_tokens: int) -> list[bool]:
+    """Return for each token whether a shingle that covers it is among ``others``."""
+    shared = [False] * num_tokens
+    reach = 0
+    for index in range(num_tokens):
+        if index < len(shingles) and shingles[index] in others:
+            reach = index + len(shingles[index])
+        shared[index] = index < reach
+    return shared
+
+
+def _merge(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
+    """Return the passages of a text whose tokens are shared or not."""
+    if not text.text_length:
+        return []
+    runs = [next(run) for _, run in groupby(_units(text, shared), key=lambda unit: unit.shared)]
+    if not runs:
+        return [Passage(0, text.text_length, False)]
+    starts = [0, *(run.start for run in runs[1:])]
+    ends = [*starts[1:], text.text_length]
+    return [Passage(start, end, run.shared) for start, end, run in zip(starts, ends, runs, strict=True)]
+
+
+def _units(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
+    """Return the tokens of some width, those that share characters taken together."""
+    units: list[Passage] = []
+    for start, end, flag in zip(text.starts, text.ends, shared, strict=True):
+        if start == end:
+            continue
+        if units and start < units[-1].end:
+            last = units.pop()
+            units.append(Passage(last.start, max(last.end, end), last.shared and flag))
+        else:
+            units.append(Passage(start, end, flag))
+    return units
