@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.candidates.samples import choose_samples, needed_by_size
 from neardup.config import MinHash, Sieve
 from neardup.engines.propose import Proposed
 from neardup.engines.scratch import Scratch
@@ -89,8 +90,7 @@ def pass_sieve(
     columns = [scratch.column(f"buckets-{band}", np.uint32) for band in range(num_bands)]
     kept = np.zeros(len(order), np.uint8)
     kernel_order = kernel.Order(order, proposed.representative, kept)
-    similarity = kernel.JACCARD if method.similarity == "jaccard" else kernel.CONTAINMENT
-    rules = kernel.Rules(method.threshold, similarity, sieve.max_bucket, num_against, all_pairs)
+    rules = kernel.Rules(method.threshold, kernel.JACCARD, sieve.max_bucket, num_against, all_pairs)
     found = _empty_found(max(1 << 18, 4 * num_bands * sieve.max_bucket))
     for stretch in _stretches(len(order), _STRETCH):
         first = np.stack([column[stretch] for column in columns])
@@ -102,17 +102,48 @@ def pass_sieve(
             _spill(scratch, found)
         watcher.advance(stretch.stop - stretch.start, 0)
         scratch.release_pages()
-    scratch.close_columns()
-    return Confirmed(
-        kept.view(np.bool_),
-        scratch.column("pair-left", np.uint32),
-        scratch.column("pair-right", np.uint32),
-        scratch.column("pair-similarity", np.float64),
-        scratch.column("pair-exact", np.uint8).view(np.bool_),
-        scratch.column("pair-best", np.uint8).view(np.bool_),
-        int(found.counters[1]),
-        int(found.counters[2]),
-    )
+    return _confirmed(scratch, kept, found)
+
+
+def pass_contained(
+    scratch: Scratch,
+    order: npt.NDArray[np.uint32],
+    proposed: Proposed,
+    sets: Sets,
+    num_against: int,
+    method: MinHash,
+    sieve: Sieve,
+    watcher: Watcher,
+    all_pairs: bool = False,
+) -> Confirmed:
+    """Let all documents pass the sieve for containment; candidates come from samples of their shingles."""
+    from neardup.kernels import sieve as kernel
+
+    samples = choose_samples(method.threshold, method.recall)
+    needed = needed_by_size(method.threshold, method.recall, samples)
+    kept = np.zeros(len(order), np.uint8)
+    rules = kernel.Rules(method.threshold, kernel.CONTAINMENT, sieve.max_bucket, num_against, all_pairs)
+    representative = proposed.representative
+    originals = order[representative == np.arange(len(order))]
+    num_keys = int(np.minimum(sets.sizes[originals], samples.num_samples).astype(np.int64).sum())
+    postings = kernel.make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sets.sizes.max(initial=0))))
+    kernel.enter_samples(postings, sets, originals, samples.num_samples)
+    hits = np.zeros(len(order), np.int32)
+    found = _empty_found(max(1 << 18, 4 * samples.num_samples * sieve.max_bucket))
+    for stretch in _stretches(len(order), _STRETCH):
+        begin = stretch.start
+        while begin < stretch.stop:
+            span = (begin, stretch.stop)
+            reached = kernel.sieve_contained(
+                span, kernel.Order(order, representative, kept), sets, postings, needed, hits, rules, found
+            )
+            if reached == begin:
+                postings = kernel.grow(postings)
+            begin = reached
+            _spill(scratch, found)
+        watcher.advance(stretch.stop - stretch.start, 0)
+        scratch.release_pages()
+    return _confirmed(scratch, kept, found)
 
 
 def exact_similarity(
@@ -131,6 +162,21 @@ def exact_similarity(
     result: npt.NDArray[np.float64] = shared / np.maximum(out_of, 1)
     result[documents == others] = 1.0
     return result
+
+
+def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> Confirmed:
+    """Return what the sieve left in the scratch files."""
+    scratch.close_columns()
+    return Confirmed(
+        kept.view(np.bool_),
+        scratch.column("pair-left", np.uint32),
+        scratch.column("pair-right", np.uint32),
+        scratch.column("pair-similarity", np.float64),
+        scratch.column("pair-exact", np.uint8).view(np.bool_),
+        scratch.column("pair-best", np.uint8).view(np.bool_),
+        int(found.counters[1]),
+        int(found.counters[2]),
+    )
 
 
 def _stretches(count: int, size: int) -> Iterator[slice]:

@@ -77,16 +77,18 @@ class Described(NamedTuple):
     workspace: Workspace
 
 
-def describe(texts: pa.Array, method: MinHash, bands: Bands, workspaces: LifoQueue[Workspace]) -> Described:
-    """Return the shingle hashes, content hashes and band keys of a batch of texts.
+def describe(texts: pa.Array, method: MinHash, bands: Bands | None, workspaces: LifoQueue[Workspace]) -> Described:
+    """Return the shingle hashes, content hashes and band keys, if there are bands, of a batch of texts.
 
     The hashes lie in a workspace, to be put back into the queue once they are stored.
     """
     workspace = workspaces.get()
     shingles = shingle_documents(texts, method, workspace)
-    signatures = sign(shingles.hashes, shingles.offsets, bands.num_hashes, method.seed)
+    keys = np.empty((0, len(texts)), np.uint64)
+    if bands is not None:
+        signatures = sign(shingles.hashes, shingles.offsets, bands.num_hashes, method.seed)
+        keys = band_keys(signatures, bands.num_bands)
     size = int(texts.nbytes)
-    keys = band_keys(signatures, bands.num_bands)
     return Described(shingles.hashes, shingles.offsets, shingles.content, keys, size, workspace)
 
 
@@ -196,7 +198,7 @@ class Reading:
 
 
 def read_all(
-    reading: Reading, method: MinHash, bands: Bands, threads: int, batch_rows: int | None, watcher: Watcher
+    reading: Reading, method: MinHash, bands: Bands | None, threads: int, batch_rows: int | None, watcher: Watcher
 ) -> Corpus:
     """Read all parts, describe their documents on a pool of threads, and store the results in order."""
     has_ids = any(task.columns.id is not None for task in reading.tasks)

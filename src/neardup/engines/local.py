@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
+from neardup.candidates.samples import Samples, choose_samples, hit_probability
 from neardup.config import MinHash, Running, Sieve
 from neardup.decide.connected import connect, roots
 from neardup.decide.priority import priority_order
 from neardup.engines.audit import audit
-from neardup.engines.confirm import Confirmed, exact_similarity, pass_sieve, set_ranges, sort_wanted
+from neardup.engines.confirm import Confirmed, exact_similarity, pass_contained, pass_sieve, set_ranges, sort_wanted
 from neardup.engines.describe import Corpus, Reading, Task, read_all
 from neardup.engines.propose import Proposed, fill_buckets, find_copies
 from neardup.engines.scratch import Scratch
@@ -27,12 +28,14 @@ from neardup.verify.recall import Recall, estimate_recall
 class Outcome:
     """What a run decided.
 
+    bands, samples : how candidates were proposed, for Jaccard similarity and for containment; the other is None.
     kept : bool by document. removals : the removed documents. left, right : uint32 documents of all pairs measured
     at or above the threshold, with `similarity` and `exact`. compared, bound_met : as in Confirmed.
     """
 
     corpus: Corpus
-    bands: Bands
+    bands: Bands | None
+    samples: Samples | None
     kept: npt.NDArray[np.bool_]
     removals: Removals
     left: npt.NDArray[np.uint32]
@@ -74,9 +77,11 @@ def run(
 
     With `all_pairs` every proposed pair is measured and nothing is removed.
     """
-    bands, threads = bands_of(method), thread_count(running)
+    bands = bands_of(method) if method.similarity == "jaccard" else None
+    samples = None if bands is not None else choose_samples(method.threshold, method.recall)
     connected = sieve.clusters == "connected" and not all_pairs
     reading = Reading(tasks, scratch, sieve.keep, running.on_error)
+    threads = thread_count(running)
     if resume:
         reading.resume()
     with stages.stage("read", _known_total(tasks)) as watcher:
@@ -87,11 +92,14 @@ def run(
         featured = stops > starts
         representative = find_copies(scratch, order, featured)
         copies_share = "slots" if all_pairs else "nothing" if connected else "bucket"
-        proposed = fill_buckets(scratch, bands.num_bands, order, featured, representative, copies_share)
+        num_bands = 0 if bands is None else bands.num_bands
+        proposed = fill_buckets(scratch, num_bands, order, featured, representative, copies_share)
     with stages.stage("sort", corpus.num_documents) as watcher:
-        sets = sort_wanted(scratch, corpus.tally.shingles, proposed.wanted, threads, watcher)
+        wanted = featured if bands is None else proposed.wanted
+        sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, watcher)
     with stages.stage("confirm", corpus.num_documents) as watcher:
-        confirmed = pass_sieve(
+        pass_all = pass_contained if bands is None else pass_sieve
+        confirmed = pass_all(
             scratch, order, proposed, sets, corpus.num_against, method, sieve, watcher, all_pairs or connected
         )
     if connected:
@@ -100,18 +108,24 @@ def run(
         removals = _sieve_removals(order, confirmed)
     kept = np.ones(corpus.num_documents, np.bool_)
     kept[removals.documents] = False
-    near = ~confirmed.exact
-    recall = estimate_recall(
-        confirmed.similarity[near], confirmed.left[near], lambda similarity: candidate_probability(similarity, bands)
-    )
     audited = None
-    if sieve.audit:
+    if sieve.audit and bands is not None:
         with stages.stage("audit", corpus.num_documents) as watcher:
             audited = audit(scratch, corpus, bands, method, sieve.audit, threads, watcher)
     return Outcome(
-        corpus, bands, kept, removals, order[confirmed.left], order[confirmed.right], confirmed.similarity,
-        confirmed.exact, confirmed.compared, confirmed.bound_met, recall, audited,
-    )
+        corpus, bands, samples, kept, removals, order[confirmed.left], order[confirmed.right], confirmed.similarity,
+        confirmed.exact, confirmed.compared, confirmed.bound_met, _recall(confirmed, bands, samples), audited,
+    )  # fmt: skip
+
+
+def _recall(confirmed: Confirmed, bands: Bands | None, samples: Samples | None) -> Recall | None:
+    """Estimate the run's recall from the pairs it found; copies, which are always found, left out."""
+    near = ~confirmed.exact
+    similarity, group = confirmed.similarity[near], confirmed.left[near]
+    if bands is not None:
+        return estimate_recall(similarity, group, lambda values: candidate_probability(values, bands))
+    assert samples is not None
+    return estimate_recall(similarity, group, lambda values: hit_probability(values, samples))
 
 
 def _known_total(tasks: list[Task]) -> int | None:

@@ -34,7 +34,8 @@ def build_report(
         "settings": _settings(method, sieve),
         "inputs": _inputs(tasks, outcome),
         "counts": _counts(outcome),
-        "bands": {"num_bands": outcome.bands.num_bands, "rows_per_band": outcome.bands.rows_per_band},
+        "bands": None if outcome.bands is None else outcome.bands._asdict(),
+        "samples": None if outcome.samples is None else outcome.samples._asdict(),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, sieve.audit),
         "bound": {"max_bucket": sieve.max_bucket, "documents": outcome.bound_met},
@@ -66,6 +67,8 @@ def _name(value: Any) -> Any:
 
 def _scheme(method: MinHash, outcome: Outcome) -> dict[str, Any]:
     text = {name: _name(getattr(method, name)) for name in _TEXT_SETTINGS}
+    if outcome.bands is None:
+        return {"name": "shingles", "version": SCHEME_VERSION, **text}
     return {"name": SCHEME_NAME, "version": SCHEME_VERSION, "num_hashes": outcome.bands.num_hashes, **text}
 
 

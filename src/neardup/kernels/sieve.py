@@ -1,4 +1,8 @@
-"""The sieve: documents pass in order, and each that is kept strikes out its near-duplicates."""
+"""The sieve: documents pass in order, and each that is kept strikes out its near-duplicates.
+
+Two ways to propose whom a document is compared with share one way to decide: buckets of bands for Jaccard
+similarity, postings of sampled shingles for containment.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from numba import njit
 
 from neardup.kernels.bands import FREE_SLOT, LAST_SLOT, NO_BUCKET
 
+U64 = np.uint64
 JACCARD, CONTAINMENT = 0, 1
+_NONE = np.int64(-1)
 
 
 class Sets(NamedTuple):
@@ -65,6 +71,22 @@ class Found(NamedTuple):
     exact: np.ndarray
     best: np.ndarray
     counters: np.ndarray
+
+
+class Postings(NamedTuple):
+    """For each sampled shingle, the kept documents that have it.
+
+    keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
+    (num_slots,), the latest entry; count : int64 (num_slots,). next : int64, member : uint32, (capacity,).
+    used : int64 (1,), entries in use.
+    """
+
+    keys: np.ndarray
+    head: np.ndarray
+    count: np.ndarray
+    next: np.ndarray
+    member: np.ndarray
+    used: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -152,6 +174,43 @@ def _append(found, left, right, similarity, exact, best):
 
 
 @njit(nogil=True, cache=True)
+def _judge(position, candidates, order, sets, rules, found):
+    """Measure a document against its candidates, rising positions; return whether one of them removes it."""
+    first = np.int64(order.representative[position])
+    document = order.documents[first]
+    best = -1
+    for candidate in candidates:
+        other = np.int64(candidate)
+        other_first = np.int64(order.representative[other])
+        exact = other_first == first
+        similarity = 1.0
+        if not exact:
+            similarity = _similarity(sets, document, order.documents[other_first], rules)
+            found.counters[1] += 1
+        if similarity >= rules.threshold:
+            place = _append(found, other, position, similarity, exact, 0)
+            if best < 0 or similarity > found.similarity[best]:
+                best = place
+    if best >= 0 and not rules.all_pairs:
+        found.best[best] = 1
+        return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _is_plain_copy(position, order, rules, found):
+    """Decide a copy of a kept document without a comparison; return whether it was one."""
+    first = np.int64(order.representative[position])
+    if first == position or not order.kept[first] or rules.all_pairs:
+        return False
+    if position < rules.num_against:
+        order.kept[position] = 1
+    else:
+        _append(found, first, position, 1.0, 1, 1)
+    return True
+
+
+@njit(nogil=True, cache=True)
 def sieve(begin, stop, order, sets, buckets, rules, found):
     """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly full.
 
@@ -166,33 +225,11 @@ def sieve(begin, stop, order, sets, buckets, rules, found):
     for position in range(begin, stop):
         if len(found.left) - found.counters[0] < room:
             return position
-        first = np.int64(order.representative[position])
-        document = order.documents[first]
-        free = position < rules.num_against
-        if first != position and order.kept[first] and not rules.all_pairs:
-            if free:
-                order.kept[position] = 1
-            else:
-                _append(found, first, position, 1.0, 1, 1)
+        if _is_plain_copy(position, order, rules, found):
             continue
         count, full = _gather(buckets, position - begin, rules.max_bucket, candidates, ends)
         found.counters[2] += full > 0
-        best = -1
-        if not free:
-            for i in range(count):
-                other = np.int64(candidates[i])
-                similarity = 1.0
-                exact = np.int64(order.representative[other]) == first
-                if not exact:
-                    twin = order.documents[order.representative[other]]
-                    similarity = _similarity(sets, document, twin, rules)
-                    found.counters[1] += 1
-                if similarity >= rules.threshold:
-                    place = _append(found, other, position, similarity, exact, 0)
-                    if best < 0 or similarity > found.similarity[best]:
-                        best = place
-        if best >= 0 and not rules.all_pairs:
-            found.best[best] = 1
+        if position >= rules.num_against and _judge(position, candidates[:count], order, sets, rules, found):
             continue
         order.kept[position] = 1
         for band in range(num_bands):
@@ -200,3 +237,112 @@ def sieve(begin, stop, order, sets, buckets, rules, found):
                 slot = ends[band]
                 buckets.slots[slot] = np.uint32(position) | (buckets.slots[slot] & LAST_SLOT)
     return stop
+
+
+def make_postings(num_keys: int, capacity: int) -> Postings:
+    """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
+    num_slots = 1 << max(4, (2 * num_keys).bit_length())
+    return Postings(
+        np.zeros(num_slots, np.uint64),
+        np.full(num_slots, _NONE, np.int64),
+        np.zeros(num_slots, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.uint32),
+        np.zeros(1, np.int64),
+    )
+
+
+def grow(postings: Postings) -> Postings:
+    """Return the same postings with room for twice as many entries."""
+    free = np.empty(len(postings.member), np.int64)
+    return postings._replace(
+        next=np.concatenate([postings.next, free]), member=np.concatenate([postings.member, free.astype(np.uint32)])
+    )
+
+
+@njit(nogil=True, cache=True)
+def _slot(keys, key):
+    """Return the slot of a key, or the free one where it belongs."""
+    mask = len(keys) - 1
+    slot = np.int64(key & U64(mask))
+    while keys[slot] != U64(0) and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def enter_samples(postings, sets, documents, num_samples):
+    """Enter the least `num_samples` shingles of each document as keys. Requires: sorted sets."""
+    for document in documents:
+        start = sets.starts[document]
+        for i in range(start, start + min(np.int64(sets.sizes[document]), num_samples)):
+            if sets.hashes[i] != U64(0):
+                postings.keys[_slot(postings.keys, sets.hashes[i])] = sets.hashes[i]
+
+
+@njit(nogil=True, cache=True)
+def _hits(postings, sample, needed, hits, candidates):
+    """List the kept documents that have `needed` or more of a sample, rising; return their number.
+
+    hits : int32 by position, zero before and after. candidates : as long as all postings met may be.
+    """
+    touched = 0
+    for key in sample:
+        slot = _slot(postings.keys, key)
+        entry = postings.head[slot] if postings.keys[slot] == key and key != U64(0) else _NONE
+        while entry != _NONE:
+            member = postings.member[entry]
+            if hits[member] == 0:
+                candidates[touched] = member
+                touched += 1
+            hits[member] += 1
+            entry = postings.next[entry]
+    count = 0
+    for i in range(touched):
+        member = candidates[i]
+        if hits[member] >= needed:
+            candidates[count] = member
+            count += 1
+        hits[member] = 0
+    candidates[:count].sort()
+    return count
+
+
+@njit(nogil=True, cache=True)
+def sieve_contained(span, order, sets, postings, needed, hits, rules, found):
+    """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the postings are full.
+
+    As `sieve`, but a document is compared with the kept ones that hold needed[n] of the n shingles sampled from it.
+    A key lists at most `max_bucket` documents. needed : int64 (num_samples + 1,); hits : int32 by position, zeros.
+    """
+    num_samples = len(needed) - 1
+    candidates = np.empty(num_samples * rules.max_bucket + 1, np.uint32)
+    for position in range(span[0], span[1]):
+        document = order.documents[order.representative[position]]
+        size = np.int64(sets.sizes[document])
+        own = sets.hashes[sets.starts[document] : sets.starts[document] + size]
+        room = len(found.left) - found.counters[0] > len(candidates) + 1
+        if not room or len(postings.member) - postings.used[0] < size:
+            return position
+        if _is_plain_copy(position, order, rules, found):
+            continue
+        sampled = min(size, num_samples)
+        count = _hits(postings, own[:sampled], needed[sampled], hits, candidates)
+        if position >= rules.num_against and _judge(position, candidates[:count], order, sets, rules, found):
+            continue
+        order.kept[position] = 1
+        full = False
+        for key in own:
+            slot = _slot(postings.keys, key)
+            if postings.keys[slot] == key and key != U64(0):
+                if postings.count[slot] >= rules.max_bucket:
+                    full = True
+                    continue
+                entry = postings.used[0]
+                postings.member[entry] = position
+                postings.next[entry] = postings.head[slot]
+                postings.head[slot] = entry
+                postings.count[slot] += 1
+                postings.used[0] = entry + 1
+        found.counters[2] += full
+    return span[1]

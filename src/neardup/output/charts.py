@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -23,6 +23,10 @@ _MAX_LABEL = 24  # characters of a bar's label; its title shows the whole
 # Control characters save tab and line feed, line separators, the byte order mark, lone surrogates, and the
 # bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts
 # need them to be read.
+_CONTROLS = (  # noqa: SIM905 - as a list, one name a line
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI "
+    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+).split()
 _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 
 
@@ -260,21 +264,31 @@ def plural(count: int, word: str) -> str:
 
 
 def visible(text: object) -> str:
-    """Return text with each hidden character replaced by its control picture or its code point."""
+    """Return text with each hidden character replaced by its name, as in [NUL] or [U+202E]."""
+    return re.sub(_HIDDEN, lambda found: _name(found[0]), str(text))
 
-    def picture(found: re.Match[str]) -> str:
-        code = ord(found[0])
-        return chr(0x2400 + code) if code < 32 else "␡" if code == 127 else f"[U+{code:04X}]"
 
-    return re.sub(_HIDDEN, picture, str(text))
+def _name(character: str) -> str:
+    code = ord(character)
+    return f"[{_CONTROLS[code]}]" if code < len(_CONTROLS) else f"[U+{code:04X}]"
+
+
+def interval(values: Any, key: str) -> str:
+    """Return "99.7 % (99.5 % to 99.9 %)", or an empty string when there is no such value."""
+    middle, low, high = (known((values or {}).get(name), percent) for name in (key, "low", "high"))
+    return escape(f"{middle} ({low} to {high})" if middle and low and high else middle)
+
+
+def known(value: Any, write: Callable[[Any], str]) -> str:
+    """Return a number in words, or an empty string when there is none."""
+    return write(value) if value is not None and math.isfinite(value) else ""
 
 
 def escape_text(text: object, *, lines: bool = True) -> str:
     """Return text for HTML with hidden characters shown; tabs and line ends too when `lines` is false."""
-    plain = str(text) if lines else str(text).replace("\n", "␊").replace("\t", "␉")
-    escaped, position = "", 0
-    for run in re.finditer(f"{_HIDDEN}+", plain):
-        escaped += f'{escape(plain[position : run.start()])}<span class="hidden">{visible(run[0])}</span>'
+    plain, escaped, position = str(text), "", 0
+    for run in re.finditer(_HIDDEN if lines else rf"{_HIDDEN}|[\t\n]", plain):
+        escaped += f'{escape(plain[position : run.start()])}<span class="hidden">{_name(run[0])}</span>'
         position = run.end()
     return escaped + escape(plain[position:])
 
@@ -286,7 +300,8 @@ def _shortened(label: str) -> str:
 def _svg(name: str, height: int, parts: Sequence[str]) -> str:
     return (
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" width="100%" role="img"'
-        f' aria-label="{escape(name)}" font-size="13" font-family="system-ui, sans-serif">{"".join(parts)}</svg>'
+        f' aria-label="{escape(name)}" font-size="13" font-family="system-ui, sans-serif">'
+        f"{''.join(parts)}</svg>"
     )
 
 

@@ -1,8 +1,8 @@
 """Write the report of a run as one self-contained HTML page.
 
-The page needs no network: style and script are inline, and its Content-Security-Policy allows exactly these two,
-by hash. Corpus text is data from strangers: it enters only through `escape_text`, which also shows characters that
-would hide or reorder what stands around them. The same report gives the same page, byte for byte.
+The page needs no network: style and script are inline, and its Content-Security-Policy allows exactly these
+two, by hash. Corpus text is data from strangers: it enters only through `escape_text`, which also shows the
+characters that would hide or reorder what stands around them. The same report gives the same page.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_DOWN, Decimal
-from html import escape
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from neardup.output import charts
-from neardup.output.charts import duration, escape_text, memory, percent, plural
+from neardup.output.charts import duration, escape_text, interval, known, memory, percent, plural
 
 Report = Mapping[str, Any]
 
@@ -57,9 +55,9 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
     report : what report.json holds; a part that is absent or null is left out of the page.
     examples : removed documents to show, in the order of the run.
     """
+    assets = files("neardup.output")
     style, script = (
-        files("neardup.output").joinpath(f"report.{kind}").read_text(encoding="utf-8")
-        for kind in ("css", "js")
+        assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
     said = headline(report)
     sections = [section for section in _sections(report, examples) if section[2]]
@@ -118,7 +116,7 @@ def render_notebook(report: dict[str, Any]) -> str:
     warned = "".join(f"<p>⚠ {escape_text(warning)}</p>" for warning in report.get("warnings") or ())
     return (
         '<div class="neardup-report" style="font:14px/1.45 system-ui,sans-serif;max-width:60em">'
-        f'<p style="font-size:1.15em;margin:0 0 8px"><strong>{escape_text(headline(report))}</strong></p>{warned}'
+        f'<p style="font-size:1.15em;margin:0 0 8px"><b>{escape_text(headline(report))}</b></p>{warned}'
         f'<div style="{flow}">{tables}</div><div style="{flow};margin-top:12px">{drawings}</div></div>'
     )
 
@@ -151,8 +149,8 @@ def _sections(report: Report, examples: Sequence[Example]) -> list[tuple[str, st
 
 
 def _section(anchor: str, title: str, body: str) -> str:
-    heading = f'<h2 id="{anchor}-title">{title}</h2>'
-    return f'<section id="{anchor}" aria-labelledby="{anchor}-title">{heading}<div class="body">{body}</div></section>\n'
+    heading = f'<h2 id="{anchor}-title">{title}</h2><div class="body">{body}</div>'
+    return f'<section id="{anchor}" aria-labelledby="{anchor}-title">{heading}</section>\n'
 
 
 def _warnings(report: Report) -> str:
@@ -163,7 +161,6 @@ def _warnings(report: Report) -> str:
 def _count_rows(report: Report) -> list[tuple[str, str, str, str]]:
     """Return (class, label, count, share of the documents read) for each count that the report holds."""
     counts = report.get("counts") or {}
-    read = counts.get("read") or 0
     lines = (
         ("read", "", "Read"),
         ("kept", "share kept", "Kept"),
@@ -175,7 +172,12 @@ def _count_rows(report: Report) -> list[tuple[str, str, str, str]]:
         ("against", "", "Compared against"),
     )
     return [
-        (kind, label, f"{counts[key]:,}", percent(counts[key] / read) if read and "share" in kind else "")
+        (
+            kind,
+            label,
+            f"{counts[key]:,}",
+            percent(counts[key] / (counts.get("read") or 1)) if "share" in kind else "",
+        )
         for key, kind, label in lines
         if counts.get(key) is not None
     ]
@@ -185,16 +187,17 @@ def _run_rows(report: Report) -> list[tuple[str, str]]:
     """Return (label, value) for what the run measured about itself."""
     counts, bound = report.get("counts") or {}, report.get("bound") or {}
     rows = (
-        ("Recall, estimated", _interval(report.get("recall"), "estimated") or "not estimated"),
-        ("Recall, audited", _interval(report.get("audit"), "recall")),
-        ("Pairs compared", _known(counts.get("compared"), "{:,}".format)),
-        ("Pairs confirmed", _known(counts.get("confirmed"), "{:,}".format)),
-        ("Buckets over the bound", _known(bound.get("buckets"), "{:,}".format)),
-        ("Time", _known(report.get("seconds"), duration)),
-        ("Text", _known(report.get("bytes"), memory)),
-        ("Speed", _known(report.get("megabytes_per_second"), "{:,.1f} MB/s".format)),
-        ("Documents per second", _known(report.get("documents_per_second"), "{:,.0f}".format)),
-        ("Peak memory", _known(report.get("peak_memory_bytes"), memory)),
+        ("Recall, estimated", interval(report.get("recall"), "estimated") or "not estimated"),
+        ("Recall, audited", interval(report.get("audit"), "recall")),
+        ("Pairs compared", known(counts.get("compared"), "{:,}".format)),
+        ("Pairs confirmed", known(counts.get("confirmed"), "{:,}".format)),
+        ("Full buckets", known(bound.get("buckets"), "{:,}".format)),
+        ("Documents that met a full bucket", known(bound.get("documents"), "{:,}".format)),
+        ("Time", known(report.get("seconds"), duration)),
+        ("Text", known(report.get("bytes"), memory)),
+        ("Speed", known(report.get("megabytes_per_second"), "{:,.1f} MB/s".format)),
+        ("Documents per second", known(report.get("documents_per_second"), "{:,.0f}".format)),
+        ("Peak memory", known(report.get("peak_memory_bytes"), memory)),
     )
     return [(label, value) for label, value in rows if value]
 
@@ -202,7 +205,8 @@ def _run_rows(report: Report) -> list[tuple[str, str]]:
 def _result(report: Report) -> str:
     rows = [(f'<span class="{kind}">{label}</span>', *rest) for kind, label, *rest in _count_rows(report)]
     documents = _table("Documents", ("", "count", "of those read"), rows, numbers=(1, 2))
-    return f'<div class="pair">{documents}{_table("The run", ("", "value"), _run_rows(report), numbers=(1,))}</div>'
+    run = _table("The run", ("", "value"), _run_rows(report), numbers=(1,))
+    return f'<div class="pair">{documents}{run}</div>'
 
 
 def _found(report: Report) -> str:
@@ -225,14 +229,14 @@ def _found(report: Report) -> str:
 
 
 def _figure(title: str, chart: str, table: str = "") -> str:
-    """Return a chart with its title, and its numbers as a table for whoever cannot hover; nothing for no chart."""
+    """Return a chart with its title, and its numbers for whoever cannot hover; nothing for no chart."""
     numbers = f'<details class="numbers"><summary>As a table</summary>{table}</details>' if table else ""
     return f"<figure><figcaption>{title}</figcaption>{chart}{numbers}</figure>" if chart else ""
 
 
 def _recall(report: Report) -> str:
     bands, audit, bound = (report.get(key) or {} for key in ("bands", "audit", "bound"))
-    estimate = _interval(report.get("recall"), "estimated")
+    estimate = interval(report.get("recall"), "estimated")
     said = "<p><strong>No estimate of recall:</strong> the run had no pairs to estimate it from.</p>"
     if estimate:
         said = (
@@ -242,21 +246,20 @@ def _recall(report: Report) -> str:
         )
     if audit:
         said += (
-            f"<p><strong>Audited recall {_interval(audit, 'recall') or 'unknown'}:</strong> "
+            f"<p><strong>Audited recall {interval(audit, 'recall') or 'unknown'}:</strong> "
             f"{plural(audit.get('documents', 0), 'document')} drawn at random met all others in an exact "
-            f"comparison; of {plural(audit.get('pairs', 0), 'pair')} that reach the threshold, the run had found "
-            f"{audit.get('found', 0):,}.</p>"
+            f"comparison. The run had found {audit.get('found', 0):,} of their "
+            f"{plural(audit.get('pairs', 0), 'pair')} that reach the threshold.</p>"
         )
     if bound:
         said += (
-            f"<p>Buckets are bounded at {plural(bound.get('max_bucket', 0), 'document')}: in this run "
-            f"{plural(bound.get('buckets', 0), 'bucket')} and {plural(bound.get('documents', 0), 'document')} "
-            "met the bound.</p>"
+            f"<p>A bucket lists at most {bound.get('max_bucket', 0):,} kept documents; "
+            f"{plural(bound.get('documents', 0), 'document')} met a full one.</p>"
         )
     if not bands:
         return said
     b, r = bands["num_bands"], bands["rows_per_band"]
-    formula = f"P(<i>s</i>) = 1 − (1 − <i>s</i><sup>{r}</sup>)<sup>{b}</sup>"
+    formula = f"<span>P(<i>s</i>) = 1 − (1 − <i>s</i><sup>{r}</sup>)<sup>{b}</sup></span>"
     chart = charts.s_curve(b, r, (report.get("settings") or {}).get("threshold"))
     title = f"The chance that a pair is compared: {plural(b, 'band')} of {plural(r, 'row')}, {formula}"
     return f'<div class="pair">{_figure(title, chart)}<div class="prose">{said}</div></div>'
@@ -266,46 +269,44 @@ def _meaning(report: Report) -> str:
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
     limit, keep = _value(settings.get("threshold", "the threshold")), _value(settings.get("keep", "first"))
     decides = (
-        f"Documents pass in order of priority (<code>keep: {keep}</code>). One is removed when a document already "
-        f"kept measures at least {limit} similar to it; otherwise it is kept. So every removed document names "
-        "the kept one that removed it, and no chain of look-alikes joins documents that are not alike."
+        f"Documents pass in order of priority (<code>keep: {keep}</code>). One is removed when a document "
+        f"already kept measures at least {limit} similar to it; otherwise it is kept. So every removed one "
+        "names the kept one that removed it, and no chain of look-alikes joins documents that are not alike."
     )
     if settings.get("clusters") == "connected":
         decides = (
-            f"Documents at least {limit} similar are linked, and all that a chain of links joins are a cluster. "
-            f"One document of each is kept (<code>keep: {keep}</code>); two of a cluster may be less similar."
+            f"Documents at least {limit} similar are linked; all that a chain of links joins are a cluster. "
+            f"One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less similar."
         )
     tokens = _value(scheme.get("tokens", "tokens"))
     grams = f"its sequences of {_value(scheme['ngram'])} {tokens}" if "ngram" in scheme else "parts of it"
-    measure = _value(settings.get("similarity", "similarity"))
-    if measure == "jaccard":
+    measure = f"The measure is {_value(settings.get('similarity', 'named in the settings'))}"
+    if settings.get("similarity") == "jaccard":
         measure = "Jaccard similarity is the number of features in both, divided by the number in either"
     terms = {
         "Removed, kept": decides,
         "Similarity": f"The features of a document are {grams}. {measure}; it is computed exactly, never "
-        "estimated. Hashing only proposes the pairs to compare. Digits beyond those shown are cut, not rounded.",
+        "estimated: hashing only proposes the pairs to compare. Digits not shown are cut, not rounded.",
         "Exact copy, near-duplicate": "An exact copy has the same text after normalisation. A near-duplicate "
         "reaches the threshold without that; it may measure 1, when all that differs is not a feature.",
         "Without features": "Empty, or nothing in it to compare. Such documents are kept, and never grouped.",
-        "Rejected": "Could not be read. Each is named with its place and the reason, beside the other outputs.",
+        "Rejected": "Could not be read. Each is named, with its place and the reason, in the output.",
     }
     return f"<dl>{''.join(f'<div><dt>{term}</dt><dd>{text}</dd></div>' for term, text in terms.items())}</dl>"
 
 
 def _inputs(report: Report) -> str:
     inputs = report.get("inputs") or []
-    roles = {"source": "cleaned", "against": "compared against"}
     rows = [
         (
             f'<bdi class="id">{escape_text(entry.get("name", ""), lines=False)}</bdi>',
-            escape_text(entry.get("format") or ""),
-            escape_text(roles.get(entry.get("role", ""), entry.get("role") or "")),
+            *(escape_text(entry.get(key) or "") for key in ("format", "role")),
             *(f"{entry.get(key) or 0:,}" for key in ("documents", "rejected")),
         )
         for entry in inputs[:_MAX_INPUTS]
     ]
-    left = len(inputs) - len(rows)
-    more = f"<p>{plural(left, 'more input')}: report.json names them all.</p>" if left else ""
+    left = plural(len(inputs) - len(rows), "more input")
+    more = f"<p>{left}: report.json names them all.</p>" if len(inputs) > len(rows) else ""
     titles = ("name", "format", "role", "documents", "rejected")
     return _table("What was read", titles, rows, numbers=(3, 4)) + more
 
@@ -314,10 +315,8 @@ def _settings(report: Report) -> str:
     scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
     tables = ""
     for caption, values in (("Settings", report.get("settings") or {}), ("Fingerprint scheme", scheme)):
-        rows = [
-            (f"<code>{escape_text(key)}</code>", f"<code>{_value(value)}</code>")
-            for key, value in values.items()
-        ]
+        cells = ((escape_text(key), _value(value)) for key, value in values.items())
+        rows = [(f"<code>{key}</code>", f"<code>{value}</code>") for key, value in cells]
         tables += _table(caption, ("name", "value"), rows)
     return f'<div class="pair">{tables}</div>' if tables else ""
 
@@ -333,18 +332,19 @@ def _table(
     for first, *rest in rows:
         cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(rest, kinds[1:], strict=True))
         body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
-    table = f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return table if body else ""
+    head = f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+    return f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
 
 
 def _removed(examples: Sequence[Example], removed: int) -> str:
     if not examples:
         return f"<p>{'This report holds no examples.' if removed else 'Nothing was removed.'}</p>"
     items = "".join(_item(number, example) for number, example in enumerate(examples, 1))
+    total = plural(max(removed, len(examples)), "removed document")
     return (
-        f'<p class="legend">Here are {len(examples):,} of {plural(max(removed, len(examples)), "removed document")}. '
-        "Open one to read it beside the document that removed it: <del>only the removed text has this</del>, "
-        "<ins>only the kept text has this</ins>. Rows count from 0.</p>"
+        f'<p class="legend">Shown: {len(examples):,} of {total}. Open one to read it beside the document '
+        "that removed it: <del>only the removed text has this</del>, <ins>only the kept text has this</ins>. "
+        "Rows count from 0.</p>"
         f'<ol id="removed-list">\n{items}</ol>'
     )
 
@@ -352,33 +352,35 @@ def _removed(examples: Sequence[Example], removed: int) -> str:
 def _item(number: int, example: Example) -> str:
     kind, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
     label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
+    place = _place(example.file, example.row)
     # Three digits, cut: only what is 1 may read 1.000.
     digits = Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN)
     note = '<p class="hint">Long texts: only a part of them is shown.</p>' if example.truncated else ""
+    removed = _marked(example.text, example.passages, "del")
     kept = _marked(example.kept_text, example.kept_passages, "ins")
     if example.text == example.kept_text and not example.truncated:
         kept = '<p class="hint">The same text, character for character.</p>'
-    removed = _marked(example.text, example.passages, "del")
     return (
         f'<li id="removed-{number}" data-kind="{kind}" data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{digits}</span> <span class="kind {kind}">{word}</span> '
-        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {_place(example.file, example.row)}</summary>'
-        f'{note}<div class="texts">{_document("Removed", example.id, example.file, example.row, removed)}'
-        f"{_document('Kept', example.kept_id, example.kept_file, example.kept_row, kept)}</div></details></li>\n"
+        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {place}</summary>{note}<div class="texts">'
+        f"{_document('Removed', example.id, place, removed)}"
+        f"{_document('Kept', example.kept_id, _place(example.kept_file, example.kept_row), kept)}"
+        "</div></details></li>\n"
     )
+
+
+def _document(title: str, name: str, place: str, body: str) -> str:
+    heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
+    return f'<div class="{title.lower()}"><h3>{heading}</h3>{place}{body}</div>'
 
 
 def _place(file: str, row: int) -> str:
     return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
 
 
-def _document(title: str, name: str, file: str, row: int, body: str) -> str:
-    heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
-    return f'<div class="{title.lower()}"><h3>{heading}</h3>{_place(file, row)}{body}</div>'
-
-
 def _marked(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
-    """Return the text with every passage that is not shared inside a `mark` element; nothing of it is left out."""
+    """Return the text with every passage that is not shared inside a `mark` element, and all of it."""
     body, position = "", 0
     for start, end, shared in passages:
         start = max(start, position)
@@ -394,20 +396,12 @@ def _value(value: object) -> str:
     """Return a setting as people write it."""
     if value is None or isinstance(value, bool):
         return {True: "yes", False: "no", None: "not set"}[value]
-    return escape_text(
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    )
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return escape_text(written)
 
 
-def _interval(values: Any, key: str) -> str:
-    """Return "99.7 % (99.5 % to 99.9 %)", or an empty string when there is no such value."""
-    middle, low, high = (_known((values or {}).get(name), percent) for name in (key, "low", "high"))
-    return escape(f"{middle} ({low} to {high})" if middle and low and high else middle)
-
-
-def _known(value: Any, write: Callable[[Any], str]) -> str:
-    """Return a number in words, or an empty string when there is none."""
-    return write(value) if value is not None and math.isfinite(value) else ""
+def _asset(name: str) -> str:
+    return files("neardup.output").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -1,0 +1,82 @@
+"""Which columns are chosen, and what is said when none can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from neardup.documents.batch import Columns
+from neardup.documents.columns import choose_columns
+from neardup.documents.inputs import list_inputs
+from neardup.documents.tables import TablePart
+from neardup.errors import ColumnError
+
+
+def part(name: str = "in.parquet", **columns: list) -> TablePart:
+    return TablePart(pa.table(columns), name)
+
+
+def test_known_names_are_guessed_in_their_order_in_any_case() -> None:
+    assert choose_columns([part(body=["a"], content=["b"], url=["c"])]) == Columns("content", "url")
+    assert choose_columns([part(Text=["a"], ID=[1], doc_id=[2])]) == Columns("Text", "ID")
+    assert choose_columns([part(text=["a"], Text=["b"])]) == Columns("text")
+    assert choose_columns([part(text=["a"], other=["b"])]) == Columns("text", None)
+
+
+def test_a_guess_must_fit_every_part() -> None:
+    parts = [part("a", text=["a"], content=["b"], id=[1]), part("b", content=["c"])]
+    assert choose_columns(parts) == Columns("content", None)
+    with pytest.raises(ColumnError, match="all inputs have: a has 'text'; b has 'content'"):
+        choose_columns([part("a", text=["a"]), part("b", content=["c"])])
+
+
+def test_two_columns_that_differ_in_case_are_ambiguous() -> None:
+    with pytest.raises(ColumnError, match="Which column is 'text'.*'Text', 'TEXT'"):
+        choose_columns([part(Text=["a"], TEXT=["b"])])
+
+
+def test_without_a_known_name_the_columns_are_listed() -> None:
+    with pytest.raises(ColumnError, match=r"No column of text in in.parquet: it has 'document', 'n'"):
+        choose_columns([part(document=["a"], n=[1])])
+
+
+def test_a_named_column_that_is_missing_names_the_part_and_the_closest() -> None:
+    parts = [part("a", main_text=["x"]), part("b", maintext=["x"])]
+    with pytest.raises(ColumnError, match=r"No column 'main_text' in b: it has 'maintext'. Did you mean 'maintext'\?"):
+        choose_columns(parts, "main_text")
+
+
+def test_columns_of_the_wrong_type_are_refused_with_the_ones_that_fit() -> None:
+    with pytest.raises(ColumnError, match="'text' in in.parquet holds int64, which cannot be text. Columns of strings: 'body'"):
+        choose_columns([part(text=[1], body=["x"])])
+    with pytest.raises(ColumnError, match="cannot be the rank. Columns of numbers: 'stars'"):
+        choose_columns([part(text=["a"], date=["b"], stars=[1])], rank_column="date")
+    with pytest.raises(ColumnError, match="cannot be the id"):
+        choose_columns([part(text=["a"], keys=[[1]])], id_column="keys")
+
+
+def test_an_id_is_guessed_only_if_it_can_be_one() -> None:
+    assert choose_columns([part(text=["a"], id=[[1]])]) == Columns("text", None)
+
+
+def test_plain_text_mixes_with_tables_and_empty_or_damaged_parts_are_not_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a line\n")
+    (tmp_path / "b.jsonl").write_text('{"body": "x"}\n')
+    (tmp_path / "c.jsonl").write_text("")
+    (tmp_path / "d.parquet").write_text("no parquet")
+    assert choose_columns(list_inputs([str(tmp_path)])) == Columns("body")
+    assert choose_columns(list_inputs([str(tmp_path / "a.txt")])) == Columns("text")
+    assert choose_columns(list_inputs([str(tmp_path / "c.jsonl")])) == Columns("text")
+
+
+def test_a_rank_of_plain_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a line\n")
+    with pytest.raises(ColumnError, match="plain text, which has no columns"):
+        choose_columns(list_inputs([str(tmp_path / "a.txt")]), rank_column="stars")
+
+
+def test_a_rank_in_csv_is_checked_when_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,stars\nx,5\n")
+    assert choose_columns(list_inputs([str(tmp_path)]), rank_column="stars") == Columns("text", None, "stars")

@@ -1,0 +1,297 @@
+"""Parquet, Arrow, CSV, plain text, tables in memory: the same documents whatever holds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from neardup.documents import delimited
+from neardup.documents.batch import Columns, RawLines, Rejected
+from neardup.documents.inputs import list_inputs
+from neardup.documents.tables import TablePart
+from neardup.errors import InputError
+
+TABLE = pa.table({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]})
+COLUMNS = Columns("text", "id", "score")
+
+
+def read(part, columns: Columns = COLUMNS, with_payload: bool = False):
+    rejected: list[Rejected] = []
+    batches = list(part.read(columns, rejected.append, with_payload=with_payload))
+    rows = [row for batch in batches for row in batch.rows.tolist()]
+    texts = [text for batch in batches for text in batch.text.to_pylist()]
+    ids = [one for batch in batches if batch.ids is not None for one in batch.ids.to_pylist()]
+    for batch in batches:
+        assert batch.text.type == pa.large_string()
+        batch.text.validate(full=True)
+    return rows, texts, ids, batches, rejected
+
+
+def one_file(path: Path, unit: str = "auto"):
+    (part,) = list_inputs([str(path)], unit=unit)
+    return part
+
+
+def parquet(tmp_path: Path, table: pa.Table, **options):
+    pq.write_table(table, tmp_path / "in.parquet", **options)
+    return one_file(tmp_path / "in.parquet")
+
+
+def arrow_file(tmp_path: Path, table: pa.Table):
+    pyarrow.feather.write_feather(table, tmp_path / "in.arrow")
+    return one_file(tmp_path / "in.arrow")
+
+
+def arrow_stream(tmp_path: Path, table: pa.Table):
+    with pa.ipc.new_stream(str(tmp_path / "in.ipc"), table.schema) as writer:
+        writer.write_table(table)
+    return one_file(tmp_path / "in.ipc")
+
+
+def in_memory(tmp_path: Path, table: pa.Table) -> TablePart:
+    return TablePart(table)
+
+
+HOLDERS = [parquet, arrow_file, arrow_stream, in_memory]
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+def test_text_ids_ranks_rows_are_read(tmp_path: Path, hold) -> None:
+    part = hold(tmp_path, TABLE)
+    rows, texts, ids, batches, rejected = read(part)
+    assert (rows, texts, ids, rejected) == ([0, 1, 2], ["un été", None, ""], ["x", "y", None], [])
+    np.testing.assert_array_equal(batches[0].rank, [1.5, np.nan, 3])
+    assert part.column_names() == ["id", "text", "score"]
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
+    ids=str,
+)
+def test_every_type_of_text_is_read(tmp_path: Path, hold, kind: pa.DataType) -> None:
+    plain = pa.array(["a", None, "é" * 20, "a"])
+    _, texts, ids, _, _ = read(hold(tmp_path, pa.table({"text": plain.cast(kind), "id": plain.cast(kind)})), COLUMNS[:2] and Columns("text", "id"))
+    assert texts == ids == plain.to_pylist()
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+@pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.large_string()], ids=str)
+def test_text_that_is_not_utf8_is_rejected_by_row(tmp_path: Path, hold, kind: pa.DataType) -> None:
+    values = pa.array([b"good", b"\xff", "é".encode(), b"\xed\xa0\x80"])
+    text = values.cast(pa.large_binary()).view(kind) if kind == pa.large_string() else values.view(kind)
+    part = hold(tmp_path, pa.table({"text": text, "n": [0, 1, 2, 3]}))
+    rows, texts, _, batches, rejected = read(part, Columns("text"), with_payload=True)
+    assert (rows, texts) == ([0, 2], ["good", "é"])
+    assert [(one.row, one.reason) for one in rejected] == [(1, "the text is not valid UTF-8"), (3, "the text is not valid UTF-8")]
+    assert batches[0].payload.column("n").to_pylist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pa.array([1, None, -3]), ["1", None, "-3"]),
+        (pa.array([1, 2, 3], pa.date32()), ["1970-01-02", "1970-01-03", "1970-01-04"]),
+        (pa.array([b"\x01\xff", b"ab", None], pa.binary(2)), ["01ff", "6162", None]),
+        (pa.array([True, False, None]), ["true", "false", None]),
+        (pa.nulls(3), [None, None, None]),
+    ],
+)
+def test_ids_of_other_types_become_strings(values: pa.Array, expected: list) -> None:
+    _, _, ids, _, _ = read(TablePart(pa.table({"text": ["a", "b", "c"], "id": values})), Columns("text", "id"))
+    assert ids == expected
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+def test_reading_twice_gives_the_same(tmp_path: Path, hold) -> None:
+    part = hold(tmp_path, pa.table({"text": [f"text {i}" for i in range(30_000)]}))
+    first, second = read(part, Columns("text")), read(part, Columns("text"))
+    assert first[:2] == second[:2]
+    assert first[0] == list(range(30_000))
+
+
+def test_batches_hold_a_few_megabytes_whatever_the_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"{i:06}" + "x" * 10_000 for i in range(3000)]})
+    for part in (parquet(tmp_path, table, use_dictionary=False), TablePart(table)):
+        sizes = [batch.text.nbytes for batch in read(part, Columns("text"))[3]]
+        assert max(sizes) < 6 << 20
+        assert len(sizes) > 5
+
+
+def test_a_dictionary_of_long_texts_does_not_fill_the_memory() -> None:
+    indices = pa.array(np.zeros(1000, np.int32))
+    table = pa.table({"text": pa.DictionaryArray.from_arrays(indices, ["x" * 1_000_000])})
+    assert max(len(batch.rows) for batch in read(TablePart(table), Columns("text"))[3]) <= 8
+
+
+@pytest.mark.parametrize("hold", [parquet, arrow_file])
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
+def test_a_damaged_file_is_one_rejection(tmp_path: Path, hold, damage: str) -> None:
+    part = hold(tmp_path, TABLE)
+    path = Path(part.location)
+    data = path.read_bytes()
+    path.write_bytes({"cut": data[: len(data) // 2], "empty": b"", "noise": bytes(range(256)) * 4}[damage])
+    _, texts, _, _, rejected = read(part)
+    assert texts == []
+    assert [(one.file, one.row) for one in rejected] == [(str(path), None)]
+    assert "damaged" in rejected[0].reason
+    assert part.column_names() == []
+
+
+def test_damage_inside_a_parquet_file_keeps_what_came_before(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"text {i} " * 50 for i in range(2000)]})
+    part = parquet(tmp_path, table, row_group_size=500, use_dictionary=False, compression="snappy")
+    path = Path(part.location)
+    data = bytearray(path.read_bytes())
+    offset = pq.read_metadata(path).row_group(2).column(0).data_page_offset
+    data[offset : offset + 40] = b"\xff" * 40
+    path.write_bytes(bytes(data))
+    rows, _, _, _, rejected = read(part, Columns("text"))
+    assert rows == list(range(len(rows)))
+    assert len(rejected) == 1
+
+
+def test_arrow_offsets_that_point_outside_are_rejected_not_followed(tmp_path: Path) -> None:
+    offsets = np.array([0, 1, 1 << 30], np.int32)
+    array = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"ab")])
+    part = arrow_stream(tmp_path, pa.table({"text": pa.array(["a", "b"])}))
+    with pa.ipc.new_stream(part.location, pa.schema([("text", pa.string())])) as writer:
+        writer.write_batch(pa.record_batch([pa.array(["a", "b"])], names=["text"]))
+    data = Path(part.location).read_bytes()
+    good = np.array([0, 1, 2], np.int32).tobytes()
+    assert data.count(good) == 1
+    Path(part.location).write_bytes(data.replace(good, array.buffers()[1].to_pybytes()))
+    _, texts, _, _, rejected = read(part, Columns("text"))
+    assert texts == []
+    assert "damaged" in rejected[0].reason
+
+
+CSV = '\ufeffid,text\n1,"a\nb"\n2,x,too many\n3,NA\n\n4,"say ""hi"""\nshort\n5,\n'.encode()
+
+
+def test_csv_values_stay_text_and_bad_rows_are_rejected_by_row(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes(CSV)
+    rows, texts, ids, _, rejected = read(one_file(tmp_path / "in.csv"), Columns("text", "id"))
+    assert texts == ["a\nb", "NA", 'say "hi"', ""]
+    assert ids == ["1", "3", "4", "5"]
+    assert rows == [0, 2, 3, 5]
+    assert [(one.row, one.reason) for one in rejected] == [
+        (1, "expected 2 columns, got 3"),
+        (4, "expected 2 columns, got 1"),
+    ]
+
+
+@pytest.mark.parametrize("block_bytes", [32, 64, 1000])
+def test_csv_rows_are_numbered_the_same_in_blocks_of_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
+    lines = [f"{i},text {i}" if i % 7 else f"{i},bad,row" for i in range(500)]
+    lines[250] = '250,"' + "long " * 100 + '"'
+    (tmp_path / "in.csv").write_text("id,text\n" + "\n".join(lines) + "\n")
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", block_bytes)
+    rows, _, ids, _, rejected = read(one_file(tmp_path / "in.csv"), Columns("text", "id"))
+    assert rows == [i for i in range(500) if i % 7]
+    assert ids == [str(i) for i in rows]
+    assert [one.row for one in rejected] == [i for i in range(500) if i % 7 == 0]
+
+
+def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_only(tmp_path: Path) -> None:
+    (tmp_path / "in.tsv").write_bytes(b"text\trank\na\t1\n\xff\t2\nc\tmany\nd\t\n")
+    rows, texts, _, batches, rejected = read(one_file(tmp_path / "in.tsv"), Columns("text", None, "rank"))
+    assert (rows, texts) == ([0, 3], ["a", "d"])
+    np.testing.assert_array_equal(batches[0].rank, [1, np.nan])
+    assert [(one.row, one.reason) for one in rejected] == [
+        (1, "the text is not valid UTF-8"),
+        (2, "the rank is not a number"),
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b"id,text\n", b"id,text"])
+def test_csv_without_rows_has_no_documents(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "in.csv").write_bytes(data)
+    rows, _, _, _, rejected = read(one_file(tmp_path / "in.csv"), Columns("text"))
+    assert (rows, rejected) == ([], [])
+
+
+def test_each_line_of_text_is_a_document_also_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \r\r\n\xff\nlast")
+    rows, texts, _, (batch,), rejected = read(one_file(tmp_path / "in.txt"), Columns("text"), with_payload=True)
+    assert (rows, texts) == ([0, 1, 2, 4], ["one", "", "two \r", "last"])
+    assert [(one.row, one.line, one.byte) for one in rejected] == [(3, 4, 16)]
+    assert isinstance(batch.payload, RawLines)
+    assert bytes(batch.payload.data) == b"\xef\xbb\xbfone\r\n\ntwo \r\r\nlast"
+
+
+def test_a_line_end_at_the_end_makes_no_further_document(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"one\ntwo\n")
+    assert read(one_file(tmp_path / "in.txt"), Columns("text"))[1] == ["one", "two"]
+
+
+def test_a_text_file_can_be_one_document(tmp_path: Path) -> None:
+    (tmp_path / "in.md").write_bytes("# Été\n\ntext\n".encode())
+    (tmp_path / "bad.md").write_bytes(b"# \xff")
+    good = one_file(tmp_path / "in.md", unit="file")
+    assert read(good, Columns("text"))[:2] == ([0], ["# Été\n\ntext\n"])
+    assert good.column_names() is None
+    rejected = read(one_file(tmp_path / "bad.md", unit="file"), Columns("text"))[4]
+    assert [(one.row, one.reason) for one in rejected] == [
+        (0, "the file is not valid UTF-8: invalid start byte at byte 2 of the file")
+    ]
+
+
+def data_frames() -> dict[str, object]:
+    connection = duckdb.connect()
+    connection.register("source", TABLE)
+    return {
+        "pyarrow": TABLE,
+        "batch": TABLE.to_batches()[0],
+        "reader": TABLE.to_reader(),
+        "polars": polars.from_arrow(TABLE),
+        "pandas": pandas.DataFrame({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]}),
+        "duckdb": connection.sql("select * from source"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "batch", "reader", "polars", "pandas", "duckdb"])
+def test_tables_of_every_library_are_read_more_than_once(kind: str) -> None:
+    part = TablePart(data_frames()[kind])
+    for _ in range(2):
+        rows, texts, ids, _, _ = read(part, Columns("text", "id"))
+        assert (rows, texts, ids) == ([0, 1, 2], ["un été", None, ""], ["x", "y", None])
+
+
+def test_a_hugging_face_dataset_is_read_in_its_own_order() -> None:
+    datasets = pytest.importorskip("datasets")
+    dataset = datasets.Dataset.from_dict({"text": ["a", "b", "c"]}).select([2, 0])
+    assert read(TablePart(dataset), Columns("text"))[1] == ["c", "a"]
+    with pytest.raises(InputError, match="streaming dataset cannot be read twice"):
+        TablePart(dataset.to_iterable_dataset())
+
+
+def test_strings_are_read_from_any_iterable() -> None:
+    part = TablePart(f"text {i}" if i else None for i in range(20_000))
+    assert read(part, Columns("text"))[1] == [None, *(f"text {i}" for i in range(1, 20_000))]
+    assert read(TablePart([]), Columns("text"))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (["a", 1], "Document 1 is int, not a string: 1"),
+        (["a\ud800"], "not Unicode text"),
+        ("one text", "Cannot read str as documents"),
+        (7, "Cannot read int as documents"),
+    ],
+)
+def test_what_is_no_table_is_refused(source: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TablePart(source)
