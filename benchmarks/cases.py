@@ -30,7 +30,7 @@ PEERS = {
     ),
     "text-dedup": (
         "text_dedup_dedup.py",
-        "its minhash command, own tokeniser, connected clusters, check_false_positive",
+        "its minhash command, own words, connected clusters",
         ("exact", "bands"),
     ),
     "datatrove": (

@@ -45,9 +45,7 @@ class Measurement(NamedTuple):
         return self.user_s + self.system_s
 
 
-def run(
-    command: list[str], *, log: Path, env: dict[str, str] | None = None, timeout_s: float = 3600.0
-) -> Measurement:
+def run(command: list[str], *, log: Path, env: dict[str, str] | None = None, timeout_s: float = 3600.0) -> Measurement:
     """Run a command with its output in the file `log`; return what it took, whatever its exit code."""
     report = log.with_suffix(".json")
     with open(log, "wb") as output:

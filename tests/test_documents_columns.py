@@ -28,12 +28,12 @@ def test_known_names_are_guessed_in_their_order_in_any_case() -> None:
 def test_a_guess_must_fit_every_part() -> None:
     parts = [part("a", text=["a"], content=["b"], id=[1]), part("b", content=["c"])]
     assert choose_columns(parts) == Columns("content", None)
-    with pytest.raises(ColumnError, match="all inputs have: a has 'text'; b has 'content'"):
+    with pytest.raises(ColumnError, match=r"all inputs have: a has 'text'; b has 'content'"):
         choose_columns([part("a", text=["a"]), part("b", content=["c"])])
 
 
 def test_two_columns_that_differ_in_case_are_ambiguous() -> None:
-    with pytest.raises(ColumnError, match="Which column is 'text'.*'Text', 'TEXT'"):
+    with pytest.raises(ColumnError, match=r"Which column is 'text'.*'Text', 'TEXT'"):
         choose_columns([part(Text=["a"], TEXT=["b"])])
 
 
@@ -49,11 +49,13 @@ def test_a_named_column_that_is_missing_names_the_part_and_the_closest() -> None
 
 
 def test_columns_of_the_wrong_type_are_refused_with_the_ones_that_fit() -> None:
-    with pytest.raises(ColumnError, match="'text' in in.parquet holds int64, which cannot be text. Columns of strings: 'body'"):
+    with pytest.raises(
+        ColumnError, match=r"'text' in in.parquet holds int64, which cannot be text. Columns of strings: 'body'"
+    ):
         choose_columns([part(text=[1], body=["x"])])
-    with pytest.raises(ColumnError, match="cannot be the rank. Columns of numbers: 'stars'"):
+    with pytest.raises(ColumnError, match=r"cannot be the rank. Columns of numbers: 'stars'"):
         choose_columns([part(text=["a"], date=["b"], stars=[1])], rank_column="date")
-    with pytest.raises(ColumnError, match="cannot be the id"):
+    with pytest.raises(ColumnError, match=r"cannot be the id"):
         choose_columns([part(text=["a"], keys=[[1]])], id_column="keys")
 
 

@@ -157,7 +157,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, path: str, message: str) -
 
 
 def test_missing_remote_input_is_named() -> None:
-    with pytest.raises(InputError, match="No such file or folder: memory://nowhere/a.jsonl"):
+    with pytest.raises(InputError, match=r"No such file or folder: memory://nowhere/a.jsonl"):
         list_inputs(["memory://nowhere/a.jsonl"])
 
 

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -121,7 +122,20 @@ def test_a_byte_order_mark_is_tolerated_at_the_head_only(tmp_path: Path) -> None
 
 
 VALUES = st.sampled_from(
-    ['"a"', "null", "1", "1.5", '"\\ud800"', '"\\ud83d\\ude00"', "[null, 1]", '{"text": "in"}', "NaN", "Inf", "1e999", "tru"]
+    [
+        '"a"',
+        "null",
+        "1",
+        "1.5",
+        '"\\ud800"',
+        '"\\ud83d\\ude00"',
+        "[null, 1]",
+        '{"text": "in"}',
+        "NaN",
+        "Inf",
+        "1e999",
+        "tru",
+    ]
 )
 OBJECTS = st.lists(st.tuples(st.sampled_from(["text", "id", "rank", "z", "te\\u0078t"]), VALUES), max_size=4).map(
     lambda pairs: "{" + ", ".join(f'"{key}": {value}' for key, value in pairs) + "}"
@@ -208,7 +222,7 @@ def test_the_payload_is_the_lines_as_they_stood(tmp_path: Path) -> None:
     (batch,) = jsonl.read(Source("in", str(path)), Columns("text"), lambda _: None, with_payload=True)
     assert isinstance(batch.payload, RawLines)
     data, offsets = bytes(batch.payload.data), batch.payload.offsets
-    assert [data[i:j] for i, j in zip(offsets[:-1], offsets[1:], strict=True)] == [
+    assert [data[i:j] for i, j in pairwise(offsets)] == [
         b'{"text" : "a"}\r\n',
         b'  {"x":1, "text":"b"}\n',
         b'{"text":"c"}\n',

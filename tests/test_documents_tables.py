@@ -75,12 +75,21 @@ def test_text_ids_ranks_rows_are_read(tmp_path: Path, hold) -> None:
 @pytest.mark.parametrize("hold", HOLDERS)
 @pytest.mark.parametrize(
     "kind",
-    [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.string_view(),
+        pa.dictionary(pa.int32(), pa.string()),
+    ],
     ids=str,
 )
 def test_every_type_of_text_is_read(tmp_path: Path, hold, kind: pa.DataType) -> None:
     plain = pa.array(["a", None, "é" * 20, "a"])
-    _, texts, ids, _, _ = read(hold(tmp_path, pa.table({"text": plain.cast(kind), "id": plain.cast(kind)})), COLUMNS[:2] and Columns("text", "id"))
+    _, texts, ids, _, _ = read(
+        hold(tmp_path, pa.table({"text": plain.cast(kind), "id": plain.cast(kind)})), Columns("text", "id")
+    )
     assert texts == ids == plain.to_pylist()
 
 
@@ -92,7 +101,10 @@ def test_text_that_is_not_utf8_is_rejected_by_row(tmp_path: Path, hold, kind: pa
     part = hold(tmp_path, pa.table({"text": text, "n": [0, 1, 2, 3]}))
     rows, texts, _, batches, rejected = read(part, Columns("text"), with_payload=True)
     assert (rows, texts) == ([0, 2], ["good", "é"])
-    assert [(one.row, one.reason) for one in rejected] == [(1, "the text is not valid UTF-8"), (3, "the text is not valid UTF-8")]
+    assert [(one.row, one.reason) for one in rejected] == [
+        (1, "the text is not valid UTF-8"),
+        (3, "the text is not valid UTF-8"),
+    ]
     assert batches[0].payload.column("n").to_pylist() == [0, 2]
 
 
@@ -160,16 +172,28 @@ def test_damage_inside_a_parquet_file_keeps_what_came_before(tmp_path: Path) -> 
     assert len(rejected) == 1
 
 
+def test_damage_in_a_column_that_is_only_copied_stops_the_copy_aloud(tmp_path: Path) -> None:
+    table = pa.table(
+        {"text": [f"text {i} " * 50 for i in range(2000)], "other": [f"more {i} " * 50 for i in range(2000)]}
+    )
+    part = parquet(tmp_path, table, row_group_size=500, use_dictionary=False, compression="snappy")
+    path = Path(part.location)
+    data = bytearray(path.read_bytes())
+    offset = pq.read_metadata(path).row_group(2).column(1).data_page_offset
+    data[offset : offset + 40] = b"\xff" * 40
+    path.write_bytes(bytes(data))
+    rows, _, _, _, rejected = read(part, Columns("text"))
+    assert (rows, rejected) == (list(range(2000)), [])
+    with pytest.raises(InputError, match="cannot be copied"):
+        read(part, Columns("text"), with_payload=True)
+
+
 def test_arrow_offsets_that_point_outside_are_rejected_not_followed(tmp_path: Path) -> None:
-    offsets = np.array([0, 1, 1 << 30], np.int32)
-    array = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"ab")])
-    part = arrow_stream(tmp_path, pa.table({"text": pa.array(["a", "b"])}))
-    with pa.ipc.new_stream(part.location, pa.schema([("text", pa.string())])) as writer:
-        writer.write_batch(pa.record_batch([pa.array(["a", "b"])], names=["text"]))
+    part = arrow_stream(tmp_path, pa.table({"text": pa.array(["abc", "defgh"])}))
     data = Path(part.location).read_bytes()
-    good = np.array([0, 1, 2], np.int32).tobytes()
+    good = np.array([0, 3, 8], np.int32).tobytes()
     assert data.count(good) == 1
-    Path(part.location).write_bytes(data.replace(good, array.buffers()[1].to_pybytes()))
+    Path(part.location).write_bytes(data.replace(good, np.array([0, 3, 1 << 30], np.int32).tobytes()))
     _, texts, _, _, rejected = read(part, Columns("text"))
     assert texts == []
     assert "damaged" in rejected[0].reason
@@ -224,11 +248,11 @@ def test_csv_without_rows_has_no_documents(tmp_path: Path, data: bytes) -> None:
 
 def test_each_line_of_text_is_a_document_also_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \r\r\n\xff\nlast")
-    rows, texts, _, (batch,), rejected = read(one_file(tmp_path / "in.txt"), Columns("text"), with_payload=True)
+    rows, texts, _, batches, rejected = read(one_file(tmp_path / "in.txt"), Columns("text"), with_payload=True)
     assert (rows, texts) == ([0, 1, 2, 4], ["one", "", "two \r", "last"])
     assert [(one.row, one.line, one.byte) for one in rejected] == [(3, 4, 16)]
-    assert isinstance(batch.payload, RawLines)
-    assert bytes(batch.payload.data) == b"\xef\xbb\xbfone\r\n\ntwo \r\r\nlast"
+    assert all(isinstance(batch.payload, RawLines) for batch in batches)
+    assert b"".join(bytes(batch.payload.data) for batch in batches) == b"\xef\xbb\xbfone\r\n\ntwo \r\r\nlast"
 
 
 def test_a_line_end_at_the_end_makes_no_further_document(tmp_path: Path) -> None:
@@ -290,6 +314,8 @@ def test_strings_are_read_from_any_iterable() -> None:
         (["a\ud800"], "not Unicode text"),
         ("one text", "Cannot read str as documents"),
         (7, "Cannot read int as documents"),
+        ({"train": ["a"]}, "Cannot read dict as documents"),
+        ({"a", "b"}, "Cannot read set as documents"),
     ],
 )
 def test_what_is_no_table_is_refused(source: object, message: str) -> None:

@@ -103,9 +103,7 @@ class ExactCheck:
 def write(args: argparse.Namespace, removed: dict[int, int | None]) -> None:
     """Write the kept rows, and the removed ones with the row each was removed for."""
     rows = sorted(removed)
-    table = pa.table(
-        {"row": pa.array(rows, pa.int64()), "kept_row": pa.array([removed[r] for r in rows], pa.int64())}
-    )
+    table = pa.table({"row": pa.array(rows, pa.int64()), "kept_row": pa.array([removed[r] for r in rows], pa.int64())})
     pq.write_table(table, args.output / "removed.parquet")
     source = pq.ParquetFile(args.input)
     keep = np.ones(source.metadata.num_rows, dtype=bool)

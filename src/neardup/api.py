@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 
 from neardup.candidates.plan import Plan, make_plan
 from neardup.config import MinHash, Running, Sieve
@@ -98,14 +99,47 @@ def dedup(
     >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
-    sieve = Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit)
-    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
-    folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
+    return run_dedup(
+        Inputs(source, against, text_column, id_column, text_unit),
+        method,
+        Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit),
+        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume),
+        out_format=out_format,
+        resume=resume,
+        watcher=watcher,
+        with_tables=True,
+    )
+
+
+class Inputs(NamedTuple):
+    """What is to be read, and how; as in `dedup`."""
+
+    source: Source
+    against: Source | None = None
+    text_column: str | None = None
+    id_column: str | None = None
+    text_unit: str = "auto"
+
+
+def run_dedup(
+    inputs: Inputs,
+    method: MinHash,
+    sieve: Sieve,
+    running: Running,
+    folder: OutputDirectory | None,
+    *,
+    out_format: str | None,
+    resume: bool,
+    watcher: Watcher | None,
+    with_tables: bool,
+) -> Deduplication:
+    """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
     stages = Stages(watcher or Nobody())
     with tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path:
         if folder is not None:
-            folder.refuse_inputs_inside(_named_paths(source) + _named_paths(against))
-        tasks = _tasks(source, against, text_column, id_column, text_unit, keep)
+            folder.refuse_inputs_inside(_named_paths(inputs.source) + _named_paths(inputs.against))
+        tasks = _tasks(inputs, sieve.keep)
         identities = [task.part.identity() for task in tasks]
         scratch = Scratch(Path(scratch_path))
         resuming = prepare(scratch, identities, method, sieve, resume)
@@ -115,10 +149,8 @@ def dedup(
             report = _write(folder, tasks, identities, method, sieve, outcome, places, out_format, stages)
         else:
             report = build_report("dedup", tasks, method, sieve, outcome, stages)
-        removed = write.to_table(removed_batches(outcome.removals, places), REMOVED)
-        pairs = write.to_table(
-            pair_batches(outcome.left, outcome.right, outcome.similarity, outcome.exact, places), PAIRS
-        )
+        removed = write.to_table(removed_batches(outcome.removals, places) if with_tables else (), REMOVED)
+        pairs = write.to_table(_pairs(outcome, places) if with_tables else (), PAIRS)
         scratch.close()
         if folder is not None:
             folder.finish()
@@ -210,21 +242,44 @@ def find_pairs(
     >>> neardup.find_pairs(["a b c d e f", "x y z", "A b c d e f."]).pairs.to_pylist()
     [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
     """
-    sieve = Sieve(max_bucket=max_bucket)
-    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    collected: list[pa.RecordBatch] = []
+    report = run_pairs(
+        Inputs(source, None, text_column, id_column, text_unit),
+        method,
+        Sieve(max_bucket=max_bucket),
+        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        collected.extend,
+        watcher=watcher,
+    )
+    return DuplicatePairs(write.to_table(collected, PAIRS), report)
+
+
+def run_pairs(
+    inputs: Inputs,
+    method: MinHash,
+    sieve: Sieve,
+    running: Running,
+    take: Callable[[Iterator[pa.RecordBatch]], None],
+    *,
+    watcher: Watcher | None,
+) -> dict[str, Any]:
+    """Do what `find_pairs` does, but hand the pairs to `take`, batch by batch; return the report."""
     stages = Stages(watcher or Nobody())
     with tempfile.TemporaryDirectory(prefix="neardup-") as directory:
-        tasks = _tasks(source, None, text_column, id_column, text_unit, sieve.keep)
+        tasks = _tasks(inputs, sieve.keep)
         scratch = Scratch(Path(directory))
         outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         places = Places(tasks, outcome.corpus, scratch)
-        pairs = write.to_table(
-            pair_batches(outcome.left, outcome.right, outcome.similarity, outcome.exact, places), PAIRS
-        )
+        with stages.stage("write"):
+            take(_pairs(outcome, places))
         report = build_report("pairs", tasks, method, sieve, outcome, stages)
         report["rejected"] = write.read_rejected(scratch.directory)
         scratch.close()
-    return DuplicatePairs(pairs, report)
+    return report
+
+
+def _pairs(outcome: local.Outcome, places: Places) -> Iterator[pa.RecordBatch]:
+    return pair_batches(outcome.left, outcome.right, outcome.similarity, outcome.exact, places)
 
 
 def compare(left: str, right: str, *, method: MinHash = MinHash()) -> Comparison:  # noqa: B008 - frozen
@@ -274,23 +329,16 @@ def plan(*, documents: float, document_bytes: float = 4000, method: MinHash = Mi
     return make_plan(int(documents), document_bytes, method.threshold, method.recall, local.bands_of(method))
 
 
-def _tasks(
-    source: Source,
-    against: Source | None,
-    text_column: str | None,
-    id_column: str | None,
-    text_unit: str,
-    keep: str,
-) -> list[Task]:
+def _tasks(inputs: Inputs, keep: str) -> list[Task]:
     """Return the parts to read, those of the earlier collection first."""
     rank = keep.partition(":")[2] or None
     tasks = []
-    if against is not None:
-        parts = _parts(against, text_unit, "against")
-        columns = choose_columns(parts, text_column, id_column, None)
+    if inputs.against is not None:
+        parts = _parts(inputs.against, inputs.text_unit, "against")
+        columns = choose_columns(parts, inputs.text_column, inputs.id_column, None)
         tasks += [Task(part, columns, True) for part in parts]
-    parts = _parts(source, text_unit, "source")
-    columns = choose_columns(parts, text_column, id_column, rank)
+    parts = _parts(inputs.source, inputs.text_unit, "source")
+    columns = choose_columns(parts, inputs.text_column, inputs.id_column, rank)
     return tasks + [Task(part, columns, False) for part in parts]
 
 

@@ -33,15 +33,9 @@ def is_file_format(file: pa.NativeFile) -> bool:
     return bool(magic == b"ARROW1")
 
 
-def open_reader(file: pa.NativeFile, wanted: list[str] | None = None) -> Any:
-    """Return pyarrow's reader for either of the two formats, of the columns wanted (default all)."""
-    if not is_file_format(file):
-        return pa.ipc.open_stream(file)
-    if wanted is None:
-        return pa.ipc.open_file(file)
-    names = pa.ipc.open_file(file).schema.names
-    options = pa.ipc.IpcReadOptions(included_fields=[i for i, name in enumerate(names) if name in wanted])
-    return pa.ipc.open_file(file, options=options)
+def open_reader(file: pa.NativeFile) -> Any:
+    """Return pyarrow's reader for either of the two formats."""
+    return pa.ipc.open_file(file) if is_file_format(file) else pa.ipc.open_stream(file)
 
 
 def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
@@ -55,15 +49,17 @@ def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
 def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
-    """Yield the documents of an Arrow IPC file; damage is one rejection, what was read before it stays."""
-    wanted = [name for name in dict.fromkeys(columns) if name is not None]
+    """Yield the documents of an Arrow IPC file; damage is one rejection, what was read before it stays.
+
+    All columns are read and checked in any case, so that damage shows in the same place with or without payload.
+    """
     with source.open_file() as file:
         first_row = 0
         batches: Iterator[pa.RecordBatch] | None = None
         while True:
             try:
                 if batches is None:
-                    batches = _record_batches(open_reader(file, None if with_payload else wanted))
+                    batches = _record_batches(open_reader(file))
                 batch = next(batches, None)
                 if batch is not None:
                     # Offsets come from the file as they are; unchecked, wrong ones read foreign memory.

@@ -98,9 +98,7 @@ def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
             return name if name in matches else matches[0]
         if matches:
             part = next(iter(types))
-            raise ColumnError(
-                f"Which column is '{name}'? {part} has {_listed(matches)}. Name the one to use."
-            )
+            raise ColumnError(f"Which column is '{name}'? {part} has {_listed(matches)}. Name the one to use.")
     return None
 
 
@@ -118,26 +116,18 @@ def _no_text_column(types: dict[str, _Types]) -> ColumnError:
     )
 
 
-def _check(
-    types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], bool], role: str, needed: str
-) -> None:
+def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], bool], role: str, needed: str) -> None:
     for part, columns in types.items():
         if column in columns and not fits(columns[column]):
             able = [name for name, kind in columns.items() if fits(kind)]
             choice = f"Columns {needed}: {_listed(able)}" if able else f"It has no column {needed}"
-            raise ColumnError(
-                f"Column '{column}' in {part} holds {columns[column]}, which cannot be {role}. {choice}."
-            )
+            raise ColumnError(f"Column '{column}' in {part} holds {columns[column]}, which cannot be {role}. {choice}.")
 
 
 def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) -> None:
     _named(types, column)
     # Every column of CSV and TSV is text; whether it holds numbers shows when it is read.
-    asked = {
-        part.name: types[part.name]
-        for part in parts
-        if part.name in types and part.format not in ("csv", "tsv")
-    }
+    asked = {part.name: types[part.name] for part in parts if part.name in types and part.format not in ("csv", "tsv")}
     _check(asked, column, is_number, "the rank", "of numbers")
     for part in parts:
         if part.column_types() is None:

@@ -45,9 +45,7 @@ def _open(
     return pa_csv.open_csv(
         stream,
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=block_bytes),
-        parse_options=pa_csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad
-        ),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad),
         convert_options=pa_csv.ConvertOptions(
             column_types=None if names is None else dict.fromkeys(names, pa.string()),
             include_columns=names,

@@ -71,9 +71,7 @@ def _find_local(name: str, path: str) -> list[Found]:
 
 def _direct(name: str, path: str) -> Found:
     if not os.path.isfile(path):
-        raise InputError(
-            f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'."
-        )
+        raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
     if format_of(path)[0] is None:
         raise _unknown_suffix(name)
     absolute = os.path.abspath(path)
@@ -118,9 +116,7 @@ def _find_remote(address: str) -> list[Found]:
     except OSError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(
-            f"Cannot list {address}: {error}. Check the address and the access rights."
-        ) from error
+        raise InputError(f"Cannot list {address}: {error}. Check the address and the access rights.") from error
     if pattern:
         matches = re.compile(_regular_expression(address[len(folder) :])).fullmatch
         below = [one for one in below if matches(one)]
@@ -137,9 +133,7 @@ def _list_below(filesystem: Any, path: str) -> list[str]:
     files = [info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File]
     start = len(_normal(path).rstrip("/")) + 1
     below = [_normal(one)[start:] for one in files]
-    return sorted(
-        (one for one in below if not any(map(_is_hidden, one.split("/")))), key=lambda one: one.split("/")
-    )
+    return sorted((one for one in below if not any(map(_is_hidden, one.split("/")))), key=lambda one: one.split("/"))
 
 
 def _normal(path: str) -> str:

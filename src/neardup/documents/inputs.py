@@ -19,9 +19,7 @@ from neardup.formats import FORMATS, split_name
 _UNITS = ("auto", "line", "file")
 
 
-def list_inputs(
-    paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | None = None
-) -> list[InputFile]:
+def list_inputs(paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | None = None) -> list[InputFile]:
     """Return the input files that `paths` stand for, in the order named; within a folder or pattern, sorted.
 
     Parameters
@@ -41,13 +39,9 @@ def list_inputs(
         If the storage of an address needs a package that is not installed.
     """
     if unit not in _UNITS:
-        raise SettingError(
-            f"unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use unit='auto' if in doubt."
-        )
+        raise SettingError(f"unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use unit='auto' if in doubt.")
     if isinstance(paths, str) or not paths:
-        raise InputError(
-            f"Inputs must be a list of at least one path: got {paths!r}. Pass for example ['data/']."
-        )
+        raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass for example ['data/'].")
     found: dict[str, Found | None] = {}
     for path in paths:
         if path == "-":
@@ -119,8 +113,6 @@ def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
         named.append(replace(file, relative_name=name))
     stems = Counter(split_name(file.relative_name)[0] for file in named)
     return [
-        replace(
-            file, stem=stem if stems[stem := split_name(file.relative_name)[0]] == 1 else file.relative_name
-        )
+        replace(file, stem=stem if stems[stem := split_name(file.relative_name)[0]] == 1 else file.relative_name)
         for file in named
     ]

@@ -200,9 +200,7 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
         table = pa_json.read_json(
             pa.BufferReader(data.slice(start, stop - start)),
             read_options=pa_json.ReadOptions(use_threads=False, block_size=stop - start + 1),
-            parse_options=pa_json.ParseOptions(
-                explicit_schema=wanted.schema, unexpected_field_behavior="ignore"
-            ),
+            parse_options=pa_json.ParseOptions(explicit_schema=wanted.schema, unexpected_field_behavior="ignore"),
         )
     except (pa.ArrowException, UnicodeDecodeError):
         return None
@@ -313,8 +311,6 @@ def _joined(pieces: list[_Found]) -> _Found:
     return _Found(
         pa.concat_arrays([piece.text for piece in pieces]),
         None if first.ids is None else pa.concat_arrays([piece.ids for piece in pieces]),
-        None
-        if first.rank is None
-        else np.concatenate([piece.rank for piece in pieces if piece.rank is not None]),
+        None if first.rank is None else np.concatenate([piece.rank for piece in pieces if piece.rank is not None]),
         bad,
     )

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of
+from neardup.errors import InputError
 from neardup.formats import BLOCK_BYTES
 
 # Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds with 512 to 2,048 rows.
@@ -43,45 +44,74 @@ def num_rows(source: Source) -> int | None:
 def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
-    """Yield the documents of a Parquet file; damage is one rejection, what was read before it stays."""
-    wanted = None if with_payload else [name for name in dict.fromkeys(columns) if name is not None]
+    """Yield the documents of a Parquet file; damage is one rejection, what was read before it stays.
+
+    Raises
+    ------
+    InputError
+        If a column that is only to be copied is damaged: without the payload, the documents can be read.
+    """
+    wanted = [name for name in dict.fromkeys(columns) if name is not None]
+    first_row = 0
+    try:
+        for batch in _record_batches(source, None if with_payload else wanted):
+            rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
+            first_row += batch.num_rows
+            yield documents_of(batch, rows, columns, source.name, reject, with_payload=with_payload)
+    except _DamagedFile as error:
+        if with_payload and _readable_rows(source, wanted) > first_row:
+            raise InputError(
+                f"A column of {source.name} other than {', '.join(wanted)} is damaged after row {first_row}, so "
+                f"its rows cannot be copied: {error}. Replace the file, or leave it out."
+            ) from error
+        reject(Rejected(source.name, None, None, None, f"the Parquet file is damaged: {error}"))
+
+
+class _DamagedFile(Exception):
+    """What pyarrow raised while decoding; apart from what reading the rows raises."""
+
+
+def _record_batches(source: Source, wanted: list[str] | None) -> Iterator[pa.RecordBatch]:
     with source.open_file() as handle:
         try:
             file = pq.ParquetFile(handle, pre_buffer=not source.is_local)
-            batches = file.iter_batches(
-                _rows_per_batch(file.metadata, wanted), columns=wanted, use_threads=False
-            )
+            size = _rows_per_batch(file.metadata)
+            batches = file.iter_batches(size, columns=wanted, use_threads=False)
         except _DAMAGE as error:
-            reject(_damaged(source, error))
-            return
-        first_row = 0
+            raise _DamagedFile(error) from error
         while True:
             try:
                 batch = next(batches, None)
             except _DAMAGE as error:
-                reject(_damaged(source, error))
-                return
+                raise _DamagedFile(error) from error
             if batch is None:
                 return
-            rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
-            first_row += batch.num_rows
-            yield documents_of(batch, rows, columns, source.name, reject, with_payload=with_payload)
+            yield batch
 
 
-def _rows_per_batch(metadata: pq.FileMetaData, wanted: list[str] | None) -> int:
-    """Return how many rows hold about `BLOCK_BYTES` in the columns that are read."""
+def _readable_rows(source: Source, wanted: list[str]) -> int:
+    """Return how many rows can be read of the columns wanted."""
+    count = 0
+    try:
+        for batch in _record_batches(source, wanted):
+            count += batch.num_rows
+    except _DamagedFile:
+        pass
+    return count
+
+
+def _rows_per_batch(metadata: pq.FileMetaData) -> int:
+    """Return how many rows hold about `BLOCK_BYTES`.
+
+    All columns count, also if few are read: batches that end elsewhere would make damage cost other rows.
+    """
     size, dictionary = 0, False
     for group_index in range(metadata.num_row_groups):
         group = metadata.row_group(group_index)
         for index in range(group.num_columns):
             chunk = group.column(index)
-            if wanted is None or chunk.path_in_schema in wanted:
-                size += max(0, chunk.total_uncompressed_size)
-                dictionary |= bool(chunk.has_dictionary_page)
+            size += max(0, chunk.total_uncompressed_size)
+            dictionary |= bool(chunk.has_dictionary_page)
     per_row = max(1, size // max(1, metadata.num_rows))
     ceiling = _MAX_DICTIONARY_ROWS if dictionary else _MAX_ROWS
     return int(min(ceiling, max(_MIN_ROWS, BLOCK_BYTES // per_row)))
-
-
-def _damaged(source: Source, error: Exception) -> Rejected:
-    return Rejected(source.name, None, None, None, f"the Parquet file is damaged: {error}")

@@ -120,6 +120,4 @@ class Source:
     def _gone(self, error: OSError) -> InputError:
         missing = isinstance(error, FileNotFoundError) or error.errno == errno.ENOENT
         why = "it is no longer there" if missing else str(error)
-        return InputError(
-            f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again."
-        )
+        return InputError(f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import islice
 from typing import Any
 
@@ -42,14 +42,15 @@ def as_table(source: Any) -> pa.Table:
         return pa.RecordBatchReader.from_stream(source).read_all()
     if hasattr(source, "with_format") and hasattr(source, "features"):
         return _hugging_face_table(source)
-    if isinstance(source, (str, bytes)) or not isinstance(source, Iterable):
+    # Of a mapping the keys would be read, and a set has no order to depend on.
+    if isinstance(source, (str, bytes, Mapping, Set)) or not isinstance(source, Iterable):
         raise _unknown(source)
     return _string_table(source)
 
 
 def _hugging_face_table(dataset: Any) -> pa.Table:
     """Return the rows of a datasets.Dataset; its own table ignores select, filter and shuffle."""
-    if not hasattr(dataset, "__getitem__"):
+    if not hasattr(dataset, "num_rows"):
         raise InputError(
             f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. "
             "Load it without streaming=True, or save it to files and name those."

@@ -35,11 +35,7 @@ def is_number(kind: pa.DataType) -> bool:
     """Whether a column of this type can rank documents."""
     kind, t = storage_type(kind), pa.types
     return bool(
-        t.is_integer(kind)
-        or t.is_floating(kind)
-        or t.is_decimal(kind)
-        or t.is_boolean(kind)
-        or t.is_null(kind)
+        t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_boolean(kind) or t.is_null(kind)
     )
 
 
@@ -107,9 +103,7 @@ def as_ids(array: pa.Array) -> tuple[pa.StringArray, Bad]:
     try:
         return array.cast(pa.string()), {}
     except pa.ArrowException as error:
-        raise ColumnError(
-            f"A column of {array.type} cannot be the id: {error}. Name another id column."
-        ) from error
+        raise ColumnError(f"A column of {array.type} cannot be the id: {error}. Name another id column.") from error
 
 
 def as_rank(array: pa.Array) -> tuple[np.ndarray, Bad]:

@@ -25,6 +25,10 @@ class Removals(NamedTuple):
     similarity: npt.NDArray[np.float64]
     exact: npt.NDArray[np.bool_]
 
+    def take(self, rows: slice | npt.NDArray[np.int64]) -> Removals:
+        """Return some of the rows."""
+        return Removals(self.documents[rows], self.kept[rows], self.similarity[rows], self.exact[rows])
+
 
 class Places:
     """Where each document came from: its id, its part and its row there."""
@@ -60,7 +64,7 @@ class Places:
 def removed_batches(removals: Removals, places: Places) -> Iterator[pa.RecordBatch]:
     """Yield the table of removed documents, in the order of the documents; see schemas.REMOVED."""
     for start in range(0, len(removals.documents), _ROWS):
-        part = Removals(*(column[start : start + _ROWS] for column in removals))
+        part = removals.take(slice(start, start + _ROWS))
         columns = [
             places.ids(part.documents),
             places.parts(part.documents),

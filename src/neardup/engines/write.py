@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from neardup.config import MinHash
 from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.engines.ahead import read_ahead
 from neardup.engines.describe import Task
 from neardup.engines.local import Outcome
 from neardup.engines.stages import Watcher
@@ -44,7 +45,7 @@ def pick_examples(removals: Removals, limit: int = MAX_EXAMPLES) -> Shown:
     if len(picked) > limit:
         picked = picked[np.linspace(0, len(picked) - 1, limit).astype(np.int64)]
     picked = np.sort(picked)
-    chosen = Removals(*(column[picked] for column in removals))
+    chosen = removals.take(picked)
     return Shown(chosen, np.union1d(chosen.documents, chosen.kept).astype(np.uint32), {})
 
 
@@ -72,7 +73,7 @@ def write_kept(
             )
         if not task.against:
             with open_kept(task.part, directory, out_format, task.columns.text) as writer:
-                for start, batch in _numbered(task, first, with_payload=True):
+                for start, batch in read_ahead(_numbered(task, first, with_payload=True)):
                     mask = outcome.kept[start : start + len(batch.rows)]
                     writer.write(batch.payload, mask)
                     _collect(shown, start, batch)

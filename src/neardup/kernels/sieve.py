@@ -77,13 +77,13 @@ class Postings(NamedTuple):
     """For each sampled shingle, the kept documents that have it.
 
     keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
-    (num_slots,), the latest entry; count : int64 (num_slots,). next : int64, member : uint32, (capacity,).
+    (num_slots,), the latest entry; lengths : int64 (num_slots,). next : int64, member : uint32, (capacity,).
     used : int64 (1,), entries in use.
     """
 
     keys: np.ndarray
     head: np.ndarray
-    count: np.ndarray
+    lengths: np.ndarray
     next: np.ndarray
     member: np.ndarray
     used: np.ndarray
@@ -335,14 +335,14 @@ def sieve_contained(span, order, sets, postings, needed, hits, rules, found):
         for key in own:
             slot = _slot(postings.keys, key)
             if postings.keys[slot] == key and key != U64(0):
-                if postings.count[slot] >= rules.max_bucket:
+                if postings.lengths[slot] >= rules.max_bucket:
                     full = True
                     continue
                 entry = postings.used[0]
                 postings.member[entry] = position
                 postings.next[entry] = postings.head[slot]
                 postings.head[slot] = entry
-                postings.count[slot] += 1
+                postings.lengths[slot] += 1
                 postings.used[0] = entry + 1
         found.counters[2] += full
     return span[1]

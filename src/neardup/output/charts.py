@@ -8,6 +8,7 @@ forbids only `style="..."`. The page shares the words for numbers that the label
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,9 +66,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
     ValueError if edges and counts do not fit together.
     """
     if counts and len(edges) != len(counts) + 1:
-        raise ValueError(
-            f"{len(counts)} counts need {len(counts) + 1} edges: got {len(edges)}. Pass one more."
-        )
+        raise ValueError(f"{len(counts)} counts need {len(counts) + 1} edges: got {len(edges)}. Pass one more.")
     if not any(counts):
         return ""
     low, high = edges[0], edges[-1]
@@ -110,8 +109,7 @@ def s_curve(num_bands: int, rows_per_band: int, threshold: float | None) -> str:
             f' stroke-dasharray="4 3"/>{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, found, "end")}',
         ]
     parts.append(
-        f'<polyline class="curve" points="{points(grid)}" fill="none" stroke="{_FILLS["kept"]}"'
-        ' stroke-width="2.25"/>'
+        f'<polyline class="curve" points="{points(grid)}" fill="none" stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
     )
     for index in range(20):
         similarity = index / 20 + 0.025
@@ -284,6 +282,14 @@ def known(value: Any, write: Callable[[Any], str]) -> str:
     return write(value) if value is not None and math.isfinite(value) else ""
 
 
+def setting(value: object) -> str:
+    """Return a setting as HTML, as people write it."""
+    if value is None or isinstance(value, bool):
+        return {True: "yes", False: "no", None: "not set"}[value]
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return escape_text(written)
+
+
 def escape_text(text: object, *, lines: bool = True) -> str:
     """Return text for HTML with hidden characters shown; tabs and line ends too when `lines` is false."""
     plain, escaped, position = str(text), "", 0
@@ -368,8 +374,6 @@ def _short(count: float) -> str:
 def _ticks(low: float, high: float, most: int) -> list[float]:
     """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `most` of them."""
     power = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = next(
-        factor * power for factor in (1, 2, 5, 10) if factor * power * most >= (high - low) * (1 - 1e-9)
-    )
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * most >= (high - low) * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(index * step, 10) for index in range(first, last + 1)]

@@ -108,9 +108,7 @@ class KeptWriter:
 def _cannot_write(path: Path, error: Exception) -> OutputError:
     if isinstance(error, OutputError):
         return error
-    return OutputError(
-        f"Cannot write {path}: {error}. Check the free space and the access rights, then run again."
-    )
+    return OutputError(f"Cannot write {path}: {error}. Check the free space and the access rights, then run again.")
 
 
 def open_kept(
@@ -141,9 +139,7 @@ def open_kept(
             "Leave it unset to keep each file's own format."
         )
     if part.format not in FILE_FORMATS:
-        raise OutputError(
-            f"{part.name} is no file but a table in memory. Take its kept rows from the result."
-        )
+        raise OutputError(f"{part.name} is no file but a table in memory. Take its kept rows from the result.")
     target = out_format or part.format
     path = _path(part, Path(directory), target)
     if path.exists():
@@ -188,9 +184,7 @@ def _converted(part: SourcePart, target: str, text_column: str) -> tuple[MakeSin
     if part.format == "jsonl":
         if target == "text":
             return to_lines, partial(text_lines_of_json, text_column=text_column)
-        return partial(
-            JsonLinesToTable, make_sink=partial(_table_sink, part, target), name=part.name
-        ), bytes_of
+        return partial(JsonLinesToTable, make_sink=partial(_table_sink, part, target), name=part.name), bytes_of
     to_rows: Convert = plain_rows
     schema = plain_schema(_schema_of(part))
     if part.format == "text":

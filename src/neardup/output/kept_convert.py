@@ -34,8 +34,7 @@ def bytes_of(chosen: ChosenLines) -> pa.Buffer:
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return a schema with dictionaries resolved: an Arrow file allows one for each column, no more."""
     fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in schema
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
     ]
     return pa.schema(fields, schema.metadata)
 
@@ -43,8 +42,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 def plain_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch in its `plain_schema`."""
     columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        for column in batch.columns
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, schema=plain_schema(batch.schema))
 

@@ -70,9 +70,7 @@ def _stayed_dictionary(chunk: Any) -> bool:
 class ParquetSink:
     """A Parquet file; rows are gathered into row groups."""
 
-    def __init__(
-        self, path: str, layout: ParquetLayout | None = None, schema: pa.Schema | None = None
-    ) -> None:
+    def __init__(self, path: str, layout: ParquetLayout | None = None, schema: pa.Schema | None = None) -> None:
         if layout is None:
             assert schema is not None
             layout = ParquetLayout(schema)

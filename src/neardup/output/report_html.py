@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_DOWN, Decimal
@@ -17,7 +16,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from neardup.output import charts
-from neardup.output.charts import duration, escape_text, interval, known, memory, percent, plural
+from neardup.output.charts import duration, escape_text, interval, known, memory, percent, plural, setting
 
 Report = Mapping[str, Any]
 
@@ -42,8 +41,8 @@ class Example(NamedTuple):
     kept_text: str
     similarity: float
     exact: bool
-    passages: list[tuple[int, int, bool]]
-    kept_passages: list[tuple[int, int, bool]]
+    passages: Sequence[tuple[int, int, bool]]
+    kept_passages: Sequence[tuple[int, int, bool]]
     truncated: bool
 
 
@@ -56,9 +55,7 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
     examples : removed documents to show, in the order of the run.
     """
     assets = files("neardup.output")
-    style, script = (
-        assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
-    )
+    style, script = (assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     said = headline(report)
     sections = [section for section in _sections(report, examples) if section[2]]
     links = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in sections)
@@ -96,12 +93,13 @@ script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'">
 
 def render_notebook(report: dict[str, Any]) -> str:
     """Return a compact HTML fragment for a notebook: headline, closing table, two charts."""
-    cell = 'style="text-align:left;padding:2px 14px 2px 0;font-variant-numeric:tabular-nums"'
-    values = [*((label, value) for _, label, value, _ in _count_rows(report)), *_run_rows(report)]
+    cell = 'style="text-align:left;padding:2px 14px 2px 0;font-weight:400;font-variant-numeric:tabular-nums"'
+    counts = [(f"{'– ' if 'sub' in kind else ''}{label}", value) for kind, label, value, _ in _count_rows(report)]
+    values = [*counts, *_run_rows(report)]
     rows = [f'<tr><th scope="row" {cell}>{label}</th><td {cell}>{value}</td></tr>' for label, value in values]
     half = (len(rows) + 1) // 2
     tables = "".join(
-        f'<table aria-label="Result" style="border-collapse:collapse;margin:0">{"".join(part)}</table>'
+        f'<table aria-label="Result" style="border-collapse:collapse;margin:0;font:inherit">{"".join(part)}</table>'
         for part in (rows[:half], rows[half:])
     )
     drawings = "".join(
@@ -161,26 +159,21 @@ def _warnings(report: Report) -> str:
 def _count_rows(report: Report) -> list[tuple[str, str, str, str]]:
     """Return (class, label, count, share of the documents read) for each count that the report holds."""
     counts = report.get("counts") or {}
-    lines = (
+    rows = []
+    for key, kind, label in (
         ("read", "", "Read"),
         ("kept", "share kept", "Kept"),
-        ("without_features", "share sub", "without features"),
         ("removed", "share", "Removed"),
         ("removed_exact", "share sub exact", "exact copies"),
         ("removed_near", "share sub near", "near-duplicates"),
+        ("without_features", "", "Without features"),
         ("rejected", "", "Rejected (unreadable)"),
         ("against", "", "Compared against"),
-    )
-    return [
-        (
-            kind,
-            label,
-            f"{counts[key]:,}",
-            percent(counts[key] / (counts.get("read") or 1)) if "share" in kind else "",
-        )
-        for key, kind, label in lines
-        if counts.get(key) is not None
-    ]
+    ):
+        if counts.get(key) is not None:
+            share = percent(counts[key] / (counts.get("read") or 1)) if "share" in kind else ""
+            rows.append((kind, label, f"{counts[key]:,}", share))
+    return rows
 
 
 def _run_rows(report: Report) -> list[tuple[str, str]]:
@@ -192,7 +185,7 @@ def _run_rows(report: Report) -> list[tuple[str, str]]:
         ("Pairs compared", known(counts.get("compared"), "{:,}".format)),
         ("Pairs confirmed", known(counts.get("confirmed"), "{:,}".format)),
         ("Full buckets", known(bound.get("buckets"), "{:,}".format)),
-        ("Documents that met a full bucket", known(bound.get("documents"), "{:,}".format)),
+        ("Met a full bucket", known(bound.get("documents"), "{:,}".format)),
         ("Time", known(report.get("seconds"), duration)),
         ("Text", known(report.get("bytes"), memory)),
         ("Speed", known(report.get("megabytes_per_second"), "{:,.1f} MB/s".format)),
@@ -267,7 +260,7 @@ def _recall(report: Report) -> str:
 
 def _meaning(report: Report) -> str:
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
-    limit, keep = _value(settings.get("threshold", "the threshold")), _value(settings.get("keep", "first"))
+    limit, keep = setting(settings.get("threshold", "the threshold")), setting(settings.get("keep", "first"))
     decides = (
         f"Documents pass in order of priority (<code>keep: {keep}</code>). One is removed when a document "
         f"already kept measures at least {limit} similar to it; otherwise it is kept. So every removed one "
@@ -278,9 +271,9 @@ def _meaning(report: Report) -> str:
             f"Documents at least {limit} similar are linked; all that a chain of links joins are a cluster. "
             f"One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less similar."
         )
-    tokens = _value(scheme.get("tokens", "tokens"))
-    grams = f"its sequences of {_value(scheme['ngram'])} {tokens}" if "ngram" in scheme else "parts of it"
-    measure = f"The measure is {_value(settings.get('similarity', 'named in the settings'))}"
+    tokens = setting(scheme.get("tokens", "tokens"))
+    grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if "ngram" in scheme else "parts of it"
+    measure = f"The measure is {setting(settings.get('similarity', 'named in the settings'))}"
     if settings.get("similarity") == "jaccard":
         measure = "Jaccard similarity is the number of features in both, divided by the number in either"
     terms = {
@@ -314,16 +307,14 @@ def _inputs(report: Report) -> str:
 def _settings(report: Report) -> str:
     scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
     tables = ""
-    for caption, values in (("Settings", report.get("settings") or {}), ("Fingerprint scheme", scheme)):
-        cells = ((escape_text(key), _value(value)) for key, value in values.items())
+    for caption, values in (("Chosen for the run", report.get("settings") or {}), ("Fingerprint scheme", scheme)):
+        cells = ((escape_text(key), setting(value)) for key, value in values.items())
         rows = [(f"<code>{key}</code>", f"<code>{value}</code>") for key, value in cells]
         tables += _table(caption, ("name", "value"), rows)
     return f'<div class="pair">{tables}</div>' if tables else ""
 
 
-def _table(
-    caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()
-) -> str:
+def _table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
     """Return a table of HTML cells whose first column heads its rows; an empty string for no rows."""
     kinds = [' class="n"' if column in numbers else "" for column in range(len(titles))]
     columns = list(zip(titles, kinds, strict=True))
@@ -387,17 +378,9 @@ def _marked(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> 
         passage = escape_text(text[start:end])
         body += escape_text(text[position:start])
         body += passage if shared or not passage else f"<{mark}>{passage}</{mark}>"
-        position = max(position, end)
+        position = max(start, end)
     body += escape_text(text[position:])
     return f'<div class="text" dir="auto">{body or "<i>(empty)</i>"}</div>'
-
-
-def _value(value: object) -> str:
-    """Return a setting as people write it."""
-    if value is None or isinstance(value, bool):
-        return {True: "yes", False: "no", None: "not set"}[value]
-    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return escape_text(written)
 
 
 def _asset(name: str) -> str:

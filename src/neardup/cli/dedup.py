@@ -1,0 +1,101 @@
+"""The command `neardup dedup`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neardup.cli.interrupt import interruptible
+from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
+from neardup.cli.sources import inputs_argument, named, shown_options, source_options
+from neardup.config import MinHash, Running, Shingling, Sieve, limits_of
+
+_SHINGLING = tuple(limits_of(Shingling))
+
+
+def _option(*names: str, section: str, **settings: Any) -> Any:
+    return click.option(*names, cls=SectionOption, section=section, **settings)
+
+
+@click.command(cls=SectionedCommand, no_args_is_help=True)
+@inputs_argument
+@_option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write.")
+@_option(
+    "--out-format", section="Output", metavar="FORMAT",
+    help="parquet, arrow, jsonl, csv, tsv or text for what is kept; that of each input when unset.",
+)  # fmt: skip
+@_option("--overwrite", section="Output", is_flag=True, help="Replace DIR once the new result is whole.")
+@_option("--resume", section="Output", is_flag=True, help="Go on where an interrupted run stopped.")
+@_option(
+    "--against", section="Input", metavar="PATH", multiple=True,
+    help="An earlier collection, never removed from; may be given several times.",
+)  # fmt: skip
+@source_options
+@settings_options(MinHash, "Similarity", without=_SHINGLING)
+@settings_options(MinHash, "Text", only=_SHINGLING)
+@settings_options(Sieve, "Decision")
+@settings_options(Running, "Running")
+@shown_options
+def dedup(
+    inputs: tuple[str, ...],
+    output: str,
+    out_format: str | None,
+    overwrite: bool,
+    resume: bool,
+    against: tuple[str, ...],
+    text_column: str | None,
+    id_column: str | None,
+    text_unit: str,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Remove the near-duplicates of a collection, keep one of each, and say why.
+
+    INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a pattern, an address
+    such as s3://bucket/key, or - for standard input. DIR gets kept/ in the format of the input, removed.parquet,
+    rejected.jsonl, report.json and report.html; it appears once all of it is whole.
+
+    \b
+    Examples:
+      neardup dedup news.parquet more/*.jsonl.zst -o out/
+      neardup dedup pages/ -o out/ --threshold 0.7 --ngram 3 --recall 0.999 --keep longest
+      neardup dedup new.parquet --against old.parquet -o out/
+      neardup dedup corpus/ -o out/ --resume          after an interruption
+      zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
+    """
+    with interruptible(lambda: _farewell(output)):
+        from neardup.api import Inputs, run_dedup
+        from neardup.cli.progress import watching
+        from neardup.output.directory import OutputDirectory
+
+        method, sieve, running = (build(settings, values) for settings in (MinHash, Sieve, Running))
+        source = Inputs(named(inputs), named(against), text_column, id_column, text_unit)
+        folder = OutputDirectory(output, overwrite=overwrite, resume=resume)
+        with watching(quiet) as watcher:
+            result = run_dedup(
+                source, method, sieve, running, folder,
+                out_format=out_format, resume=resume, watcher=watcher, with_tables=False,
+            )  # fmt: skip
+        _tell(result.summary, Path(output), quiet, as_json)
+
+
+def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
+    from neardup.cli import summary as printing
+
+    if as_json:
+        printing.print_json(summary)
+    elif not quiet:
+        printing.print_deduplication(summary, output)
+
+
+def _farewell(output: str) -> str:
+    """Say what an interrupted run left. Requires: OutputDirectory puts its scratch files in DIR.partial."""
+    path = Path(output)
+    partial = path.with_name(path.name + ".partial")
+    nothing = f"Nothing was written to {path}."
+    if not partial.exists():
+        return nothing
+    return f"{nothing} Run the same command with --resume to go on, or delete {partial}."

@@ -1,0 +1,77 @@
+"""The entry point: the commands, and what becomes of errors and interruptions."""
+
+from __future__ import annotations
+
+import errno
+import io
+import sys
+import warnings
+from typing import Any
+
+import click
+
+from neardup.cli.compare import compare
+from neardup.cli.dedup import dedup
+from neardup.cli.pairs import pairs
+from neardup.cli.plan import plan
+from neardup.errors import NeardupError
+from neardup.version import __version__
+
+INTERRUPTED = 130
+
+
+class Failure(click.ClickException):
+    """What the user can mend: one line on stderr, exit code 2."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        """Print the line."""
+        click.echo(f"neardup: error: {self.message}", file=file, err=file is None)
+
+
+class Program(click.Group):
+    """A group of commands whose errors are one line, not a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; turn what went wrong into a line and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except NeardupError as error:
+            raise Failure(str(error)) from error
+        except OSError as error:
+            if error.errno in (errno.EPIPE, None):  # click leaves quietly when nobody reads on
+                raise
+            place = f": {error.filename}" if error.filename else ""
+            raise Failure(f"{error.strerror}{place}. Mend this and run again.") from error
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(
+    cls=Program,
+    commands=[dedup, pairs, compare, plan],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find near-duplicate texts in collections of any size, keep one of each, and say why.
+
+    \b
+    neardup dedup news.parquet more/*.jsonl.zst -o out/    remove near-duplicates
+    neardup pairs corpus.parquet -o pairs.parquet          list all duplicate pairs
+    neardup compare a.txt b.txt                            how alike two texts are, and where
+    neardup plan --documents 1e8                           what a run would take
+
+    `neardup COMMAND --help` lists the options of a command, with examples.
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a text may hold what the terminal cannot show
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries; our own stand in the report
+    cli(prog_name="neardup")

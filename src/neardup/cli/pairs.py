@@ -1,0 +1,73 @@
+"""The command `neardup pairs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neardup.cli.interrupt import interruptible
+from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
+from neardup.cli.sources import inputs_argument, named, shown_options, source_options
+from neardup.config import MinHash, Running, Shingling, Sieve, limits_of
+
+_SHINGLING = tuple(limits_of(Shingling))
+
+
+@click.command(cls=SectionedCommand, no_args_is_help=True)
+@inputs_argument
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, cls=SectionOption, section="Output",
+    help="The file to write: .parquet, .jsonl or .csv.",
+)  # fmt: skip
+@click.option(
+    "--overwrite", is_flag=True, cls=SectionOption, section="Output",
+    help="Replace FILE once the new one is whole.",
+)  # fmt: skip
+@source_options
+@settings_options(MinHash, "Similarity", without=_SHINGLING)
+@settings_options(MinHash, "Text", only=_SHINGLING)
+@settings_options(Sieve, "Running", only=("max_bucket",))
+@settings_options(Running, "Running")
+@shown_options
+def pairs(
+    inputs: tuple[str, ...],
+    output: str,
+    overwrite: bool,
+    text_column: str | None,
+    id_column: str | None,
+    text_unit: str,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Find all pairs of duplicates of a collection, with their exact similarity.
+
+    FILE gets a row for each pair: left_id, right_id, similarity, exact. It appears once it is whole.
+
+    \b
+    Examples:
+      neardup pairs corpus.parquet -o pairs.parquet
+      neardup pairs a.jsonl b.jsonl -o pairs.csv --threshold 0.5 --id-column url
+    """
+    with interruptible(lambda: f"Nothing was written to {output}."):
+        from neardup.api import Inputs, run_pairs
+        from neardup.cli.pairs_file import PairsFile
+        from neardup.cli.progress import watching
+
+        file = PairsFile(Path(output), overwrite=overwrite)
+        method, sieve, running = (build(settings, values) for settings in (MinHash, Sieve, Running))
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        with watching(quiet) as watcher:
+            report = run_pairs(source, method, sieve, running, file.write, watcher=watcher)
+        _tell(report, file, quiet, as_json)
+
+
+def _tell(report: dict[str, Any], file: Any, quiet: bool, as_json: bool) -> None:
+    from neardup.cli import summary as printing
+
+    if as_json:
+        printing.print_json(report)
+    elif not quiet:
+        printing.print_pairs(report, file.path, (file.num_pairs, file.num_exact))

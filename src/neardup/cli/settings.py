@@ -1,0 +1,121 @@
+"""Options made from the declarations in config.py: name, default, limits and help are those of the library."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from neardup.config import Limits, limits_of
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Settings = TypeVar("Settings")
+
+
+class SettingType(click.ParamType):
+    """A value within the limits of a setting; numbers may be written 1e6 or 1_000_000."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = dataclasses.replace(limits, or_callable=False)
+        self.name = "text" if limits.choices else "integer" if limits.kind is int else "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value; fail with what is accepted."""
+        parsed = value
+        if isinstance(value, str) and not self.limits.choices:
+            parsed = parse_number(value, whole=self.limits.kind is int)
+        if not self.limits.accepts(parsed):
+            self.fail(f"must be {self.limits.describe()}: got {value!r}.", param, ctx)
+        return parsed
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Offer the words that are accepted."""
+        from click.shell_completion import CompletionItem
+
+        words = (*self.limits.choices, *self.limits.prefixes)
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+class SectionOption(click.Option):
+    """An option that stands below a heading in the help."""
+
+    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options below headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section, in the order in which sections first appear."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "Other"), []).append(record)
+        for section, records in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(records, col_max=26)
+
+
+def parse_number(text: str, *, whole: bool) -> float | None:
+    """Return the number that a text stands for, or None; a whole one is an int, however it is written.
+
+    Examples
+    --------
+    >>> parse_number("1e6", whole=True), parse_number("1_000", whole=True), parse_number("1.5", whole=True)
+    (1000000, 1000, None)
+    """
+    try:
+        return int(text) if whole else float(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+        return int(value) if whole and value.is_integer() else None
+    except ValueError:
+        return None
+
+
+def settings_options(
+    settings: type, section: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds an option for each field of a class of settings, in the order of the fields.
+
+    Parameters
+    ----------
+    settings : a frozen class of config.py.
+    section : the heading in the help.
+    only, without : the fields to take, if not all; the fields to leave out.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
+    chosen = [name for name in defaults if (not only or name in only) and name not in without]
+
+    def decorate(function: Function) -> Function:
+        for name in reversed(chosen):
+            function = _option(name, defaults[name], limits_of(settings)[name], section)(function)
+        return function
+
+    return decorate
+
+
+def _option(name: str, default: Any, limits: Limits, section: str) -> Callable[[Function], Function]:
+    flag = name.replace("_", "-")
+    shown: dict[str, Any] = {"cls": SectionOption, "section": section, "default": default, "help": limits.help}
+    if limits.kind is bool:
+        names = f"--{flag}/--no-{flag}" if default else f"--{flag}"
+        return click.option(names, is_flag=True, show_default=bool(default), **shown)
+    words = [*limits.choices, *(f"{prefix}COLUMN" for prefix in limits.prefixes)]
+    metavar = "|".join(words) if words else "N" if limits.kind is int else "X"
+    return click.option(
+        f"--{flag}", type=SettingType(limits), metavar=metavar, show_default=default is not None, **shown
+    )
+
+
+def build(settings: type[Settings], values: dict[str, Any]) -> Settings:
+    """Return the settings that a command was given, taking its fields out of the values."""
+    names = [field.name for field in dataclasses.fields(settings) if field.name in values]  # type: ignore[arg-type]
+    return settings(**{name: values.pop(name) for name in names})

@@ -1,0 +1,58 @@
+"""Options about what is read, shared by the commands that read collections."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from neardup.cli.settings import Function, SectionOption
+
+_SECTION = "Input"
+
+
+class Named(os.PathLike[str]):
+    """A path, pattern or address just as it was typed: never taken for a text, its slashes never merged."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __fspath__(self) -> str:
+        return self.name
+
+
+def named(names: Iterable[str]) -> list[Named] | None:
+    """Return names as the paths they are; None if there are none."""
+    return [Named(name) for name in names] or None
+
+
+def source_options(function: Function) -> Function:
+    """Add the options that say how inputs are read."""
+    options: list[tuple[str, dict[str, Any]]] = [
+        ("--text-column", {"metavar": "NAME", "help": "The column of the text; guessed when obvious."}),
+        ("--id-column", {"metavar": "NAME", "help": "The column that names a document; else it has a number."}),
+        (
+            "--text-unit",
+            {
+                "type": click.Choice(["auto", "line", "file"]),
+                "default": "auto",
+                "show_default": True,
+                "help": "In text files, a document is a line or a file; auto: a line when one file is named.",
+            },
+        ),
+    ]
+    for name, settings in reversed(options):
+        function = click.option(name, cls=SectionOption, section=_SECTION, **settings)(function)
+    return function
+
+
+inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+
+
+def shown_options(function: Function) -> Function:
+    """Add --quiet and --json."""
+    section = {"cls": SectionOption, "section": "Printing", "is_flag": True}
+    function = click.option("--json", "as_json", help="Print the report as one JSON object.", **section)(function)
+    return click.option("-q", "--quiet", help="Print nothing but errors.", **section)(function)

@@ -1,0 +1,111 @@
+"""Draw a bar for each stage of a run, with its rates and the time left."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
+from rich.text import Text
+
+from neardup.output.charts import duration
+
+LABELS = {
+    "read": "Read",
+    "propose": "Propose",
+    "sort": "Sort",
+    "confirm": "Confirm",
+    "audit": "Audit",
+    "write": "Write",
+    "report": "Report",
+}
+
+
+class _Counts(ProgressColumn):
+    """Documents done, documents a second, megabytes of text a second."""
+
+    def render(self, task: Task) -> Text:
+        """Return the figures of a stage; nothing for one that does not count."""
+        if not task.completed:
+            return Text("")
+        seconds = max(task.elapsed or 0.0, 1e-3)
+        text = Text(f"{task.fields['documents']:>11,.0f} docs {short(task.fields['documents'] / seconds):>5}/s")
+        if task.fields["num_bytes"]:
+            text.append(f" {task.fields['num_bytes'] / 1e6 / seconds:>5,.0f} MB/s")
+        return text
+
+
+class _Time(ProgressColumn):
+    """How long a stage took, or how long it will still take."""
+
+    def render(self, task: Task) -> Text:
+        """Return the time left when it is known, else the time that has passed."""
+        if task.finished or task.fields["over"]:
+            return Text(duration(task.fields["seconds"]), style="dim")
+        if task.time_remaining is not None:
+            return Text(f"{clock(task.time_remaining)} left", style="cyan")
+        return Text(clock(task.elapsed or 0.0), style="dim")
+
+
+class StageBars:
+    """A watcher that draws on the terminal, and leaves no trace on it."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓" if not console or console.encoding.startswith("utf") else "+"),
+            "{task.description:<7}",
+            BarColumn(bar_width=18),
+            _Counts(),
+            _Time(),
+            console=console or Console(stderr=True),
+            transient=True,
+            expand=False,
+        )
+        self._task = TaskID(0)
+
+    def __enter__(self) -> StageBars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, stage: str, total_documents: int | None) -> None:
+        """Add the bar of a stage."""
+        self._task = self._progress.add_task(
+            LABELS.get(stage, stage.capitalize()), total=total_documents or None,
+            documents=0, num_bytes=0, seconds=0.0, over=False,
+        )  # fmt: skip
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        """Move the bar of the stage."""
+        task = self._progress.tasks[self._task]
+        self._progress.update(
+            self._task,
+            advance=documents,
+            documents=task.fields["documents"] + documents,
+            num_bytes=task.fields["num_bytes"] + num_bytes,
+        )
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Fill the bar: rejected rows count in the total and are never done."""
+        done = max(1, self._progress.tasks[self._task].fields["documents"])
+        self._progress.update(self._task, total=done, completed=done, seconds=seconds, over=True)
+
+
+def short(value: float) -> str:
+    """Return a number in at most five characters: 812, 12.3k, 4.56M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            scaled = value / limit
+            return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.3g}{unit}"
+    return f"{value:.0f}"
+
+
+def clock(seconds: float) -> str:
+    """Return seconds as 0:05, 12:34 or 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

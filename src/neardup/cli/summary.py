@@ -1,0 +1,164 @@
+"""Print what a run did: the closing table, or the report as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neardup.output.charts import duration, memory, percent, plural, visible
+
+_MAX_STAGES, _MAX_REJECTED = 4, 5
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print a record as one JSON object; characters that stdout cannot hold are escaped."""
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2))
+
+
+def print_deduplication(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
+    """Print the closing table of `neardup dedup`."""
+    console = console or Console(highlight=False)
+    counts, table = report["counts"], _Rows()
+    read = counts["read"]
+    table.count("Read", read, f"documents, {memory(report['bytes'])} of text")
+    table.count("Kept", counts["kept"], _share(counts["kept"], read), "bold green")
+    table.count("Removed", counts["removed"], _share(counts["removed"], read), "bold")
+    if counts["removed"]:
+        table.count("  exact copies", counts["removed_exact"], "the same text after normalisation")
+        settings = report["settings"]
+        table.count(
+            "  near-duplicates", counts["removed_near"], f"{settings['similarity']} {settings['threshold']:g} or more"
+        )
+    table.count("Rejected", counts["rejected"], _rejected(counts, output), "bold red" if counts["rejected"] else "")
+    table.count("Without features", counts["without_features"], "no token: kept, never grouped")
+    if counts["against"]:
+        table.count("Against", counts["against"], "documents of the earlier collection")
+    _add_recall(table, report)
+    _add_cost(table, report)
+    table.row("", "")
+    table.row("Report", Text(visible(output / "report.html"), "bold cyan"))
+    table.print(console)
+    _print_warnings(report, console)
+
+
+def print_pairs(report: dict[str, Any], output: Path, found: tuple[int, int], console: Console | None = None) -> None:
+    """Print the closing table of `neardup pairs`; `found` counts all pairs, and those of exact copies."""
+    console = console or Console(highlight=False)
+    counts, table = report["counts"], _Rows()
+    table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
+    table.count("Duplicate pairs", found[0], "measured exactly", "bold green")
+    if found[0]:
+        settings = report["settings"]
+        table.count("  exact copies", found[1], "the same text after normalisation")
+        table.count(
+            "  near-duplicates", found[0] - found[1], f"{settings['similarity']} {settings['threshold']:g} or more"
+        )
+    table.count("Compared", counts["compared"], "candidate pairs")
+    table.count("Rejected", counts["rejected"], "", "bold red" if counts["rejected"] else "")
+    table.count("Without features", counts["without_features"], "no token: equal to nothing")
+    _add_recall(table, report)
+    _add_cost(table, report)
+    table.row("", "")
+    table.row("Pairs", Text(visible(output), "bold cyan"))
+    table.print(console)
+    _print_warnings({"warnings": [w for w in report["warnings"] if "rejected.jsonl" not in w]}, console)
+    _print_rejected(report, console)
+
+
+class _Rows:
+    """A table of a name, a figure set to the right, and a remark."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, Text, str | None]] = []
+
+    def count(self, name: str, value: int, remark: str, style: str = "") -> None:
+        """Add a count."""
+        self.figure(name, f"{value:,}", remark, style)
+
+    def figure(self, name: str, value: str, remark: str, style: str = "") -> None:
+        """Add a figure."""
+        self._rows.append((name, Text(value, style), remark))
+
+    def row(self, name: str, value: str | Text) -> None:
+        """Add a row whose value takes all the room."""
+        self._rows.append((name, value if isinstance(value, Text) else Text(value), None))
+
+    def print(self, console: Console) -> None:
+        """Print the rows."""
+        wide = max(len(text) for _, text, remark in self._rows if remark is not None)
+        table = Table.grid(padding=(0, 2), pad_edge=False)
+        table.add_column(width=max(16, max(len(name) for name, _, _ in self._rows)), no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, text, remark in self._rows:
+            if remark is not None:
+                text = Text(" " * (wide - len(text))).append_text(text)
+                text.append("  ").append(remark, "dim")
+            table.add_row(name, text)
+        console.print()
+        console.print(table)
+
+
+def _share(part: int, whole: int) -> str:
+    return percent(part / whole) if whole else ""
+
+
+def _rejected(counts: dict[str, int], output: Path) -> str:
+    return f"could not be read, see {output / 'rejected.jsonl'}" if counts["rejected"] else "could not be read"
+
+
+def _add_recall(table: _Rows, report: dict[str, Any]) -> None:
+    table.row("", "")
+    recall, audit = report["recall"], report["audit"]
+    if recall is None:
+        table.figure("Recall", "-", "no near-duplicate to estimate it from")
+    else:
+        table.figure(
+            "Recall", percent(recall["estimated"]),
+            f"estimated; {percent(recall['low'])} to {percent(recall['high'])}",
+        )  # fmt: skip
+    if audit is None:
+        return
+    documents = plural(audit["documents"], "document")
+    if audit["recall"] is None:
+        table.figure("Audit", "-", f"{documents} compared with all others: no duplicate among them")
+        return
+    table.figure(
+        "Audit", percent(audit["recall"]),
+        f"measured; {percent(audit['low'])} to {percent(audit['high'])}: "
+        f"{audit['found']:,} of {audit['pairs']:,} pairs of {documents}",
+    )  # fmt: skip
+
+
+def _add_cost(table: _Rows, report: dict[str, Any]) -> None:
+    longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
+    stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.01 * report["seconds"]]
+    table.figure("Time", duration(report["seconds"]), ", ".join(f"{t['stage']} {t['seconds']:.1f}" for t in stages))
+    table.figure(
+        "Speed", f"{report['megabytes_per_second']:,.0f} MB/s", f"{report['documents_per_second']:,} documents/s"
+    )
+    if report["peak_memory_bytes"] is not None:
+        table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
+
+
+def _print_warnings(report: dict[str, Any], console: Console) -> None:
+    for warning in report["warnings"]:
+        console.print()
+        console.print(Text("Warning: ", "bold yellow").append(visible(warning), "default not bold"))
+
+
+def _print_rejected(report: dict[str, Any], console: Console) -> None:
+    rejected = report.get("rejected", [])
+    for row in rejected[:_MAX_REJECTED]:
+        place = ", ".join(f"{name} {row[name]}" for name in ("row", "line", "byte") if row[name] is not None)
+        said = f"{row['file']}{', ' if place else ''}{place}: {row['reason']}"
+        console.print(Text("Rejected: ", "bold red").append(visible(said), "default not bold"))
+    if len(rejected) > _MAX_REJECTED:
+        console.print(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all.")

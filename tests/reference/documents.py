@@ -1,0 +1,42 @@
+"""Documents for the oracle, from texts: tokens, shingles, and the keys of their bands or samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from neardup.candidates.samples import choose_samples, needed_by_size
+from neardup.config import MinHash
+from neardup.fingerprints.minhash import permutations
+from reference import minhash, shingles
+from reference.sieve import Document
+
+
+def documents_of(texts: Sequence[str | None], method: MinHash) -> list[Document]:
+    """Return the documents of texts, as a method with bands of its own describes them."""
+    described = [_shingled(text, method) for text in texts]
+    keys = _sample_keys if method.similarity == "containment" else _band_keys
+    return [
+        Document(tokens, frozenset(shingles.ngrams(tokens, method.ngram)), *keys(hashes, method))
+        for tokens, hashes in described
+    ]
+
+
+def _shingled(text: str | None, method: MinHash) -> tuple[tuple[str, ...], set[int]]:
+    tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese)
+    return tokens, set(shingles.shingle_hashes(tokens, method.ngram, method.tokens))
+
+
+def _band_keys(hashes: set[int], method: MinHash) -> tuple:
+    assert method.num_bands is not None
+    assert method.rows_per_band is not None
+    drawn = permutations(method.num_bands * method.rows_per_band, method.seed)
+    signature = minhash.sign(hashes, drawn.multipliers.tolist(), drawn.addends.tolist())
+    keys = tuple(minhash.bands(signature, method.rows_per_band))
+    return keys, keys, 1
+
+
+def _sample_keys(hashes: set[int], method: MinHash) -> tuple:
+    samples = choose_samples(method.threshold, method.recall)
+    needed = needed_by_size(method.threshold, method.recall, samples)
+    sample = tuple(sorted(hashes)[: samples.num_samples])
+    return sample, tuple(hashes), int(needed[len(sample)])

@@ -1,0 +1,100 @@
+"""Shingles in the plainest Python: tuples of tokens, and the hashes of scheme version 1 by integer arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from reference import tokens as token_twins
+
+_ALL = 2**64 - 1
+_MIX_1, _MIX_2 = 0x3C79AC492BA7B653, 0x1C69B3F74AC4AE35
+_CHAIN, _BASE = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+_LANE_1, _LANE_2 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB
+
+TOKENISERS: dict[str, Callable[[str], list[str]]] = {
+    "words": token_twins.words,
+    "chars": token_twins.characters,
+    "whitespace": token_twins.whitespace_words,
+}
+
+
+def tokens_of(
+    text: str | None,
+    tokens: str | Callable[[str], Sequence[str]] = "words",
+    nfkc: bool = True,
+    case_fold: bool = True,
+    fold_chinese: bool = False,
+) -> tuple[str, ...]:
+    """Return the tokens of a text; none of a null. An empty token of a callable does not count."""
+    normal = token_twins.normalise(text or "", nfkc, case_fold, fold_chinese)
+    cut = tokens if callable(tokens) else TOKENISERS[tokens]
+    return tuple(token for token in cut(normal) if token)
+
+
+def ngrams(tokens: Sequence, ngram: int) -> list[tuple]:
+    """Return the runs of `ngram` tokens in their order; of fewer tokens, all as one; of none, none."""
+    if not tokens:
+        return []
+    if len(tokens) <= ngram:
+        return [tuple(tokens)]
+    return [tuple(tokens[i : i + ngram]) for i in range(len(tokens) - ngram + 1)]
+
+
+def hash_token(token: str) -> int:
+    """Return the hash of a token: its bytes in words of 8, a null byte as 0xFF, the last two padded to 16."""
+    data = token.encode("utf-8", "surrogatepass").replace(b"\0", b"\xff")
+    state = _CHAIN
+    while len(data) > 16:
+        state = _absorb(state, data[:8])
+        data = data[8:]
+    state = _absorb(state, data[:8])
+    return _mix(state ^ int.from_bytes(data[8:], "little"))
+
+
+def hash_character(character: str) -> int:
+    """Return the hash of a code point that is a token of `tokens="chars"`."""
+    return _mix(_CHAIN ^ int.from_bytes(character.encode("utf-8", "surrogatepass"), "little"))
+
+
+def hash_shingle(token_hashes: Sequence[int]) -> int:
+    """Return the hash of n tokens: n B^n + t1 B^(n-1) + ... + tn modulo 2^64, mixed."""
+    value = len(token_hashes)
+    for one in token_hashes:
+        value = (value * _BASE + one) & _ALL
+    return _mix(value)
+
+
+def hash_content(token_hashes: Sequence[int]) -> tuple[int, int]:
+    """Return the 128-bit hash of a sequence of tokens."""
+    left, right = len(token_hashes), ~len(token_hashes) & _ALL
+    for one in token_hashes:
+        left = _rotate(((left ^ (one * _LANE_1)) * _MIX_1) & _ALL, 31)
+        right = _rotate(((right ^ (one * _LANE_2)) * _MIX_2) & _ALL, 27)
+    return _mix(left), _mix(right)
+
+
+def token_hashes(tokens: Sequence[str], kind: object = "words") -> list[int]:
+    """Return the hash of each token."""
+    return [hash_character(token) if kind == "chars" else hash_token(token) for token in tokens]
+
+
+def shingle_hashes(tokens: Sequence[str], ngram: int, kind: object = "words") -> list[int]:
+    """Return the hash of each n-gram, in order, repeats included."""
+    return [hash_shingle(run) for run in ngrams(token_hashes(tokens, kind), ngram)]
+
+
+def _absorb(state: int, data: bytes) -> int:
+    state = ((state ^ int.from_bytes(data, "little")) * _MIX_1) & _ALL
+    return state ^ (state >> 29)
+
+
+def _rotate(value: int, bits: int) -> int:
+    return ((value << bits) | (value >> (64 - bits))) & _ALL
+
+
+def _mix(value: int) -> int:
+    value ^= value >> 27
+    value = (value * _MIX_1) & _ALL
+    value ^= value >> 33
+    value = (value * _MIX_2) & _ALL
+    return value ^ (value >> 27)

@@ -1,0 +1,241 @@
+"""What is kept is written as it was read, or in another format."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from neardup.documents.batch import Columns
+from neardup.documents.inputs import list_inputs
+from neardup.documents.tables import TablePart
+from neardup.errors import OutputError
+from neardup.output.kept import open_kept
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("text", pa.string(), metadata={"origin": "test"}),
+        pa.field("lang", pa.dictionary(pa.int32(), pa.string())),
+        pa.field("tags", pa.list_(pa.string())),
+        pa.field("when", pa.timestamp("ms", "UTC")),
+    ],
+    metadata={"maker": "a test"},
+)
+
+
+def table(num_rows: int = 1000) -> pa.Table:
+    rows = range(num_rows)
+    return pa.table(
+        {
+            "id": pa.array(rows, pa.int64()),
+            "text": [f"text {i}, é " * 30 if i % 10 else None for i in rows],
+            "lang": pa.array([("en", "fr")[i % 2] for i in rows]).dictionary_encode(),
+            "tags": [["a", None] if i % 3 else [] for i in rows],
+            "when": pa.array([1000 * i for i in rows], pa.timestamp("ms", "UTC")),
+        },
+        schema=SCHEMA,
+    )
+
+
+def keep(path: Path, out: Path, every: int = 2, out_format: str | None = None, unit: str = "auto") -> list[Path]:
+    """Write every so-manieth row of the inputs in `path`; 0 keeps none."""
+    paths = []
+    for part in list_inputs([str(path)], unit=unit):
+        with open_kept(part, out, out_format) as writer:
+            for batch in part.read(Columns("text"), pytest.fail, with_payload=True):
+                mask = np.zeros(len(batch.rows), bool) if every == 0 else batch.rows % every == 0
+                writer.write(batch.payload, mask)
+        paths.append(writer.path)
+    return paths
+
+
+@pytest.mark.parametrize("every", [0, 1, 2])
+def test_parquet_keeps_columns_schema_codecs_dictionaries_and_row_groups(tmp_path: Path, every: int) -> None:
+    codecs = {"id": "gzip", "text": "zstd", "lang": "snappy", "tags.list.element": "none", "when": "lz4"}
+    pq.write_table(
+        table(), tmp_path / "in.parquet", row_group_size=200, compression=codecs, use_dictionary=["lang"],
+        write_statistics=["id"],
+    )  # fmt: skip
+    (path,) = keep(tmp_path / "in.parquet", tmp_path / "kept", every)
+    expected = table().filter(pa.array([every > 0 and i % every == 0 for i in range(1000)]))
+    written = pq.read_table(path)
+    assert written.equals(expected)
+    assert written.schema.equals(pq.read_schema(tmp_path / "in.parquet"), check_metadata=True)
+    if every:
+        source, metadata = pq.read_metadata(tmp_path / "in.parquet"), pq.read_metadata(path)
+        assert metadata.row_group(0).num_rows == 200
+        assert metadata.num_row_groups == 5 // every + 5 % every
+        for index in range(5):
+            for attribute in ("path_in_schema", "compression", "has_dictionary_page", "is_stats_set"):
+                before, after = (getattr(one.row_group(0).column(index), attribute) for one in (source, metadata))
+                assert before == after
+
+
+def test_a_column_that_gave_up_its_dictionary_is_written_without(tmp_path: Path) -> None:
+    unique = pa.table({"text": [f"{i} " * 400 for i in range(3000)], "lang": ["en", "fr", "de"] * 1000})
+    pq.write_table(unique, tmp_path / "in.parquet")
+    assert pq.read_metadata(tmp_path / "in.parquet").row_group(0).column(0).has_dictionary_page
+    (path,) = keep(tmp_path / "in.parquet", tmp_path / "kept")
+    group = pq.read_metadata(path).row_group(0)
+    assert [group.column(i).has_dictionary_page for i in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize("every", [0, 1, 2])
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_arrow_stays_file_or_stream_with_its_codec(tmp_path: Path, every: int, codec: str | None, stream: bool) -> None:
+    make = pa.ipc.new_stream if stream else pa.ipc.new_file
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with make(str(tmp_path / "in.arrow"), SCHEMA, options=options) as writer:
+        writer.write_table(table(), max_chunksize=300)
+    (path,) = keep(tmp_path / "in.arrow", tmp_path / "kept", every)
+    expected = table().filter(pa.array([every > 0 and i % every == 0 for i in range(1000)]))
+    reader = (pa.ipc.open_stream if stream else pa.ipc.open_file)(path.read_bytes())
+    assert reader.read_all().equals(expected)
+    assert reader.schema.equals(SCHEMA, check_metadata=True)
+    if every:
+        sizes = [(tmp_path / "in.arrow").stat().st_size, path.stat().st_size]
+        assert 0.4 / every < sizes[1] / sizes[0] < 1.6 / every
+
+
+def test_json_lines_stay_as_they_stood(tmp_path: Path) -> None:
+    lines = [b'{"text" : "a", "n":1.0}\r\n', b'{"text":"b"}\n', b'{ "x":[null], "text":"\\u0063"}\n', b'{"text":"d"}']
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines))
+    (path,) = keep(tmp_path / "in.jsonl", tmp_path / "kept")
+    assert path == tmp_path / "kept/in.jsonl"
+    assert path.read_bytes() == lines[0] + lines[2]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2", ".xz"])
+def test_compressed_lines_are_written_compressed(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/in.jsonl").write_bytes(b"".join(b'{"text": "%d"}\n' % i for i in range(5000)))
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress((tmp_path / "plain/in.jsonl").read_bytes()))
+    (first,) = keep(tmp_path / "in.jsonl.gz", tmp_path / "kept")
+    assert gzip.decompress(first.read_bytes()).count(b"\n") == 2500
+    if suffix != ".gz":
+        from neardup.formats import COMPRESSIONS, open_compressed
+
+        with open_compressed(str(tmp_path / f"in.jsonl{suffix}"), COMPRESSIONS[suffix]) as stream:
+            stream.write((tmp_path / "plain/in.jsonl").read_bytes())
+        (path,) = keep(tmp_path / f"in.jsonl{suffix}", tmp_path / "again")
+        (part,) = list_inputs([str(path)])
+        rows = sum(len(batch.rows) for batch in part.read(Columns("text"), pytest.fail))
+        assert rows == 2500
+        assert path.stat().st_size < 20_000
+
+
+def test_csv_stays_csv(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text('id,text\n1,"a ""b""\nc"\n2,x\n007,NA\n')
+    (path,) = keep(tmp_path / "in.csv", tmp_path / "kept")
+    options = pyarrow.csv.ConvertOptions(column_types={"id": pa.string(), "text": pa.string()})
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    written = pyarrow.csv.read_csv(path, convert_options=options, parse_options=parse)
+    assert written.to_pydict() == {"id": ["1", "007"], "text": ['a "b"\nc', "NA"]}
+
+
+def test_lines_of_text_stay_as_they_stood(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"one\r\ntwo\n\nfour\nfive")
+    (path,) = keep(tmp_path / "in.txt", tmp_path / "kept")
+    assert path.read_bytes() == b"one\r\n\nfive"
+
+
+def test_text_files_are_kept_or_left_out_whole(tmp_path: Path) -> None:
+    for name in ("a.txt", "deep/b.txt"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(name.encode() + b"\r\nend")
+    keep(tmp_path / "in", tmp_path / "kept")
+    assert (tmp_path / "kept/deep/b.txt").read_bytes() == b"deep/b.txt\r\nend"
+    keep(tmp_path / "in", tmp_path / "none", every=0)
+    assert not list(tmp_path.glob("none/**/*.txt"))
+
+
+@pytest.mark.parametrize("target", ["parquet", "arrow", "jsonl", "csv", "tsv", "text"])
+@pytest.mark.parametrize("source", ["parquet", "arrow", "jsonl", "csv", "text"])
+@pytest.mark.parametrize("every", [0, 2])
+def test_every_format_can_be_written_from_every_other(tmp_path: Path, source: str, target: str, every: int) -> None:
+    texts = ["one, é", "two", "", "four", "fünf"]
+    rows = pa.table({"text": texts})
+    place = tmp_path / "in"
+    if source == "parquet":
+        place = place.with_suffix(".parquet")
+        pq.write_table(rows, place)
+    elif source == "arrow":
+        place = place.with_suffix(".arrow")
+        pyarrow.feather.write_feather(rows, place)
+    elif source == "csv":
+        place = place.with_suffix(".csv")
+        pyarrow.csv.write_csv(rows, place)
+    else:
+        place = place.with_suffix(".jsonl" if source == "jsonl" else ".txt")
+        lines = [json.dumps({"text": text}) if source == "jsonl" else text for text in texts]
+        place.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (path,) = keep(place, tmp_path / "kept", every, out_format=target)
+    assert path.stem == "in"
+    (part,) = list_inputs([str(path)])
+    written = [text for batch in part.read(Columns("text"), pytest.fail) for text in batch.text.to_pylist()]
+    assert written == (texts[::2] if every else [])
+
+
+def test_json_lines_of_changing_shape_become_one_table(tmp_path: Path) -> None:
+    records = [{"text": "a", "n": 1, "tags": [None, "x"]}, {"text": "b", "n": 2.5}, {"text": "c", "new": {"k": [1]}}]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (path,) = keep(tmp_path / "in.jsonl", tmp_path / "kept", every=1, out_format="parquet")
+    written = pq.read_table(path).to_pylist()
+    assert [row["n"] for row in written] == [1, 2.5, None]
+    assert written[0]["tags"] == [None, "x"]
+    assert written[2]["new"] == {"k": [1]}
+    assert sorted(one.name for one in (tmp_path / "kept").iterdir()) == ["in.parquet"]
+
+
+def test_json_lines_that_fit_no_table_say_so(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "a", "n": 1}\n{"text": "b", "n": "one"}\n')
+    with pytest.raises(OutputError, match=r"in.jsonl do not fit one table: .*use 'jsonl', to keep the lines"):
+        keep(tmp_path / "in.jsonl", tmp_path / "kept", every=1, out_format="parquet")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_lists_do_not_go_into_csv(tmp_path: Path) -> None:
+    pq.write_table(table(5), tmp_path / "in.parquet")
+    with pytest.raises(OutputError, match=r"Columns tags of .* cannot hold"):
+        keep(tmp_path / "in.parquet", tmp_path / "kept", out_format="csv")
+
+
+def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n")
+    keep(tmp_path / "in.txt", tmp_path / "kept")
+    with pytest.raises(OutputError, match="Output exists already"):
+        keep(tmp_path / "in.txt", tmp_path / "kept")
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    pq.write_table(table(5), tmp_path / "in.parquet")
+    (part,) = list_inputs([str(tmp_path / "in.parquet")])
+    writer = open_kept(part, tmp_path / "kept")
+    assert not writer.path.exists()
+    writer.discard()
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_damaged_input_leaves_no_output(tmp_path: Path) -> None:
+    (tmp_path / "in.parquet").write_bytes(b"no parquet")
+    (part,) = list_inputs([str(tmp_path / "in.parquet")])
+    open_kept(part, tmp_path / "kept").close()
+    assert not (tmp_path / "kept").exists()
+
+
+def test_bad_requests_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n")
+    (part,) = list_inputs([str(tmp_path / "in.txt")])
+    with pytest.raises(OutputError, match=r"Unknown output format 'xml'. Known are parquet"):
+        open_kept(part, tmp_path / "kept", "xml")
+    with pytest.raises(OutputError, match="no file but a table in memory"):
+        open_kept(TablePart(["a"]), tmp_path / "kept")

@@ -1,0 +1,521 @@
+"""The report page: complete, escaped, self-contained; in a real browser where there is one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.output import charts
+from neardup.output.report_html import Example, headline, render_notebook, render_report
+
+HOSTILE = (
+    "<script>document.title='pwned'</script> </textarea></style></script> --> ]]> \" ' &amp; "
+    "<img src=x onerror=\"document.title='pwned'\"> NUL\0 ESC\x1b[31m bidi \u202egnp.exe \r\n\ufeff\ud800 مرحبا 你好"
+)
+_VOID = {"meta", "input", "br", "link", "img"}
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    """Return a report as report.json holds it."""
+    counts = {
+        "read": 84_426, "kept": 53_120, "removed": 31_306, "removed_exact": 8_201, "removed_near": 23_105,
+        "rejected": 12, "without_features": 37, "against": 1_200, "compared": 412_903, "confirmed": 96_214,
+    }  # fmt: skip
+    source = {"name": "part-0.parquet", "format": "parquet", "documents": 84_426, "rejected": 12, "role": "source"}
+    return {
+        "version": "0.1.0",
+        "command": "dedup",
+        "scheme": {"name": "minhash", "version": 1, "seed": 1, "tokens": "words", "ngram": 5},
+        "settings": {"threshold": 0.8, "recall": 0.99, "similarity": "jaccard", "keep": "first", "nfkc": True},
+        "inputs": [source, {**source, "name": "held-out.jsonl", "documents": 1_200, "role": "against"}],
+        "counts": counts,
+        "bands": {"num_bands": 20, "rows_per_band": 9},
+        "recall": {"estimated": 0.9968, "low": 0.9951, "high": 0.9992},
+        "audit": {"documents": 1_001, "pairs": 318, "found": 316, "recall": 0.9937, "low": 0.977, "high": 0.9989},
+        "bound": {"max_bucket": 1_002, "buckets": 3, "documents": 4_120},
+        "similarities": {"edges": [0.8, 0.9, 1.0], "counts": [10_001, 13_104]},
+        "cluster_sizes": [[2, 12_030], [3, 2_400], [5, 7], [8, 1], [513, 1]],
+        "timings": [{"stage": "read and sign", "seconds": 1.72}, {"stage": "confirm", "seconds": 0.71}],
+        "seconds": 3.1,
+        "bytes": 520_000_000,
+        "megabytes_per_second": 167.7,
+        "documents_per_second": 27_234.2,
+        "peak_memory_bytes": 412_000_000,
+        "warnings": ["12 documents could not be read; see rejected.jsonl."],
+        **changes,
+    }
+
+
+def example(**changes: Any) -> Example:
+    """Return a near-duplicate whose last word differs."""
+    plain = Example(
+        "b", "in.jsonl", 7, "one two three", "a", "in.jsonl", 3, "one two four", 0.85, False,
+        [(0, 8, True), (8, 13, False)], [(0, 8, True), (8, 12, False)], False,
+    )  # fmt: skip
+    return plain._replace(**changes)
+
+
+def hostile(number: int = 0) -> Example:
+    """Return an example whose every string attacks the page."""
+    return example(id=f"{number}\"'>{HOSTILE}", file=HOSTILE, text=HOSTILE, kept_id=HOSTILE, kept_text=HOSTILE + "!")
+
+
+class Page(HTMLParser):
+    """A page read back: its elements with their attributes, and the text of each kind of element."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), f"<{tag}> repeats an attribute"
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+            self.texts.setdefault(tag, []).append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        for tag in set(self.open):
+            self.texts[tag][-1] += data
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.elements)
+
+
+def test_every_count_is_on_the_page() -> None:
+    body = Page(render_report(report(), [example()])).texts["body"][0]
+    for count in [*report()["counts"].values(), 1_001, 318, 316, 1_002, 4_120, 10_001, 12_030, 27_234]:
+        assert f"{count:,}" in body
+    for words in (
+        "99.7 % (99.5 % to 99.9 %)",
+        "167.7 MB/s",
+        "412.0 MB",
+        "3.1 s",
+        "in.jsonl:7",
+        "0.850",
+        "12 documents",
+    ):
+        assert words in body
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ({"read": 0}, "No documents read"),
+        ({"read": 1, "kept": 1, "removed": 0}, "1 document read, 1 kept, none removed"),
+        (
+            {"read": 3, "kept": 0, "removed": 3, "removed_exact": 1, "removed_near": 2},
+            "3 documents read, 0 kept, 3 removed (1 exact copy, 2 near-duplicates)",
+        ),
+        (
+            {"read": 10**15, "kept": 10**15 - 1, "removed": 1, "removed_exact": 0, "removed_near": 1},
+            "1,000,000,000,000,000 documents read, 999,999,999,999,999 kept, 1 removed "
+            "(0 exact copies, 1 near-duplicate)",
+        ),
+    ],
+)
+def test_the_headline_says_the_result_in_plain_words(counts: dict[str, int], sentence: str) -> None:
+    assert headline({"counts": counts}) == sentence
+    assert Page(render_report(report(counts=counts), [])).texts["h1"] == [sentence]
+
+
+@pytest.mark.parametrize("absent", sorted(report()))
+def test_any_part_of_the_report_may_be_absent_or_null(absent: str) -> None:
+    partial = {key: value for key, value in report().items() if key != absent}
+    for given_report in (partial, partial | {absent: None}):
+        Page(render_report(given_report, []))
+        Page(render_notebook(given_report))
+
+
+def test_an_empty_report_is_still_a_page() -> None:
+    assert "No documents read" in Page(render_report({}, [])).texts["h1"]
+
+
+def test_the_page_has_landmarks_headings_in_order_and_captions() -> None:
+    page = Page(render_report(report(), [example()]))
+    tags = [tag for tag, _ in page.elements]
+    assert [tags.count(tag) for tag in ("h1", "main", "header", "nav")] == [1, 1, 1, 1]
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert page.count("table") == page.count("caption") >= 7
+    assert all("aria-label" in attributes for tag, attributes in page.elements if tag == "svg")
+    anchors = [attributes["href"] for tag, attributes in page.elements if tag == "a"]
+    names = {attributes.get("id") for _, attributes in page.elements}
+    assert {str(anchor)[1:] for anchor in anchors} <= names
+
+
+def test_the_policy_allows_exactly_the_inline_style_and_script() -> None:
+    html = render_report(report(), [hostile()])
+    page = Page(html)
+    (policy,) = (a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    for tag in ("style", "script"):
+        (text,) = page.texts[tag]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    attributes = {name for _, a in page.elements for name in a}
+    assert not [name for name in attributes if name.startswith("on") or name in {"style", "src"}]
+
+
+def test_hostile_text_is_shown_and_never_becomes_markup() -> None:
+    evil = [HOSTILE]
+    record = report(
+        warnings=evil, version=HOSTILE, inputs=[{"name": HOSTILE, "format": HOSTILE, "role": HOSTILE}],
+        settings={HOSTILE: HOSTILE, "keep": HOSTILE, "threshold": 0.8, "similarity": HOSTILE},
+        scheme={"name": HOSTILE, "ngram": 5, "tokens": HOSTILE}, timings=[{"stage": HOSTILE, "seconds": 1}],
+    )  # fmt: skip
+    html = render_report(record, [hostile()])
+    page = Page(html)
+    assert [page.count(tag) for tag in ("script", "style", "img", "textarea")] == [1, 1, 0, 0]
+    assert page.texts["body"][0].count("onerror=\"document.title='pwned'\">") >= 9
+    fragment = Page(render_notebook(record))
+    assert [fragment.count(tag) for tag in ("script", "style", "img")] == [0, 0, 0]
+    for written in (html, render_notebook(record)):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ufeff\ud800]", written)
+        written.encode()
+
+
+def test_hidden_characters_are_named_and_scripts_are_left_alone() -> None:
+    (text, _) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', render_report(report(), [hostile()]), re.S)
+    for name in ("[NUL]", "[ESC]", "[U+202E]", "[CR]", "[U+FEFF]", "[U+D800]", "مرحبا", "你好"):
+        assert name in text
+    assert charts.escape_text("a\n\tb") == "a\n\tb"
+    assert "[LF]" in charts.escape_text("a\nb", lines=False)
+    joined = "نمی\u200cخواهم \u200f👨\u200d👩"
+    assert charts.escape_text(joined) == joined
+
+
+@given(
+    st.text("ab <&\n\0", max_size=30),
+    st.lists(st.tuples(st.integers(0, 35), st.integers(0, 35), st.booleans()), max_size=5),
+)
+def test_no_passage_can_lose_a_part_of_the_text(text: str, passages: list[tuple[int, int, bool]]) -> None:
+    page = render_report(report(), [example(text=text + "x", passages=passages)])
+    (shown,) = re.findall(r'class="removed">.*?<div class="text" dir="auto">(.*?)</div>', page, re.S)
+    assert Page(f"<p>{shown}</p>").texts["p"][0] == charts.visible(text + "x")
+
+
+def test_only_what_differs_is_marked() -> None:
+    page = Page(render_report(report(), [example()]))
+    assert page.texts["del"][1:] == ["three"]
+    assert page.texts["ins"][1:] == ["four"]
+
+
+def test_a_text_equal_to_the_kept_one_is_shown_once_unless_it_was_cut() -> None:
+    same = example(kept_text="one two three", exact=True, similarity=1.0, kept_passages=[(0, 13, True)])
+    for shown, times in ((same, 1), (same._replace(truncated=True), 2)):
+        assert render_report(report(), [shown]).count('class="text"') == times
+
+
+def test_a_long_id_is_cut_in_the_list_and_whole_when_opened() -> None:
+    headings = Page(render_report(report(), [example(id="x" * 5_000)]))
+    assert len(headings.texts["summary"][-1]) < 250
+    assert "x" * 5_000 in headings.texts["h3"][0]
+
+
+def test_only_a_similarity_of_one_reads_one() -> None:
+    html = render_report(report(), [example(similarity=0.99999), example(similarity=1.0), example(similarity=0.8)])
+    assert re.findall(r'class="similarity">([^<]*)<', html) == ["0.999", "1.000", "0.800"]
+    assert [charts.percent(share) for share in (0, 1e-9, 0.5, 0.99999, 1)] == [
+        "0 %", "< 0.1 %", "50.0 %", "> 99.9 %", "100 %",
+    ]  # fmt: skip
+
+
+def test_the_same_report_gives_the_same_page() -> None:
+    examples = [example(), hostile()]
+    assert render_report(report(), examples) == render_report(json.loads(json.dumps(report())), list(examples))
+
+
+def test_the_notebook_fragment_holds_the_result_and_two_charts_without_script() -> None:
+    page = Page(render_notebook(report()))
+    assert page.count("svg") == 2
+    assert headline(report()) in page.texts["p"]
+    assert "99.7 % (99.5 % to 99.9 %)" in "".join(page.texts["td"])
+
+
+def test_charts_draw_nothing_for_nothing() -> None:
+    assert charts.histogram([], [], x_label="", y_label="", name="") == ""
+    assert charts.histogram([0.8, 1.0], [0], x_label="", y_label="", name="") == ""
+    assert charts.bars([], name="") == ""
+    assert charts.proportion([("kept", 0, "none")], name="") == ""
+
+
+def test_a_histogram_tells_which_edges_are_missing() -> None:
+    with pytest.raises(ValueError, match="2 counts need 3 edges: got 2"):
+        charts.histogram([0.8, 1.0], [1, 2], x_label="", y_label="", name="")
+
+
+@pytest.mark.parametrize("counts", [[1], [1, 2, 3], [10**18, 1], [7] * 200])
+def test_bars_stand_inside_their_frame_and_say_their_count(counts: list[int]) -> None:
+    edges = [0.8 + 0.2 * index / len(counts) for index in range(len(counts) + 1)]
+    page = Page(charts.histogram(edges, counts, x_label="x", y_label="y", name="n"))
+    assert [int(title.rpartition(": ")[2].replace(",", "")) for title in page.texts["title"]] == counts
+    bars = [a for tag, a in page.elements if tag == "rect" and a["class"] == "near"]
+    tops = [float(bar["y"] or 0) for bar in bars]
+    assert min(tops) == pytest.approx(30)
+    assert all(
+        top + float(bar["height"] or 0) == pytest.approx(196, abs=0.02) for top, bar in zip(tops, bars, strict=True)
+    )
+
+
+@given(st.floats(0, 1), st.integers(1, 200), st.integers(1, 30))
+def test_the_curve_is_the_formula_of_the_bands(similarity: float, num_bands: int, rows_per_band: int) -> None:
+    expected = 1 - (1 - similarity**rows_per_band) ** num_bands
+    # The plain formula loses digits near 0, by one rounding of 1 a band.
+    found = charts.collision_probability(similarity, num_bands, rows_per_band)
+    assert found == pytest.approx(expected, abs=num_bands * sys.float_info.epsilon * 2)
+
+
+def test_cluster_sizes_are_grouped_without_losing_a_document() -> None:
+    sizes = [[2, 5], [3, 1], [5, 7], [8, 1], [9, 2], [1000, 1]]
+    groups = charts.group_sizes(sizes)
+    assert [label for label, _, _ in groups] == ["2", "3", "5–8", "9–16", "513–1,024"]
+    assert sum(documents for _, _, documents in groups) == sum(size * count for size, count in sizes)
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_text_colours_reach_the_contrast_of_wcag_aa(scheme: int) -> None:
+    css = files("neardup.output").joinpath("report.css").read_text(encoding="utf-8")
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", re.findall(r":root \{.*?\}", css, re.S)[scheme]))
+
+    def luminance(name: str) -> float:
+        parts = [int(colours[name][i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    def contrast(one: str, other: str) -> float:
+        low, high = sorted((luminance(one), luminance(other)))
+        return (high + 0.05) / (low + 0.05)
+
+    for text in ("ink", "dim", "kept", "near"):
+        assert min(contrast(text, ground) for ground in ("paper", "raised")) >= 4.5
+    assert min(contrast("ink", tint) for tint in ("kept-tint", "near-tint", "warn-tint")) >= 4.5
+    assert min(contrast(fill, "paper") for fill in ("kept-fill", "near-fill")) >= 3
+
+
+# In a real browser.
+
+# Chromium speaks its protocol on descriptors 3 and 4; this puts our pipes there.
+_LAUNCH = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
+for fd, wanted in zip(pipes, (3, 4)): os.dup2(fd, wanted)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Browser:
+    """A headless Chromium, driven over its DevTools pipe: commands in, answers out, NUL between them."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        theirs_in, self.to = os.pipe()
+        self.back, theirs_out = os.pipe()
+        switches = (
+            "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking "
+            "disable-component-update disable-sync disable-dev-shm-usage remote-debugging-pipe"
+        )
+        flags = [f"--{switch}" for switch in re.findall(r"\S+", switches)]
+        command = [sys.executable, "-c", _LAUNCH, str(theirs_in), str(theirs_out), program, *flags]
+        self.process = subprocess.Popen(
+            [*command, f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.buffer, self.sent, self.session = b"", 0, ""
+        self.errors: list[Any] = []
+        pages = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]
+        self.session = self.call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
+        self.call("Log.enable")
+        self.call("Runtime.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self.sent += 1
+        message = {"id": self.sent, "method": method, "params": params}
+        os.write(self.to, json.dumps(message | ({"sessionId": self.session} if self.session else {})).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
+                self.errors.append(answer["params"])
+            if answer.get("id") == self.sent:
+                assert "error" not in answer, answer
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def _read(self) -> dict[str, Any]:
+        while b"\0" not in self.buffer:
+            assert select.select([self.back], [], [], 60)[0], "the browser does not answer"
+            data = os.read(self.back, 1 << 20)
+            assert data, "the browser has ended"
+            self.buffer += data
+        message, _, self.buffer = self.buffer.partition(b"\0")
+        answer: dict[str, Any] = json.loads(message)
+        return answer
+
+    def run(self, script: str) -> Any:
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def wait(self, condition: str) -> None:
+        deadline = time.monotonic() + 20
+        while not self.run(condition):
+            assert time.monotonic() < deadline, f"never true: {condition}"
+            time.sleep(0.01)
+
+    def show(self, path: Path, fragment: str = "", *, width: int = 1280, scheme: str = "light") -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank'")
+        self.errors.clear()
+        self.call("Page.navigate", url=path.as_uri() + fragment)
+        self.wait("location.protocol === 'file:' && document.readyState === 'complete'")
+
+    def press(self, key: str) -> None:
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        code = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38}.get(key, 0)
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    def listed(self) -> list[str]:
+        names: list[str] = self.run("[...document.querySelectorAll('#removed-list > li:not([hidden])')].map(e => e.id)")
+        return names
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))
+    program = next(found, None)
+    if program is None:
+        pytest.skip("no Chromium on the path: install chromium to test the page in a browser")
+    driven = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield driven
+    driven.session = ""
+    driven.call("Browser.close")
+    driven.process.wait(timeout=30)
+    os.close(driven.to)
+    os.close(driven.back)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    examples = [
+        example(id="first", similarity=0.85),
+        example(id="second", similarity=0.95, text="a Zebra ﬁnds water"),
+        example(id="third", similarity=1.0, exact=True, kept_text="one two three"),
+        hostile(4),
+    ]
+    path.write_text(render_report(report(), examples), encoding="utf-8")
+    return path
+
+
+def test_the_browser_shows_hostile_text_and_runs_none_of_it(browser: Browser, page: Path) -> None:
+    browser.show(page, "#removed-4")
+    assert browser.run("document.title").startswith("84,426 documents read")
+    shown = browser.run("document.querySelector('#removed-4 .text').innerText")
+    assert "<script>document.title='pwned'</script> </textarea></style></script> --> ]]>" in shown
+    assert browser.run("document.images.length + document.scripts.length") == 1
+    assert browser.errors == []
+
+
+@pytest.mark.parametrize(("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 23, 29)")])
+def test_the_page_is_styled_for_light_and_dark_and_fits_a_phone(
+    browser: Browser, page: Path, scheme: str, paper: str
+) -> None:
+    for width in (390, 1280):
+        browser.show(page, width=width, scheme=scheme)
+        browser.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+        assert browser.run("getComputedStyle(document.body).backgroundColor") == paper
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        image = base64.b64decode(browser.call("Page.captureScreenshot", format="png")["data"])
+        assert image.startswith(b"\x89PNG")
+        assert len(image) > 15_000
+    assert browser.errors == []
+
+
+def test_typing_finds_text_in_closed_items_whatever_its_case_and_form(browser: Browser, page: Path) -> None:
+    browser.show(page)
+    browser.press("/")
+    assert browser.run("document.activeElement.name") == "q"
+    browser.call("Input.insertText", text="zebra finds")
+    browser.wait("document.querySelector('output').value === '1 of 4 shown'")
+    assert browser.listed() == ["removed-2"]
+    assert browser.run("location.hash") == "#q=zebra+finds"
+
+
+def test_kinds_are_filtered_and_similarity_sorted(browser: Browser, page: Path) -> None:
+    browser.show(page)
+    browser.run("document.querySelector('[value=near]').click()")
+    browser.wait("document.querySelector('output').value === '3 of 4 shown'")
+    browser.run(
+        "const s = document.querySelector('select'); s.value = 'high';"
+        "s.dispatchEvent(new Event('input', { bubbles: true }))"
+    )
+    browser.wait("location.hash === '#kind=near&sort=high'")
+    assert browser.listed() == ["removed-2", "removed-1", "removed-4"]
+
+
+def test_the_fragment_restores_a_view_and_opens_an_item(browser: Browser, page: Path) -> None:
+    browser.show(page, "#q=one%20two&kind=exact&sort=low")
+    assert browser.listed() == ["removed-3"]
+    browser.show(page, "#q=nowhere&kind=nonsense&sort=toString")
+    assert browser.listed() == []
+    assert browser.run("document.querySelector('output').value").startswith("None of 4 fits")
+    browser.show(page, "#removed-2")
+    assert browser.run("[...document.querySelectorAll('#removed-list details')].map(e => e.open)") == [
+        False, True, False, False,
+    ]  # fmt: skip
+    assert browser.errors == []
+
+
+def test_the_list_is_walked_and_opened_with_the_keyboard(browser: Browser, page: Path) -> None:
+    browser.show(page)
+    browser.press("/")
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+        browser.press(key)
+    assert browser.run("document.activeElement.closest('li').id") == "removed-2"
+    assert browser.run("document.querySelector('#removed-2 details').open")
+
+
+def test_everything_is_there_without_javascript(browser: Browser, page: Path) -> None:
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.show(page)
+        assert len(browser.listed()) == 4
+        assert browser.run("document.querySelector('form')") is None
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
