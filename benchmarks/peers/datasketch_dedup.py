@@ -1,6 +1,6 @@
 """Remove near-duplicates with datasketch: MinHash (affine32) signed in processes, one MinHashLSH.
 
-The hash function is xxHash instead of the default SHA-1, as its documentation advises for speed; candidates
+The hash function is xxHash instead of the default SHA-1, as its documentation advises a faster hash; candidates
 are filtered by `MinHash.jaccard`, as it advises for accuracy.
 """
 

@@ -19,7 +19,9 @@ def _option(*names: str, section: str, **settings: Any) -> Any:
     return click.option(*names, cls=SectionOption, section=section, **settings)
 
 
-@click.command(cls=SectionedCommand, no_args_is_help=True)
+@click.command(
+    cls=SectionedCommand, no_args_is_help=True, short_help="Remove near-duplicates, keep one of each, say why."
+)
 @inputs_argument
 @_option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write.")
 @_option(
@@ -79,7 +81,7 @@ def dedup(
                 source, method, sieve, running, folder,
                 out_format=out_format, resume=resume, watcher=watcher, with_tables=False,
             )  # fmt: skip
-        _tell(result.summary, Path(output), quiet, as_json)
+    _tell(result.summary, Path(output), quiet, as_json)
 
 
 def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:

@@ -59,12 +59,13 @@ def cli() -> None:
     """Find near-duplicate texts in collections of any size, keep one of each, and say why.
 
     \b
-    neardup dedup news.parquet more/*.jsonl.zst -o out/    remove near-duplicates
-    neardup pairs corpus.parquet -o pairs.parquet          list all duplicate pairs
-    neardup compare a.txt b.txt                            how alike two texts are, and where
-    neardup plan --documents 1e8                           what a run would take
+    Examples:
+      neardup dedup news.parquet more/*.jsonl.zst -o out/
+      neardup pairs corpus.parquet -o pairs.parquet
+      neardup compare a.txt b.txt
+      neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    `neardup COMMAND --help` lists the options of a command, with examples.
+    neardup COMMAND --help explains a command, its options and their defaults.
     """
 
 

@@ -15,7 +15,7 @@ from neardup.config import MinHash, Running, Shingling, Sieve, limits_of
 _SHINGLING = tuple(limits_of(Shingling))
 
 
-@click.command(cls=SectionedCommand, no_args_is_help=True)
+@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="List all pairs of duplicates.")
 @inputs_argument
 @click.option(
     "-o", "--output", metavar="FILE", required=True, cls=SectionOption, section="Output",
@@ -61,7 +61,7 @@ def pairs(
         source = Inputs(named(inputs), None, text_column, id_column, text_unit)
         with watching(quiet) as watcher:
             report = run_pairs(source, method, sieve, running, file.write, watcher=watcher)
-        _tell(report, file, quiet, as_json)
+    _tell(report, file, quiet, as_json)
 
 
 def _tell(report: dict[str, Any], file: Any, quiet: bool, as_json: bool) -> None:

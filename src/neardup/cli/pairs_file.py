@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +16,6 @@ import pyarrow.parquet as pq
 
 from neardup.errors import OutputError
 from neardup.schemas import PAIRS
-
-
-class _Writer(Protocol):
-    def write(self, batch: pa.RecordBatch) -> None: ...
 
 
 class _JsonLines(AbstractContextManager["_JsonLines"]):
@@ -36,7 +32,7 @@ class _JsonLines(AbstractContextManager["_JsonLines"]):
         self._file.close()
 
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[[Path], Any]] = {
     ".parquet": lambda path: pq.ParquetWriter(path, PAIRS, compression="zstd"),
     ".jsonl": _JsonLines,
     ".csv": lambda path: pc_csv.CSVWriter(path, PAIRS),

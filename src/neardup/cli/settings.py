@@ -14,6 +14,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
 
 
+_NAMES_WIDTH = 22  # of the options in the help; longer ones have a line of their own
+
+
 class SettingType(click.ParamType):
     """A value within the limits of a setting; numbers may be written 1e6 or 1_000_000."""
 
@@ -54,11 +57,12 @@ class SectionedCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
-                sections.setdefault(getattr(param, "section", "Other"), []).append(record)
+            if record is not None and isinstance(param, click.Option):
+                section = getattr(param, "section", "Printing")
+                sections.setdefault(section, []).append((record[0].ljust(_NAMES_WIDTH), record[1]))
         for section, records in sections.items():
             with formatter.section(section):
-                formatter.write_dl(records, col_max=26)
+                formatter.write_dl(records, col_max=_NAMES_WIDTH)
 
 
 def parse_number(text: str, *, whole: bool) -> float | None:

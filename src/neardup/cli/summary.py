@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from neardup.cli.rows import Rows
 from neardup.output.charts import duration, memory, percent, plural, visible
 
 _MAX_STAGES, _MAX_REJECTED = 4, 5
@@ -26,7 +26,7 @@ def print_json(record: dict[str, Any]) -> None:
 def print_deduplication(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
     """Print the closing table of `neardup dedup`."""
     console = console or Console(highlight=False)
-    counts, table = report["counts"], _Rows()
+    counts, table = report["counts"], Rows()
     read = counts["read"]
     table.count("Read", read, f"documents, {memory(report['bytes'])} of text")
     table.count("Kept", counts["kept"], _share(counts["kept"], read), "bold green")
@@ -43,8 +43,8 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
         table.count("Against", counts["against"], "documents of the earlier collection")
     _add_recall(table, report)
     _add_cost(table, report)
-    table.row("", "")
-    table.row("Report", Text(visible(output / "report.html"), "bold cyan"))
+    table.line()
+    table.line("Report", visible(output / "report.html"), "bold cyan")
     table.print(console)
     _print_warnings(report, console)
 
@@ -52,7 +52,7 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
 def print_pairs(report: dict[str, Any], output: Path, found: tuple[int, int], console: Console | None = None) -> None:
     """Print the closing table of `neardup pairs`; `found` counts all pairs, and those of exact copies."""
     console = console or Console(highlight=False)
-    counts, table = report["counts"], _Rows()
+    counts, table = report["counts"], Rows()
     table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
     table.count("Duplicate pairs", found[0], "measured exactly", "bold green")
     if found[0]:
@@ -66,44 +66,11 @@ def print_pairs(report: dict[str, Any], output: Path, found: tuple[int, int], co
     table.count("Without features", counts["without_features"], "no token: equal to nothing")
     _add_recall(table, report)
     _add_cost(table, report)
-    table.row("", "")
-    table.row("Pairs", Text(visible(output), "bold cyan"))
+    table.line()
+    table.line("Pairs", visible(output), "bold cyan")
     table.print(console)
     _print_warnings({"warnings": [w for w in report["warnings"] if "rejected.jsonl" not in w]}, console)
     _print_rejected(report, console)
-
-
-class _Rows:
-    """A table of a name, a figure set to the right, and a remark."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[str, Text, str | None]] = []
-
-    def count(self, name: str, value: int, remark: str, style: str = "") -> None:
-        """Add a count."""
-        self.figure(name, f"{value:,}", remark, style)
-
-    def figure(self, name: str, value: str, remark: str, style: str = "") -> None:
-        """Add a figure."""
-        self._rows.append((name, Text(value, style), remark))
-
-    def row(self, name: str, value: str | Text) -> None:
-        """Add a row whose value takes all the room."""
-        self._rows.append((name, value if isinstance(value, Text) else Text(value), None))
-
-    def print(self, console: Console) -> None:
-        """Print the rows."""
-        wide = max(len(text) for _, text, remark in self._rows if remark is not None)
-        table = Table.grid(padding=(0, 2), pad_edge=False)
-        table.add_column(width=max(16, max(len(name) for name, _, _ in self._rows)), no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, text, remark in self._rows:
-            if remark is not None:
-                text = Text(" " * (wide - len(text))).append_text(text)
-                text.append("  ").append(remark, "dim")
-            table.add_row(name, text)
-        console.print()
-        console.print(table)
 
 
 def _share(part: int, whole: int) -> str:
@@ -114,8 +81,8 @@ def _rejected(counts: dict[str, int], output: Path) -> str:
     return f"could not be read, see {output / 'rejected.jsonl'}" if counts["rejected"] else "could not be read"
 
 
-def _add_recall(table: _Rows, report: dict[str, Any]) -> None:
-    table.row("", "")
+def _add_recall(table: Rows, report: dict[str, Any]) -> None:
+    table.line()
     recall, audit = report["recall"], report["audit"]
     if recall is None:
         table.figure("Recall", "-", "no near-duplicate to estimate it from")
@@ -137,7 +104,7 @@ def _add_recall(table: _Rows, report: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-def _add_cost(table: _Rows, report: dict[str, Any]) -> None:
+def _add_cost(table: Rows, report: dict[str, Any]) -> None:
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.01 * report["seconds"]]
     table.figure("Time", duration(report["seconds"]), ", ".join(f"{t['stage']} {t['seconds']:.1f}" for t in stages))

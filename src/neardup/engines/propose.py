@@ -43,6 +43,7 @@ def find_copies(
     positions = np.flatnonzero(featured[order]).astype(np.uint32)
     packed = pack_keys(content[order[positions], 0], positions, len(order))
     kernel.find_copies(packed, bits_for(len(order)), content, order, representative)
+    scratch.release_pages()
     return representative
 
 
@@ -83,6 +84,7 @@ def fill_buckets(
             buckets[copies] = buckets[representative[copies]]
         scratch.append(f"buckets-{band}", buckets)
         scratch.append("slots", slots)
+        scratch.release_pages()
         band_starts[band] = num_slots
         num_slots += count
     scratch.close_columns()

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+_MAX_MAPPED_BYTES = 192 << 20
+
 
 class Scratch:
     """A folder of columns.
@@ -79,7 +81,13 @@ class Scratch:
         return np.frombuffer(mapped, dtype)
 
     def release_pages(self) -> None:
-        """Give the pages of all mapped columns back to the system's cache, so that they do not count as ours."""
+        """Give the pages of all mapped columns back to the system's cache once they come to _MAX_MAPPED_BYTES.
+
+        They count as this process's memory though the system could take them back at will. Touching a page again
+        costs about as much as comparing two short documents, so it is not done more often than needed.
+        """
+        if _mapped_bytes() < _MAX_MAPPED_BYTES:
+            return
         for mapped in self._maps:
             if hasattr(mapped, "madvise"):
                 mapped.madvise(mmap.MADV_DONTNEED)
@@ -88,3 +96,12 @@ class Scratch:
         """Close all files. Mapped columns live on as long as an array refers to them."""
         self.close_columns()
         self._maps.clear()
+
+
+def _mapped_bytes() -> int:
+    """Return how many bytes of mapped files are in memory; on systems that do not tell, the bound itself."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return _MAX_MAPPED_BYTES

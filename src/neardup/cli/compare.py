@@ -1,0 +1,89 @@
+"""The command `neardup compare`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
+from neardup.config import MinHash, Shingling, limits_of
+from neardup.errors import InputError
+
+if TYPE_CHECKING:
+    from neardup.results import Comparison
+
+_SHINGLING = tuple(limits_of(Shingling))
+
+
+@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Show how alike two texts are, and where.")
+@click.argument("left", metavar="A")
+@click.argument("right", metavar="B")
+@settings_options(MinHash, "Similarity", without=_SHINGLING)
+@settings_options(MinHash, "Text", only=_SHINGLING)
+@click.option("--full", is_flag=True, cls=SectionOption, section="Printing", help="Fold no passage, however long.")
+@click.option(
+    "--plain", is_flag=True, cls=SectionOption, section="Printing",
+    help="Mark passages by [-...-] and {+...+} instead of colours, as when piped.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
+def compare(left: str, right: str, full: bool, plain: bool, as_json: bool, **values: Any) -> None:
+    """Compare two texts: how alike they are, by which measures, and where.
+
+    A and B are files of UTF-8 text; one of them may be - for standard input. What only A has is red, what only B
+    has is green, and long passages that both have are folded to a few words.
+
+    \b
+    Examples:
+      neardup compare a.txt b.txt
+      neardup compare a.txt b.txt --ngram 3 --threshold 0.7
+      curl -s https://example.org/ | neardup compare - saved.html --plain
+    """
+    if left == right == "-":
+        raise InputError("A and B are both standard input. Name a file for one of them.")
+    texts = [read_text(name) for name in (left, right)]
+    from neardup import api
+    from neardup.cli import comparison, summary
+
+    method = build(MinHash, values)
+    result = api.compare(*texts, method=method)
+    if as_json:
+        summary.print_json(_record(result))
+    else:
+        comparison.print_comparison(result, (left, right), method, plain=plain, full=full)
+
+
+def read_text(name: str) -> str:
+    """Return the text of a file, or of standard input for `-`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is not UTF-8.
+    """
+    shown = "Standard input" if name == "-" else name
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{shown} cannot be read: {error.strerror}. Name a file of text.") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{shown} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. Convert it first, for "
+            f"example with `iconv -f LATIN1 -t UTF-8`."
+        ) from error
+
+
+def _record(result: Comparison) -> dict[str, Any]:
+    return {
+        **result.measures._asdict(),
+        **result.bands._asdict(),
+        "similarity": result.similarity,
+        "threshold": result.threshold,
+        "duplicate": result.duplicate,
+        "left_passages": [passage._asdict() for passage in result.left_passages],
+        "right_passages": [passage._asdict() for passage in result.right_passages],
+    }

@@ -1,0 +1,120 @@
+"""Print how alike two texts are, and their passages."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neardup.cli.hunks import align, pieces
+from neardup.cli.marks import Gap, Marks, fold_stretches, fold_whole
+from neardup.cli.rows import Rows
+from neardup.config import MinHash
+from neardup.output.charts import percent, plural, visible
+from neardup.results import Comparison
+
+_TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
+
+
+def print_comparison(
+    result: Comparison,
+    names: tuple[str, str],
+    method: MinHash,
+    *,
+    plain: bool = False,
+    full: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print the measures, the verdict, and the passages of two texts.
+
+    Parameters
+    ----------
+    names : what the texts are called.
+    plain : mark differing passages by brackets; so it is where there are no colours.
+    full : fold no passage.
+    """
+    console = console or Console(highlight=False)
+    names = visible(names[0]), visible(names[1])
+    _print_measures(result, method, console)
+    console.print()
+    console.print(_verdict(result, method))
+    console.print()
+    plain = plain or console.color_system is None or console.no_color
+    marks = Marks(plain, console.encoding.lower().startswith("utf"), full)
+    stretches = align(result.left, result.left_passages, result.right, result.right_passages)
+    if stretches is None:
+        sides = (pieces(result.left, result.left_passages), pieces(result.right, result.right_passages))
+        hunks = fold_whole(sides, marks)
+    else:
+        hunks = fold_stretches(stretches, marks)
+    if console.width >= _TWO_COLUMNS and not plain:
+        _print_columns(hunks, names, console)
+    else:
+        _print_stacked(hunks, names, console)
+
+
+def _print_measures(result: Comparison, method: MinHash, console: Console) -> None:
+    found, rows = result.measures, Rows()
+    union = found.num_left + found.num_right - found.num_shared
+    strong = ("bold", "") if method.similarity == "jaccard" else ("", "bold")
+    rows.figure("Jaccard", f"{found.jaccard:.4f}", f"{found.num_shared:,} of {union:,} shingles are shared", strong[0])
+    rows.figure("A in B", f"{found.left_in_right:.4f}", _of(found.num_shared, found.num_left, "A"), strong[1])
+    rows.figure("B in A", f"{found.right_in_left:.4f}", _of(found.num_shared, found.num_right, "B"))
+    rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", f"Jaccard as {result.bands.num_hashes} hashes estimate it")
+    bands = f"with {plural(result.bands.num_bands, 'band')} of {plural(result.bands.rows_per_band, 'row')}"
+    rows.figure("Found", percent(found.candidate_probability), f"chance that a run compares the two, {bands}")
+    rows.print(console)
+
+
+def _of(shared: int, size: int, name: str) -> str:
+    return f"containment: {shared:,} of the {size:,} shingles of {name}"
+
+
+def _verdict(result: Comparison, method: MinHash) -> Text:
+    found = result.measures
+    if not (found.num_left and found.num_right):
+        empty = " and ".join(n for n, size in (("A", found.num_left), ("B", found.num_right)) if not size)
+        return Text("  Not duplicates: ", "bold yellow").append(f"{empty} has no token, and equals nothing.", "default")
+    if found.same_text:
+        return Text("  Exact copies: ", "bold green").append("the same text after normalisation.", "not bold default")
+    measure = "Jaccard similarity" if method.similarity == "jaccard" else "containment of A in B"
+    figures = f"{result.similarity:.4f}"
+    if result.duplicate:
+        said = f"the {measure} {figures} reaches the threshold {result.threshold:g}."
+        return Text("  Near-duplicates: ", "bold green").append(said, "not bold default")
+    said = f"the {measure} {figures} is below the threshold {result.threshold:g}."
+    return Text("  Not duplicates: ", "bold yellow").append(said, "not bold default")
+
+
+def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(ratio=1, overflow="fold")
+    table.add_column(width=1, style="dim")
+    table.add_column(ratio=1, overflow="fold")
+    table.add_row(Text(f"A  {names[0]}", "bold red"), "│", Text(f"B  {names[1]}", "bold green"))
+    table.add_row("", "│", "")
+    for hunk in hunks:
+        if isinstance(hunk, Gap):
+            table.add_row(Text(hunk.said, "dim"), "│", Text(hunk.said, "dim"))
+        else:
+            lines = max(len(side.wrap(console, (console.width - 7) // 2)) for side in hunk)
+            table.add_row(hunk[0], "\n".join("│" * lines), hunk[1])
+    console.print(table)
+
+
+def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
+    console.print(Text(f"- {names[0]}", "bold red"), soft_wrap=True)
+    console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
+    for hunk in hunks:
+        if isinstance(hunk, Gap):
+            console.print(Text(f"  {hunk.said}", "dim"))
+            continue
+        console.print()
+        table = Table.grid(padding=(0, 1, 0, 0))
+        table.add_column(width=1)
+        table.add_column(overflow="fold")
+        for sign, style, side in zip("-+", ("red", "green"), hunk, strict=True):
+            if side:
+                table.add_row(Text(sign, style), side)
+        console.print(table)
+        console.print()

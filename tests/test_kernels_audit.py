@@ -1,0 +1,54 @@
+"""The audit finds what a comparison of all with all finds."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from neardup.kernels import audit as kernel
+from neardup.kernels.sieve import Sets
+from reference.sets import jaccard
+
+SETS = st.sets(st.one_of(st.integers(0, 9), st.integers(2**64 - 4, 2**64 - 1)), max_size=8)
+DOCUMENTS = st.lists(st.tuples(SETS, st.integers(0, 1)), min_size=1, max_size=10)
+
+
+@given(DOCUMENTS, st.data(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]), st.integers(1, 10))
+@example([({0}, 0), ({0}, 0), ({0}, 1)], None, 1.0, 10)
+def test_found_and_true_pairs_are_those_of_all_comparisons(documents, data, threshold, stretch_size):
+    sets = [document for document, _ in documents]
+    # The same set may be two contents (another order of its shingles), never the other way round.
+    contents = [(hash(frozenset(one)) & 0xFFFF, variant) for one, variant in documents]
+    keys = [[min(one, default=-1) & 0xFF, len(one)] for one in sets]
+    featured = [i for i, one in enumerate(sets) if one]
+    sampled = featured if data is None else sorted(data.draw(st.sets(st.sampled_from(featured or [0]))))
+    sampled = [number for number in sampled if sets[number]]
+    counts = compare_all(sets, contents, keys, sampled, threshold, stretch_size)
+    for place, number in enumerate(sampled):
+        partners = [
+            other
+            for other in range(len(sets))
+            if contents[other] != contents[number] and jaccard(sets[number], sets[other]) >= threshold
+        ]
+        shared = [other for other in partners if any(a == b for a, b in zip(keys[number], keys[other], strict=True))]
+        assert counts.true[place] == len(partners)
+        assert counts.found[place] == len(shared)
+
+
+def compare_all(sets, contents, keys, sampled, threshold, stretch_size) -> kernel.Counts:
+    """Run the audit stretch by stretch."""
+    sizes = np.array([len(one) for one in sets], np.uint32)
+    starts = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
+    hashes = np.array([value for one in sets for value in sorted(one)], np.uint64)
+    content, columns = np.array(contents, np.uint64), np.array(keys, np.uint64).T.copy()
+    samples = np.array(sampled, np.int64)
+    table = kernel.make_table(int(sizes[samples].sum()))
+    kernel.fill(table, hashes, starts[samples], sizes[samples])
+    sample = kernel.Sample(samples, sizes[samples], content[samples], np.ascontiguousarray(columns[:, samples]))
+    counts = kernel.Counts(np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64))
+    for first in range(0, len(sets), stretch_size):
+        part = slice(first, first + stretch_size)
+        stretch = kernel.Stretch(first, content[part], np.ascontiguousarray(columns[:, part]))
+        kernel.compare(table, sample, stretch, Sets(hashes, starts, sizes), threshold, counts)
+    return counts

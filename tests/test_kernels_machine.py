@@ -1,0 +1,36 @@
+"""The machine instructions do what their plain definitions say."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numba import njit
+
+from neardup.kernels.machine import count_trailing_zeros, load_u64
+
+
+@njit
+def compiled_load(data, index):
+    return load_u64(data, index)
+
+
+@njit
+def compiled_count(value):
+    return count_trailing_zeros(value)
+
+
+@given(st.binary(min_size=8, max_size=40), st.data())
+def test_a_load_is_little_endian_at_any_place(content, data):
+    index = data.draw(st.integers(0, len(content) - 8))
+    expected = int.from_bytes(content[index : index + 8], "little")
+    array = np.frombuffer(content, np.uint8)
+    assert int(compiled_load(array, index)) == int(load_u64(array, index)) == expected
+
+
+@given(st.integers(0, 63), st.integers(0, 2**64 - 1))
+@example(63, 0)
+@example(0, 0)
+def test_trailing_zeros_are_counted_up_to_63(zeros, above):
+    value = ((above << zeros) | (1 << zeros)) & (2**64 - 1)
+    assert compiled_count(np.uint64(value)) == count_trailing_zeros(np.uint64(value)) == zeros

@@ -1,0 +1,62 @@
+"""Signatures are those of the reference; band keys are equal where all rows of a band are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from neardup.fingerprints.minhash import band_keys, permutations, sign
+from reference import minhash as reference
+
+HASHES = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 5), st.integers(2**64 - 5, 2**64 - 1))
+DOCUMENTS = st.lists(st.lists(HASHES, max_size=12), max_size=5)
+
+
+def signed(documents: list[list[int]], num_hashes: int, seed: int) -> np.ndarray:
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in documents])]).astype(np.int64)
+    hashes = np.array([value for one in documents for value in one], np.uint64)
+    return sign(hashes, offsets, num_hashes, seed)
+
+
+@given(DOCUMENTS, st.integers(1, 20), st.integers(0, 2**32 - 1))
+@example([[], [0], [2**64 - 1, 0]], 7, 0)
+def test_signatures_are_those_of_the_reference(documents, num_hashes, seed):
+    drawn = permutations(num_hashes, seed)
+    a, b = drawn.multipliers.tolist(), drawn.addends.tolist()
+    assert signed(documents, num_hashes, seed).tolist() == [reference.sign(one, a, b) for one in documents]
+
+
+@given(st.lists(HASHES, min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_order_and_repeats_of_shingles_do_not_matter(hashes, randomness):
+    shuffled = hashes + hashes[: len(hashes) // 2]
+    randomness.shuffle(shuffled)
+    first, second = signed([hashes, shuffled], 16, 1)
+    assert first.tolist() == second.tolist()
+
+
+def test_the_first_hashes_are_the_same_however_many_are_drawn():
+    few, many = permutations(10, 5), permutations(200, 5)
+    assert few.multipliers.tolist() == many.multipliers[:10].tolist()
+    assert few.addends.tolist() == many.addends[:10].tolist()
+    assert (many.multipliers % 2 == 1).all()
+
+
+def test_two_seeds_draw_different_permutations():
+    drawn = [permutations(50, seed) for seed in range(20)]
+    assert len({one.multipliers.tobytes() for one in drawn}) == 20
+    assert len({one.addends.tobytes() for one in drawn}) == 20
+
+
+@pytest.mark.parametrize(("num_bands", "rows_per_band"), [(1, 1), (1, 6), (6, 1), (3, 2)])
+@given(rows=st.lists(st.lists(st.sampled_from([0, 1, 2**32 - 1]), min_size=6, max_size=6), max_size=8))
+def test_two_keys_of_a_band_are_equal_where_all_its_rows_are(num_bands, rows_per_band, rows):
+    signatures = np.array(rows, np.uint32).reshape(-1, 6)[:, : num_bands * rows_per_band]
+    keys = band_keys(np.ascontiguousarray(signatures), num_bands)
+    assert keys.shape == (num_bands, len(rows))
+    twins = [reference.bands(row, rows_per_band) for row in signatures.tolist()]
+    for band in range(num_bands):
+        for i in range(len(rows)):
+            for j in range(i):
+                assert (keys[band, i] == keys[band, j]) == (twins[i][band] == twins[j][band])

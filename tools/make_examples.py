@@ -1,0 +1,110 @@
+"""Make the sample collections in examples/data from the labelled sets they are drawn from.
+
+    python tools/make_examples.py ../shared/data
+
+Whole groups of related texts are drawn, by a hash of their name, so that a sample has as many near-duplicates as the
+set it comes from, and the same sets give the same sample. Needs pyarrow only.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+TARGET = Path(__file__).resolve().parent.parent / "examples" / "data"
+OLD_BEFORE = "2022-07-01"  # terms-old.jsonl.zst holds versions before this day, terms-new.jsonl.zst those since
+Record = dict[str, Any]
+
+
+def read_records(path: Path) -> list[Record]:
+    """Return the records of a .jsonl.gz or .jsonl.zst file."""
+    if path.suffix == ".gz":
+        return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as stream:
+        return [json.loads(line) for line in stream.read().splitlines()]
+
+
+def draw_groups(records: list[Record], max_bytes: int, wanted: Callable[[list[Record]], bool]) -> list[Record]:
+    """Return the records of whole groups, drawn by the hash of their name, up to so many bytes of text.
+
+    A record without a group is one by itself. The records keep their order.
+    """
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[str(record["cluster"] or record["id"])].append(record)
+    drawn: set[str] = set()
+    size = 0
+    for name in sorted(groups, key=lambda name: hashlib.sha256(name.encode()).digest()):
+        group_size = sum(len(record["text"].encode()) for record in groups[name])
+        if wanted(groups[name]) and size + group_size <= max_bytes:
+            drawn.add(name)
+            size += group_size
+    return [record for record in records if str(record["cluster"] or record["id"]) in drawn]
+
+
+def shorter_than(limit: int) -> Callable[[list[Record]], bool]:
+    """Return a test of a group: no text reaches so many characters."""
+    return lambda group: all(len(record["text"]) < limit for record in group)
+
+
+def write_parquet(records: list[Record], columns: tuple[str, ...], path: Path) -> None:
+    """Write some columns as Parquet."""
+    table = pa.table({name: pa.array([record[name] for record in records], pa.string()) for name in columns})
+    pq.write_table(table, path, compression="zstd", compression_level=19)
+
+
+def write_jsonl(records: list[Record], columns: tuple[str, ...], path: Path) -> None:
+    """Write some columns as JSON lines, compressed by zstd."""
+    lines = [json.dumps({name: record[name] for name in columns}, ensure_ascii=False) + "\n" for record in records]
+    codec = pa.Codec("zstd", compression_level=19)
+    path.write_bytes(codec.compress("".join(lines).encode(), asbytes=True))
+
+
+def make(sets: Path) -> None:
+    """Write all sample collections."""
+    licenses = read_records(sets / "en_licenses" / "data.jsonl.gz")
+    for record in licenses:
+        record["license"] = record["cluster"]
+    drawn = draw_groups(licenses, 1_800_000, shorter_than(20_000))
+    write_parquet(drawn, ("id", "text", "license", "kind"), TARGET / "licenses.parquet")
+
+    laws = read_records(sets / "zh_laws" / "data.jsonl.zst")
+    several = {law["cluster"] for law in laws if sum(law["cluster"] == other["cluster"] for other in laws) > 1}
+    drawn = draw_groups([law for law in laws if law["cluster"] in several], 900_000, shorter_than(9_000))
+    single = draw_groups([law for law in laws if law["cluster"] not in several], 400_000, shorter_than(9_000))
+    for record in drawn + single:
+        record["title"] = record["cluster"]
+    write_parquet(drawn + single, ("id", "text", "title", "date"), TARGET / "laws.parquet")
+
+    terms = read_records(sets / "en_terms" / "data.jsonl.zst")
+    for record in terms:
+        record["document"] = record["cluster"]
+    columns = ("id", "text", "document", "date")
+    drawn = draw_groups(terms, 1_300_000, lambda group: len(group) > 2 and shorter_than(14_000)(group))
+    write_jsonl([term for term in drawn if term["date"] < OLD_BEFORE], columns, TARGET / "terms-old.jsonl.zst")
+    write_jsonl([term for term in drawn if term["date"] >= OLD_BEFORE], columns, TARGET / "terms-new.jsonl.zst")
+    for term in terms:
+        if term["cluster"] == "Firefox / Terms of Service" and term["date"] in ("2025-02-28", "2025-03-01"):
+            (TARGET / f"firefox-terms-{term['date']}.txt").write_text(term["text"].rstrip() + "\n", encoding="utf-8")
+
+    poems = read_records(sets / "zh_poetry" / "data.jsonl.zst")
+    pairs = [poem for poem in poems if poem["cluster"] is not None]
+    drawn = draw_groups(pairs, 180_000, shorter_than(400))
+    drawn += draw_groups([poem for poem in poems if poem["cluster"] is None], 100_000, shorter_than(400))
+    write_jsonl(drawn, ("id", "text", "author", "title", "edition"), TARGET / "poems.jsonl.zst")
+
+
+if __name__ == "__main__":
+    TARGET.mkdir(parents=True, exist_ok=True)
+    make(Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"))
+    for file in sorted(TARGET.iterdir()):
+        print(f"{file.stat().st_size:>9,}  {file.name}")
