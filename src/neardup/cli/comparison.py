@@ -110,11 +110,8 @@ def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str],
             console.print(Text(f"  {hunk.said}", "dim"))
             continue
         console.print()
-        table = Table.grid(padding=(0, 1, 0, 0))
-        table.add_column(width=1)
-        table.add_column(overflow="fold")
         for sign, style, side in zip("-+", ("red", "green"), hunk, strict=True):
-            if side:
-                table.add_row(Text(sign, style), side)
-        console.print(table)
+            for line in side.wrap(console, max(console.width - 2, 20)):
+                line.rstrip()
+                console.print(Text(f"{sign} ", style).append_text(line), soft_wrap=True)
         console.print()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from neardup.cli.interrupt import interruptible
-from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
+from neardup.cli.settings import Function, SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import inputs_argument, named, shown_options, source_options
 from neardup.config import MinHash, Running, Shingling, Sieve, limits_of
 
 _SHINGLING = tuple(limits_of(Shingling))
 
 
-def _option(*names: str, section: str, **settings: Any) -> Any:
+def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], Function]:
     return click.option(*names, cls=SectionOption, section=section, **settings)
 
 
@@ -73,7 +74,7 @@ def dedup(
         from neardup.cli.progress import watching
         from neardup.output.directory import OutputDirectory
 
-        method, sieve, running = (build(settings, values) for settings in (MinHash, Sieve, Running))
+        method, sieve, running = build(MinHash, values), build(Sieve, values), build(Running, values)
         source = Inputs(named(inputs), named(against), text_column, id_column, text_unit)
         folder = OutputDirectory(output, overwrite=overwrite, resume=resume)
         with watching(quiet) as watcher:

@@ -17,10 +17,10 @@ class Piece(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What stands at one place of both texts: the same, or something of its own in each, which may be nothing."""
+    """What stands at one place of both texts: the same, or what each has of its own, which may be nothing."""
 
-    left: list[Piece]
-    right: list[Piece]
+    left: str
+    right: str
     shared: bool
 
 
@@ -42,24 +42,17 @@ def align(
     stretches = []
     begin = (0, 0)
     for cut in cuts:
-        places = [side.differing.get(cut) or (side.offset(cut),) * 2 for side in sides]
-        stretches.append(_shared(sides, begin, (places[0][0], places[1][0])))
-        stretches.append(Stretch(*([Piece(s.text[p[0] : p[1]], False)] for s, p in zip(sides, places)), False))
-        begin = places[0][1], places[1][1]
-    stretches.append(_shared(sides, begin, (len(left), len(right))))
-    return [stretch for stretch in stretches if any(piece.text for piece in (*stretch.left, *stretch.right))]
+        (left_start, left_end), (right_start, right_end) = (side.differing_after(cut) for side in sides)
+        stretches.append(Stretch(left[begin[0] : left_start], right[begin[1] : right_start], True))
+        stretches.append(Stretch(left[left_start:left_end], right[right_start:right_end], False))
+        begin = left_end, right_end
+    stretches.append(Stretch(left[begin[0] :], right[begin[1] :], True))
+    return [stretch for stretch in stretches if stretch.left or stretch.right]
 
 
 def pieces(text: str, passages: Sequence[Passage]) -> list[Piece]:
     """Return the passages of a text as pieces."""
     return [Piece(text[passage.start : passage.end], passage.shared) for passage in passages]
-
-
-def _shared(sides: list[_Side], begin: tuple[int, int], end: tuple[int, int]) -> Stretch:
-    left, right = (
-        [Piece(side.text[start:stop], True)] for side, start, stop in zip(sides, begin, end, strict=True)
-    )
-    return Stretch(left, right, True)
 
 
 class _Side:
@@ -70,7 +63,7 @@ class _Side:
     """
 
     def __init__(self, text: str, passages: Sequence[Passage]) -> None:
-        self.text = text
+        self.length = len(text)
         self.differing: dict[int, tuple[int, int]] = {}
         self.offsets: list[int] = []
         letters: list[str] = []
@@ -86,6 +79,7 @@ class _Side:
                         self.offsets.append(position)
         self.letters = "".join(letters)
 
-    def offset(self, num_letters: int) -> int:
-        """Return where the text has had so many shared letters, at the start of the next one."""
-        return self.offsets[num_letters] if num_letters < len(self.offsets) else len(self.text)
+    def differing_after(self, num_letters: int) -> tuple[int, int]:
+        """Return what differs after so many shared letters; an empty range, before the next one, if nothing does."""
+        place = self.offsets[num_letters] if num_letters < len(self.offsets) else self.length
+        return self.differing.get(num_letters, (place, place))

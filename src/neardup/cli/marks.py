@@ -46,7 +46,7 @@ def fold_stretches(stretches: Sequence[Stretch], marks: Marks) -> list[Sides | G
     hunks: list[Sides | Gap] = []
     sides: Sides = (Text(), Text())
     for index, stretch in enumerate(stretches):
-        texts = ["".join(piece.text for piece in side) for side in (stretch.left, stretch.right)]
+        texts = stretch.left, stretch.right
         if not stretch.shared:
             for i in (0, 1):
                 _append_differing(sides[i], texts[i], i, marks)

@@ -57,7 +57,7 @@ def pairs(
         from neardup.cli.progress import watching
 
         file = PairsFile(Path(output), overwrite=overwrite)
-        method, sieve, running = (build(settings, values) for settings in (MinHash, Sieve, Running))
+        method, sieve, running = build(MinHash, values), build(Sieve, values), build(Running, values)
         source = Inputs(named(inputs), None, text_column, id_column, text_unit)
         with watching(quiet) as watcher:
             report = run_pairs(source, method, sieve, running, file.write, watcher=watcher)

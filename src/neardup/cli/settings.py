@@ -17,7 +17,7 @@ Settings = TypeVar("Settings")
 _NAMES_WIDTH = 22  # of the options in the help; longer ones have a line of their own
 
 
-class SettingType(click.ParamType):
+class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A value within the limits of a setting; numbers may be written 1e6 or 1_000_000."""
 
     def __init__(self, limits: Limits) -> None:

@@ -53,6 +53,6 @@ inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, require
 
 def shown_options(function: Function) -> Function:
     """Add --quiet and --json."""
-    section = {"cls": SectionOption, "section": "Printing", "is_flag": True}
+    section: dict[str, Any] = {"cls": SectionOption, "section": "Printing", "is_flag": True}
     function = click.option("--json", "as_json", help="Print the report as one JSON object.", **section)(function)
     return click.option("-q", "--quiet", help="Print nothing but errors.", **section)(function)

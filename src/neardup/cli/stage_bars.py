@@ -26,12 +26,13 @@ class _Counts(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return the figures of a stage; nothing for one that does not count."""
-        if not task.completed:
+        documents, num_bytes = task.fields["documents"], task.fields["num_bytes"]
+        if not documents:
             return Text("")
-        seconds = max(task.elapsed or 0.0, 1e-3)
-        text = Text(f"{task.fields['documents']:>11,.0f} docs {short(task.fields['documents'] / seconds):>5}/s")
-        if task.fields["num_bytes"]:
-            text.append(f" {task.fields['num_bytes'] / 1e6 / seconds:>5,.0f} MB/s")
+        seconds = max(task.fields["seconds"] or task.elapsed or 0.0, 1e-3)
+        text = Text(f"{documents:>11,.0f} docs {short(documents / seconds):>5}/s")
+        if num_bytes:
+            text.append(f" {num_bytes / 1e6 / seconds:>5,.0f} MB/s")
         return text
 
 
@@ -40,8 +41,8 @@ class _Time(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return the time left when it is known, else the time that has passed."""
-        if task.finished or task.fields["over"]:
-            return Text(duration(task.fields["seconds"]), style="dim")
+        if task.fields["seconds"] is not None:
+            return Text(duration(float(f"{task.fields['seconds']:.2f}")), style="dim")
         if task.time_remaining is not None:
             return Text(f"{clock(task.time_remaining)} left", style="cyan")
         return Text(clock(task.elapsed or 0.0), style="dim")
@@ -76,7 +77,7 @@ class StageBars:
         """Add the bar of a stage."""
         self._task = self._progress.add_task(
             LABELS.get(stage, stage.capitalize()), total=total_documents or None,
-            documents=0, num_bytes=0, seconds=0.0, over=False,
+            documents=0, num_bytes=0, seconds=None,
         )  # fmt: skip
 
     def advance(self, documents: int, num_bytes: int) -> None:
@@ -92,7 +93,7 @@ class StageBars:
     def end(self, stage: str, seconds: float) -> None:
         """Fill the bar: rejected rows count in the total and are never done."""
         done = max(1, self._progress.tasks[self._task].fields["documents"])
-        self._progress.update(self._task, total=done, completed=done, seconds=seconds, over=True)
+        self._progress.update(self._task, total=done, completed=done, seconds=seconds)
 
 
 def short(value: float) -> str:

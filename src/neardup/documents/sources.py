@@ -84,12 +84,15 @@ class Source:
         return not is_remote(self.location)
 
     def open_file(self) -> pa.NativeFile:
-        """Open for random access, uncompressed; a local file is mapped into memory."""
+        """Open for random access, uncompressed.
+
+        A local file is read, not mapped: mapped pages count as this process's memory for as long as it is open.
+        """
         try:
             if self.is_local:
                 if os.path.getsize(self.location) == 0:
                     return pa.BufferReader(b"")
-                return pa.memory_map(self.location)
+                return pa.OSFile(self.location)
             filesystem, path = resolve(self.location)
             return filesystem.open_input_file(path)
         except OSError as error:

@@ -106,6 +106,30 @@ class TablePart:
         """Always "table"."""
         return "table"
 
+    @property
+    def compression(self) -> None:
+        """None: a table in memory is not compressed."""
+        return None
+
+    @property
+    def unit(self) -> str:
+        """A document is a row."""
+        return "row"
+
+    @property
+    def relative_name(self) -> str:
+        """The name of its kept rows below the output folder, without a suffix."""
+        return self._name
+
+    @property
+    def stem(self) -> str:
+        """The same name."""
+        return self._name
+
+    def open_file(self) -> pa.NativeFile:
+        """Refuse: there is no file."""
+        raise InputError(f"{self._name} is a table in memory, not a file. Read its batches instead.")
+
     def identity(self) -> tuple[str, int, float]:
         """Return name and size; a table in memory keeps no time."""
         return self._name, int(self.table.nbytes), 0.0

@@ -39,15 +39,6 @@ class Confirmed(NamedTuple):
     bound_met: int
 
 
-def set_ranges(scratch: Scratch, num_shingles: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where each document's shingles start and stop in the column `shingles`."""
-    starts = scratch.column("starts", np.int64)
-    stops = np.empty_like(starts)
-    stops[:-1] = starts[1:]
-    stops[-1:] = num_shingles
-    return starts, stops
-
-
 def sort_wanted(
     scratch: Scratch, num_shingles: int, wanted: npt.NDArray[np.bool_], threads: int, watcher: Watcher
 ) -> Sets:
@@ -55,18 +46,19 @@ def sort_wanted(
     from neardup.kernels import sets as kernel
     from neardup.kernels.sieve import Sets
 
-    starts, stops = set_ranges(scratch, num_shingles)
+    starts = scratch.column("starts", np.int64)
     hashes = scratch.column("shingles", np.uint64)
     sizes = np.zeros(len(starts), np.uint32)
 
     def work(stretch: slice) -> int:
-        kernel.sort_sets(hashes, starts[stretch], stops[stretch], wanted[stretch], sizes[stretch])
-        return stretch.stop - stretch.start
+        stops = np.append(starts[stretch][1:], starts[stretch.stop] if stretch.stop < len(starts) else num_shingles)
+        kernel.sort_sets(hashes, starts[stretch], stops, wanted[stretch], sizes[stretch])
+        return int(stretch.stop - stretch.start)
 
     with ThreadPoolExecutor(threads) as pool:
         stretches = list(_stretches(len(starts), 1024))
-        for group in range(0, len(stretches), 8 * threads):
-            for count in pool.map(work, stretches[group : group + 8 * threads]):
+        for group in range(0, len(stretches), 4 * threads):
+            for count in pool.map(work, stretches[group : group + 4 * threads]):
                 watcher.advance(count, 0)
             scratch.release_pages()
     return Sets(hashes, starts, sizes)

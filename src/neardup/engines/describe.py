@@ -24,7 +24,7 @@ from neardup.features.shingles import Workspace, shingle_documents
 from neardup.fingerprints.minhash import band_keys, sign
 
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
-_BATCHES_AHEAD = 12  # decoded and waiting: enough to read on while the compiler is loaded
+_BATCHES_AHEAD = 8  # decoded and waiting: enough to read on while the compiler is loaded
 _CHECKPOINT_EVERY = 64
 
 

@@ -15,7 +15,7 @@ from neardup.config import MinHash, Running, Sieve
 from neardup.decide.connected import connect, roots
 from neardup.decide.priority import priority_order
 from neardup.engines.audit import audit
-from neardup.engines.confirm import Confirmed, exact_similarity, pass_contained, pass_sieve, set_ranges, sort_wanted
+from neardup.engines.confirm import Confirmed, exact_similarity, pass_contained, pass_sieve, sort_wanted
 from neardup.engines.describe import Corpus, Reading, Task, read_all
 from neardup.engines.propose import Proposed, fill_buckets, find_copies
 from neardup.engines.scratch import Scratch
@@ -88,8 +88,7 @@ def run(
         corpus = read_all(reading, method, bands, threads, running.batch_rows, watcher)
     with stages.stage("propose"):
         order = _order(scratch, corpus, sieve.keep)
-        starts, stops = set_ranges(scratch, corpus.tally.shingles)
-        featured = stops > starts
+        featured = np.diff(scratch.column("starts", np.int64), append=corpus.tally.shingles) > 0
         representative = find_copies(scratch, order, featured)
         copies_share = "slots" if all_pairs else "nothing" if connected else "bucket"
         num_bands = 0 if bands is None else bands.num_bands

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.config import MinHash
-from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.batch import DocumentBatch, Part, Rejected
+from neardup.documents.input_file import InputFile
+from neardup.documents.tables import TablePart
 from neardup.engines.ahead import read_ahead
 from neardup.engines.describe import Task
 from neardup.engines.local import Outcome
@@ -72,7 +74,7 @@ def write_kept(
                 f"{task.part.name} has changed while it was being read. Run again once nothing writes to it."
             )
         if not task.against:
-            with open_kept(task.part, directory, out_format, task.columns.text) as writer:
+            with open_kept(_writable(task.part), directory, out_format, task.columns.text) as writer:
                 for start, batch in read_ahead(_numbered(task, first, with_payload=True)):
                     mask = outcome.kept[start : start + len(batch.rows)]
                     writer.write(batch.payload, mask)
@@ -84,6 +86,11 @@ def write_kept(
                 if not _any_between(shown.documents, start + len(batch.rows), stop):
                     break
         first = stop
+
+
+def _writable(part: Part) -> InputFile | TablePart:
+    assert isinstance(part, InputFile | TablePart), part
+    return part
 
 
 def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[int, DocumentBatch]]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 
@@ -32,7 +31,7 @@ def count_trailing_zeros(value: np.uint64) -> np.int64:
 def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         array = context.make_array(signature.args[0])(context, builder, args[0])
-        first = cgutils.gep_inbounds(builder, array.data, args[1])
+        first = builder.gep(array.data, [args[1]], inbounds=True)
         word = builder.bitcast(first, ir.IntType(64).as_pointer())
         return builder.load(word, align=1)
 
@@ -50,7 +49,7 @@ def _count_trailing_zeros(typing_context: Any, value: types.Integer) -> Any:
 @overload(load_u64, inline="always")
 def _compiled_load(data: Any, index: Any) -> Any:
     def load(data: Any, index: Any) -> Any:
-        return _load_u64(data, index)
+        return _load_u64(data, index)  # type: ignore[call-arg]
 
     return load
 
@@ -58,6 +57,6 @@ def _compiled_load(data: Any, index: Any) -> Any:
 @overload(count_trailing_zeros, inline="always")
 def _compiled_count(value: Any) -> Any:
     def count(value: Any) -> Any:
-        return _count_trailing_zeros(value)
+        return _count_trailing_zeros(value)  # type: ignore[call-arg]
 
     return count

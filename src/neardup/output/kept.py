@@ -125,7 +125,7 @@ def open_kept(
     directory : local folder; the file stands there under the part's `relative_name`, or its `stem` with the
         suffix of another format.
     out_format : "parquet", "arrow", "jsonl", "csv", "tsv" or "text"; default: the part's own, with its
-        compression, schema and layout; lines stay as they stood.
+        compression, schema and layout; lines stay as they stood. A table in memory becomes Parquet.
     text_column : the column written to "text"; line breaks in it become blanks, so that a line is a document.
 
     Raises
@@ -138,9 +138,7 @@ def open_kept(
             f"Unknown output format {out_format!r}. Known are {', '.join(FILE_FORMATS)}. "
             "Leave it unset to keep each file's own format."
         )
-    if part.format not in FILE_FORMATS:
-        raise OutputError(f"{part.name} is no file but a table in memory. Take its kept rows from the result.")
-    target = out_format or part.format
+    target = out_format or (part.format if part.format in FILE_FORMATS else "parquet")
     path = _path(part, Path(directory), target)
     if path.exists():
         raise OutputError(f"Output exists already: {path}. Choose another folder, or remove it first.")
@@ -207,6 +205,8 @@ def _schema_of(part: SourcePart) -> pa.Schema:
         return parquet_layout(part).schema
     if part.format == "arrow":
         return arrow_layout(part).schema
+    if part.format == "table":
+        return pa.schema(list((part.column_types() or {}).items()))
     names = part.column_names()
     if names == []:
         raise pa.ArrowInvalid(f"{part.name} has no header")

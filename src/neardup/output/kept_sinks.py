@@ -52,6 +52,10 @@ class SourcePart(Protocol):
         """The columns of the input."""
         ...
 
+    def column_types(self) -> dict[str, pa.DataType] | None:
+        """The columns of the input with their types."""
+        ...
+
 
 class Sink(Protocol):
     """A file being written: `write` any number of times, then `close` or `discard`."""

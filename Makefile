@@ -1,0 +1,72 @@
+# Every command of this project. A fresh machine needs only make and Python 3.10 to 3.13, with its venv module.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+DEMO := out/demo
+EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
+
+.PHONY: help demo test test-slow test-all lint docs cli-docs format bench wheel clean
+.DELETE_ON_ERROR:
+
+help:  ## list these commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in examples/data
+	$(BIN)/neardup dedup $(EXAMPLES) -o $(DEMO) --overwrite
+	@echo
+	@echo "The report, a page for any browser: $(DEMO)/report.html"
+
+test: $(VENV)/test.stamp  ## all tests but the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/test.stamp  ## the slow tests
+	$(BIN)/python -m pytest -m slow
+
+test-all: $(VENV)/test.stamp  ## all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/lint.stamp  ## format the code
+	$(BIN)/ruff format .
+
+docs: $(VENV)/test.stamp  ## the code in the docs, the README and the examples; the command line page
+	$(BIN)/python tools/make_cli_docs.py --check
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_examples.py
+
+cli-docs: $(VENV)/package.stamp  ## write docs/command-line.md anew
+	$(BIN)/python tools/make_cli_docs.py
+
+bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
+	$(BIN)/python benchmarks/run.py $(BENCH)
+
+wheel: $(VENV)/pip.stamp  ## build dist/*.whl
+	$(PIP) wheel --no-deps --wheel-dir dist .
+
+clean:  ## delete all that these commands made
+	rm -rf $(VENV) .venv-peers .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/pip.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "neardup needs Python 3.10 or later. Run make PYTHON=python3.11, or whichever is installed."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/package.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/package.stamp
+	$(PIP) install --group test
+	@touch $@
+
+$(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(PIP) install --group lint
+	@touch $@

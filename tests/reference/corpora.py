@@ -1,0 +1,61 @@
+"""Hypothesis strategies: small corpora in which copies and near-duplicates are common."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from neardup.config import MinHash
+
+WORDS = ("a", "b", "c", "d", "é", "漢", "ß", "x" * 17)
+NOTHING = (None, "", "...", " \n\t", "—", "\u200b")
+FRACTIONS = (0.3, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 1.0)
+
+_word = st.sampled_from(WORDS)
+_fresh = st.lists(_word, min_size=1, max_size=9)
+# Edit an earlier document: which one, where, what is put there (None takes a word away), how it is spelled.
+_edit = st.tuples(st.integers(0, 30), st.integers(0, 9), st.one_of(st.none(), _word), st.integers(0, 3))
+_SPELLINGS = (" ".join, ", ".join, lambda words: " ".join(words).upper(), lambda words: "  ".join(words) + ".")
+
+
+@st.composite
+def corpora(draw: st.DrawFn, max_size: int = 14) -> list[str | None]:
+    """Return texts: fresh ones, edits and copies of earlier ones, some without any feature."""
+    recipes = draw(st.lists(st.one_of(_fresh, _edit, _edit, st.sampled_from(NOTHING)), max_size=max_size))
+    words: list[list[str]] = []
+    texts: list[str | None] = []
+    for recipe in recipes:
+        if isinstance(recipe, tuple):
+            source, place, word, spelling = recipe
+            edited = list(words[source % len(words)]) if words else ["a"]
+            if place < len(edited):
+                edited[place : place + 1] = [] if word is None else [word]
+            words.append(edited)
+            texts.append(_SPELLINGS[spelling](edited))
+        elif isinstance(recipe, list):
+            words.append(recipe)
+            texts.append(" ".join(recipe))
+        else:
+            texts.append(recipe)
+    return texts
+
+
+BANDS = st.sampled_from([(64, 1), (16, 2), (8, 2), (4, 3), (2, 4), (1, 1)])
+THRESHOLDS = st.one_of(st.sampled_from(FRACTIONS), st.floats(0.3, 1.0))
+
+
+@st.composite
+def methods(draw: st.DrawFn, similarity: str = "jaccard", tokens: str | None = None) -> MinHash:
+    """Return methods of any settings; the bands are given, and find more or less of what there is."""
+    num_bands, rows_per_band = draw(BANDS)
+    return MinHash(
+        tokens=tokens or draw(st.sampled_from(["words", "words", "chars", "whitespace"])),
+        ngram=draw(st.integers(1, 5)),
+        threshold=draw(THRESHOLDS),
+        similarity=similarity,
+        num_bands=num_bands,
+        rows_per_band=rows_per_band,
+        seed=draw(st.integers(0, 3)),
+        nfkc=draw(st.booleans()),
+        case_fold=draw(st.booleans()),
+        fold_chinese=draw(st.booleans()),
+    )

@@ -1,0 +1,125 @@
+"""Run neardup and the oracle on the same texts, and bring both answers into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+import neardup
+from neardup.config import MinHash
+from reference import priority, sieve
+from reference.documents import documents_of
+
+Texts = Sequence[str | None]
+
+
+class Answer(NamedTuple):
+    """A decision for every new document, by running number, documents of the earlier corpus first.
+
+    removals : removed document -> (kept one, similarity, exact). pairs : (left, right, similarity, exact), rising.
+    """
+
+    kept: list[int]
+    removals: dict[int, tuple[int, float, bool]]
+    pairs: list[tuple[int, int, float, bool]]
+
+
+def table_of(texts: Texts, first: int = 0, ranks: Sequence[float | None] | None = None) -> pa.Table:
+    """Return texts as a table in which the id is the running number from `first`."""
+    columns: dict[str, Any] = {
+        "id": pa.array([str(first + i) for i in range(len(texts))], pa.string()),
+        "text": pa.array(texts, pa.string()),
+    }
+    if ranks is not None:
+        columns["score"] = pa.array(ranks, pa.float64())
+    return pa.table(columns)
+
+
+def run(
+    texts: Texts,
+    method: MinHash,
+    *,
+    against: Texts | None = None,
+    ranks: Sequence[float | None] | None = None,
+    **options: Any,
+) -> neardup.Deduplication:
+    """Deduplicate texts held in a table."""
+    num_against = len(against or ())
+    earlier = None if against is None else table_of(against)
+    return neardup.dedup(table_of(texts, num_against, ranks), method=method, against=earlier, **options)
+
+
+def answer_of(result: neardup.Deduplication) -> Answer:
+    """Return what a run decided. Requires: ids are running numbers."""
+    removals = {
+        int(row["id"]): (int(row["kept_id"]), row["similarity"], row["exact"]) for row in result.removed.to_pylist()
+    }
+    return Answer([int(one) for one in result.kept["id"].to_pylist()], removals, pairs_of(result.pairs))
+
+
+def pairs_of(pairs: pa.Table) -> list[tuple[int, int, float, bool]]:
+    """Return a table of pairs as tuples, rising."""
+    return sorted((int(r["left_id"]), int(r["right_id"]), r["similarity"], r["exact"]) for r in pairs.to_pylist())
+
+
+def expected(
+    texts: Texts,
+    method: MinHash,
+    *,
+    against: Texts = (),
+    ranks: Sequence[float | None] | None = None,
+    keep: str = "first",
+    max_bucket: int = 1000,
+) -> Answer:
+    """Return what the oracle decides."""
+    order, documents, rules = _in_order(texts, method, against, ranks, keep, max_bucket)
+    decisions = sieve.sieve(documents, rules)
+    return _answer(order, len(against), decisions.removals, decisions.pairs)
+
+
+def expected_connected(
+    texts: Texts,
+    method: MinHash,
+    *,
+    against: Texts = (),
+    ranks: Sequence[float | None] | None = None,
+    keep: str = "first",
+) -> Answer:
+    """Return the connected clusters of the oracle; pairs are left out."""
+    order, documents, rules = _in_order(texts, method, against, ranks, keep, 1000)
+    return _answer(order, len(against), sieve.connected(documents, rules), [])
+
+
+def expected_pairs(texts: Texts, method: MinHash, max_bucket: int = 1000) -> list[tuple[int, int, float, bool]]:
+    """Return all pairs of the oracle."""
+    order, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
+    return _answer(order, 0, {}, sieve.find_pairs(documents, rules)).pairs
+
+
+def expected_bound(texts: Texts, method: MinHash, max_bucket: int) -> int:
+    """Return how many documents meet a bucket that has no room left."""
+    _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
+    return sieve.count_full_buckets(documents, rules)
+
+
+def _in_order(
+    texts: Texts, method: MinHash, against: Texts, ranks: Sequence[float | None] | None, keep: str, max_bucket: int
+) -> tuple[list[int], list[sieve.Document], sieve.Rules]:
+    everything = [*against, *texts]
+    all_ranks = None if ranks is None else [*([None] * len(against)), *ranks]
+    order = priority.order(keep, everything, all_ranks, len(against))
+    documents = documents_of([everything[number] for number in order], method)
+    return order, documents, sieve.Rules(method.threshold, method.similarity, max_bucket, len(against))
+
+
+def _answer(
+    order: list[int], num_against: int, removals: dict[int, sieve.Pair], pairs: Sequence[sieve.Pair]
+) -> Answer:
+    by_number = {
+        order[right]: (order[pair.left], pair.similarity, pair.exact) for right, pair in removals.items()
+    }
+    kept = [number for number in range(num_against, len(order)) if number not in by_number]
+    numbered = [(*sorted((order[pair.left], order[pair.right])), pair.similarity, pair.exact) for pair in pairs]
+    return Answer(kept, by_number, sorted(numbered))

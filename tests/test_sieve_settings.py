@@ -1,0 +1,128 @@
+"""Every setting that changes the answer, against the oracle: who is kept, an earlier corpus, clusters, pairs, tokens."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import neardup
+from neardup.config import MinHash
+from reference import corpora, runs
+
+METHODS = st.one_of(corpora.methods(), corpora.methods(similarity="containment"))
+POLICIES = ["first", "last", "longest", "shortest", "max:score", "min:score"]
+SCORES = st.one_of(st.none(), st.just(float("nan")), st.sampled_from([-1.5, 0.0, 2.0, 1e300, float("inf")]))
+
+
+def tight(**settings) -> MinHash:
+    return MinHash(num_bands=64, rows_per_band=1, **settings)
+
+
+@pytest.mark.parametrize("keep", POLICIES)
+@given(texts=corpora.corpora(), method=METHODS, data=st.data())
+def test_every_policy_of_keeping_is_that_of_the_oracle(keep, texts, method, data):
+    ranks = None
+    if ":" in keep:
+        ranks = data.draw(st.lists(SCORES, min_size=len(texts), max_size=len(texts)))
+    answer = runs.answer_of(runs.run(texts, method, keep=keep, ranks=ranks))
+    assert answer == runs.expected(texts, method, keep=keep, ranks=ranks)
+
+
+def test_of_equal_rank_the_document_read_first_stays():
+    texts = ["a b c d", "a b c d", "a b c d"]
+    for keep, ranks in (("max:score", [1, 1, 1]), ("min:score", [None] * 3), ("longest", None), ("shortest", None)):
+        assert runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=ranks)).kept == [0]
+
+
+def test_a_missing_rank_comes_last_whichever_end_is_kept():
+    texts = ["a b c d", "a b c d", "a b c d"]
+    for keep, kept in (("max:score", [2]), ("min:score", [1])):
+        assert runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=[None, -2.0, 5.0])).kept == kept
+
+
+def test_length_is_that_of_the_text_in_bytes():
+    assert runs.answer_of(runs.run(["漢漢", "漢漢!!!!"], MinHash(), keep="longest")).kept == [1]
+    assert runs.answer_of(runs.run(["abcd efgh", "ABCD EFGH."], MinHash(), keep="shortest")).kept == [0]
+
+
+@given(corpora.corpora(max_size=9), corpora.corpora(max_size=9), METHODS, st.sampled_from(POLICIES[:4]))
+@example(["a b", "a b", "b a"], ["b a", "A B", "c"], tight(ngram=1, threshold=0.5), "last")
+def test_an_earlier_corpus_is_never_removed_and_comes_first(against, texts, method, keep):
+    result = runs.run(texts, method, against=against, keep=keep)
+    assert runs.answer_of(result) == runs.expected(texts, method, against=against, keep=keep)
+    assert result.summary["counts"]["against"] == len(against)
+    assert result.summary["counts"]["read"] == len(texts)
+
+
+def test_ranks_of_the_new_documents_count_beside_an_earlier_corpus():
+    answer = runs.answer_of(
+        runs.run(["a b c", "x y z", "x y z"], MinHash(), against=["A B C"], ranks=[9.0, 1.0, 2.0], keep="max:score")
+    )
+    assert answer.kept == [3]
+    assert answer.removals == {1: (0, 1.0, True), 2: (3, 1.0, True)}
+
+
+@given(corpora.corpora(), METHODS, st.sampled_from(POLICIES[:4]))
+def test_connected_clusters_are_those_of_a_plain_union_find(texts, method, keep):
+    answer = runs.answer_of(runs.run(texts, method, clusters="connected", keep=keep))
+    expected = runs.expected_connected(texts, method, keep=keep)
+    assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
+
+
+@given(corpora.corpora(max_size=8), corpora.corpora(max_size=8), METHODS)
+def test_connected_clusters_with_an_earlier_corpus_are_those_of_a_plain_union_find(against, texts, method):
+    answer = runs.answer_of(runs.run(texts, method, against=against, clusters="connected"))
+    expected = runs.expected_connected(texts, method, against=against)
+    assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
+
+
+def test_a_chain_is_one_connected_cluster_and_several_documents_to_the_sieve():
+    chain = ["a b c d", "b c d e", "c d e f", "d e f g"]
+    method = tight(ngram=1, threshold=0.6)
+    assert runs.answer_of(runs.run(chain, method)).kept == [0, 2]
+    connected = runs.answer_of(runs.run(chain, method, clusters="connected"))
+    assert connected.kept == [0]
+    assert connected.removals[3] == (0, 1 / 7, False)
+
+
+@given(corpora.corpora(), METHODS, st.sampled_from([1, 2, 1000]))
+def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bucket):
+    result = neardup.find_pairs(runs.table_of(texts), method=method, max_bucket=max_bucket)
+    pairs = runs.pairs_of(result.pairs)
+    if method.similarity == "jaccard" or max_bucket == 1000:
+        assert pairs == runs.expected_pairs(texts, method, max_bucket)
+    assert set(pairs) <= set(runs.expected_pairs(texts, method))
+    assert result.summary["counts"]["read"] == len(texts)
+
+
+def test_three_copies_are_three_pairs():
+    result = neardup.find_pairs(["a b c", "x", "A b c!", "a, b, c"])
+    assert runs.pairs_of(result.pairs) == [(0, 2, 1.0, True), (0, 3, 1.0, True), (2, 3, 1.0, True)]
+
+
+@pytest.mark.parametrize("ngram", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("kind", ["words", "chars", "whitespace", str.split])
+@given(texts=corpora.corpora(max_size=10), threshold=corpora.THRESHOLDS)
+def test_every_kind_of_token_and_ngram_is_that_of_the_oracle(kind, ngram, texts, threshold):
+    method = tight(tokens=kind, ngram=ngram, threshold=threshold)
+    assert runs.answer_of(runs.run(texts, method)) == runs.expected(texts, method)
+
+
+@pytest.mark.parametrize("threshold", corpora.FRACTIONS)
+def test_bands_chosen_from_the_recall_find_no_less_than_the_oracle_with_those_bands(threshold, real_texts):
+    texts = real_texts("zh_poetry", 15_000)
+    chosen = neardup.choose_bands(threshold, 0.9)
+    by_recall = MinHash(threshold=threshold, recall=0.9, ngram=2)
+    given_bands = MinHash(threshold=threshold, ngram=2, **chosen._asdict())
+    result = runs.run(texts, by_recall)
+    assert result.summary["bands"] == chosen._asdict()
+    assert runs.answer_of(result) == runs.expected(texts, given_bands)
+
+
+def test_traditional_and_simplified_texts_meet_when_folded(real_texts):
+    texts = real_texts("zh_ts", 30_000)
+    plain, folded = (tight(ngram=2, threshold=0.6, fold_chinese=fold) for fold in (False, True))
+    removed = [len(runs.answer_of(runs.run(texts, method)).removals) for method in (plain, folded)]
+    assert removed[0] < removed[1]
+    assert runs.answer_of(runs.run(texts, folded)) == runs.expected(texts, folded)
