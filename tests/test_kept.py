@@ -237,5 +237,11 @@ def test_bad_requests_are_refused(tmp_path: Path) -> None:
     (part,) = list_inputs([str(tmp_path / "in.txt")])
     with pytest.raises(OutputError, match=r"Unknown output format 'xml'. Known are parquet"):
         open_kept(part, tmp_path / "kept", "xml")
-    with pytest.raises(OutputError, match="no file but a table in memory"):
-        open_kept(TablePart(["a"]), tmp_path / "kept")
+
+
+def test_a_table_in_memory_is_kept_as_parquet(tmp_path: Path) -> None:
+    part = TablePart(pa.table({"text": ["one", "two", "three"], "n": [1, 2, 3]}), "table")
+    with open_kept(part, tmp_path / "kept") as writer:
+        for batch in part.read(Columns("text"), pytest.fail, with_payload=True):
+            writer.write(batch.payload, np.array([True, False, True]))
+    assert pq.read_table(tmp_path / "kept" / "table.parquet").to_pydict() == {"text": ["one", "three"], "n": [1, 3]}

@@ -19,14 +19,17 @@ from neardup.documents.inputs import list_inputs
 from neardup.documents.tables import TablePart
 from neardup.engines import compare as comparing
 from neardup.engines import local, write
-from neardup.engines.describe import Task
+from neardup.engines.describe import Corpus, Task
+from neardup.engines.ids import find_repeated_id
 from neardup.engines.report import build_report
 from neardup.engines.resume import prepare
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.engines.tell import Places, pair_batches, removed_batches
 from neardup.errors import InputError, NeardupError, OutputError
+from neardup.formats import FILE_FORMATS
 from neardup.output.directory import OutputDirectory
+from neardup.output.report_html import Example
 from neardup.results import Comparison, Deduplication, DuplicatePairs
 from neardup.schemas import PAIRS, REMOVED
 
@@ -136,22 +139,26 @@ def run_dedup(
 ) -> Deduplication:
     """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
     stages = Stages(watcher or Nobody())
-    with tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path:
+    with (
+        tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path,
+        Scratch(Path(scratch_path)) as scratch,
+    ):
         if folder is not None:
             folder.refuse_inputs_inside(_named_paths(inputs.source) + _named_paths(inputs.against))
+            _check_format(out_format)
         tasks = _tasks(inputs, sieve.keep)
         identities = [task.part.identity() for task in tasks]
-        scratch = Scratch(Path(scratch_path))
         resuming = prepare(scratch, identities, method, sieve, resume)
         outcome = local.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
         places = Places(tasks, outcome.corpus, scratch)
+        warnings = _check_ids(scratch, outcome.corpus, places, inputs.id_column)
         if folder is not None:
-            report = _write(folder, tasks, identities, method, sieve, outcome, places, out_format, stages)
-        else:
-            report = build_report("dedup", tasks, method, sieve, outcome, stages)
+            shown = _write(folder, tasks, identities, method, outcome, places, out_format, stages)
+        report = build_report("dedup", tasks, method, sieve, outcome, stages, warnings)
+        if folder is not None:
+            write.write_report(report, shown, folder.result)
         removed = write.to_table(removed_batches(outcome.removals, places) if with_tables else (), REMOVED)
         pairs = write.to_table(_pairs(outcome, places) if with_tables else (), PAIRS)
-        scratch.close()
         if folder is not None:
             folder.finish()
     kept = outcome.kept
@@ -165,23 +172,41 @@ def _write(
     tasks: list[Task],
     identities: list[tuple[str, int, float]],
     method: MinHash,
-    sieve: Sieve,
     outcome: local.Outcome,
     places: Places,
     out_format: str | None,
     stages: Stages,
-) -> dict[str, Any]:
-    """Write everything but the final move; return the report."""
+) -> list[Example]:
+    """Write everything but the reports; return the removals that the page shows."""
     shown = write.pick_examples(outcome.removals)
     with stages.stage("write", outcome.corpus.num_documents) as watcher:
         write.write_removed(outcome.removals, places, folder.result / "removed.parquet")
         write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
         write.write_kept(tasks, identities, outcome, folder.result / "kept", out_format, shown, watcher)
     with stages.stage("report"):
-        examples = write.examples(shown, places, method)
-    report = build_report("dedup", tasks, method, sieve, outcome, stages)
-    write.write_report(report, examples, folder.result)
-    return report
+        return write.examples(shown, places, method)
+
+
+def _check_ids(scratch: Scratch, corpus: Corpus, places: Places, id_column: str | None) -> list[str]:
+    """Return a warning if ids repeat; raise InputError if the user named the column."""
+    repeated = find_repeated_id(scratch, corpus, places)
+    if repeated is None:
+        return []
+    if id_column is not None:
+        raise InputError(
+            f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column (--id-column), or none: "
+            "documents are then known by their running number."
+        )
+    return [f"{repeated} removed.parquet tells them apart by source_file and row."]
+
+
+def _check_format(out_format: str | None) -> None:
+    """Raise OutputError if there is no such format, before hours of work, not after."""
+    if out_format is not None and out_format not in FILE_FORMATS:
+        raise OutputError(
+            f"Unknown output format {out_format!r}. Known are {', '.join(FILE_FORMATS)}. Leave out_format "
+            "(--out-format) unset to keep each file's own format."
+        )
 
 
 class _Folder:
@@ -265,16 +290,14 @@ def run_pairs(
 ) -> dict[str, Any]:
     """Do what `find_pairs` does, but hand the pairs to `take`, batch by batch; return the report."""
     stages = Stages(watcher or Nobody())
-    with tempfile.TemporaryDirectory(prefix="neardup-") as directory:
+    with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
         tasks = _tasks(inputs, sieve.keep)
-        scratch = Scratch(Path(directory))
         outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         places = Places(tasks, outcome.corpus, scratch)
         with stages.stage("write"):
             take(_pairs(outcome, places))
         report = build_report("pairs", tasks, method, sieve, outcome, stages)
         report["rejected"] = write.read_rejected(scratch.directory)
-        scratch.close()
     return report
 
 

@@ -97,8 +97,8 @@ class Shingling(Checked):
     tokens: str | Tokenizer = parameter(
         "words",
         Limits(
-            "What a token is: Unicode words (a Chinese, Japanese or Thai character is one), code points, words "
-            "between white space, or the strings that a callable returns for a text.",
+            "What a token is: Unicode words (a Chinese, Japanese or Thai character is one), code points, or words "
+            "between white space; in Python also the strings that a callable returns for a text.",
             str,
             choices=("words", "chars", "whitespace"),
             or_callable=True,

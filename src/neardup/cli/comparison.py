@@ -42,7 +42,11 @@ def print_comparison(
     plain = plain or console.color_system is None or console.no_color
     marks = Marks(plain, console.encoding.lower().startswith("utf"), full)
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
+    if not any(not passage.shared for passage in (*result.left_passages, *result.right_passages)):
+        console.print("  No passage differs." if stretches else "  The same passages in another order.")
+        return
     if stretches is None:
+        console.print(Text("  They share passages in another order; each is shown for itself.\n", "dim"))
         sides = (pieces(result.left, result.left_passages), pieces(result.right, result.right_passages))
         hunks = fold_whole(sides, marks)
     else:
@@ -61,8 +65,8 @@ def _print_measures(result: Comparison, method: MinHash, console: Console) -> No
     rows.figure("A in B", f"{found.left_in_right:.4f}", _of(found.num_shared, found.num_left, "A"), strong[1])
     rows.figure("B in A", f"{found.right_in_left:.4f}", _of(found.num_shared, found.num_right, "B"))
     rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", f"Jaccard as {result.bands.num_hashes} hashes estimate it")
-    bands = f"with {plural(result.bands.num_bands, 'band')} of {plural(result.bands.rows_per_band, 'row')}"
-    rows.figure("Found", percent(found.candidate_probability), f"chance that a run compares the two, {bands}")
+    bands = f"{plural(result.bands.num_bands, 'band')} of {plural(result.bands.rows_per_band, 'row')}"
+    rows.figure("Chance", percent(found.candidate_probability), f"that a run compares the two: {bands}")
     rows.print(console)
 
 
@@ -87,18 +91,21 @@ def _verdict(result: Comparison, method: MinHash) -> Text:
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
-    table = Table.grid(padding=(0, 1), expand=True)
+    line = "│" if console.encoding.lower().startswith("utf") else "|"
+    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
     table.add_column(ratio=1, overflow="fold")
     table.add_column(width=1, style="dim")
     table.add_column(ratio=1, overflow="fold")
-    table.add_row(Text(f"A  {names[0]}", "bold red"), "│", Text(f"B  {names[1]}", "bold green"))
-    table.add_row("", "│", "")
-    for hunk in hunks:
+    table.add_row(Text(f"A  {names[0]}", "bold red"), line, Text(f"B  {names[1]}", "bold green"))
+    table.add_row("", line, "")
+    for index, hunk in enumerate(hunks):
         if isinstance(hunk, Gap):
-            table.add_row(Text(hunk.said, "dim"), "│", Text(hunk.said, "dim"))
+            said = Text(hunk.said, "dim")
+            for cell in [Text(), said, Text()] if index else [said, Text()]:
+                table.add_row(cell, line, cell)
         else:
-            lines = max(len(side.wrap(console, (console.width - 7) // 2)) for side in hunk)
-            table.add_row(hunk[0], "\n".join("│" * lines), hunk[1])
+            lines = max(len(side.wrap(console, (console.width - 5) // 2)) for side in hunk)
+            table.add_row(hunk[0], "\n".join([line] * lines), hunk[1])
     console.print(table)
 
 
@@ -111,6 +118,8 @@ def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str],
             continue
         console.print()
         for sign, style, side in zip("-+", ("red", "green"), hunk, strict=True):
+            if not side.plain.strip():
+                continue
             for line in side.wrap(console, max(console.width - 2, 20)):
                 line.rstrip()
                 console.print(Text(f"{sign} ", style).append_text(line), soft_wrap=True)

@@ -43,4 +43,5 @@ class Rows:
             for line in lines:
                 line.rstrip()
             said.append_text(Text(f"\n{indent}").join(lines))
+            said.rstrip()
             console.print(said, soft_wrap=True)

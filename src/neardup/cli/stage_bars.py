@@ -52,13 +52,15 @@ class StageBars:
     """A watcher that draws on the terminal, and leaves no trace on it."""
 
     def __init__(self, console: Console | None = None) -> None:
+        console = console or Console(stderr=True)
+        unicode = console.encoding.lower().startswith("utf")
         self._progress = Progress(
-            SpinnerColumn(finished_text="[green]✓" if not console or console.encoding.startswith("utf") else "+"),
+            SpinnerColumn("dots" if unicode else "line", finished_text="[green]✓" if unicode else "+"),
             "{task.description:<7}",
             BarColumn(bar_width=18),
             _Counts(),
             _Time(),
-            console=console or Console(stderr=True),
+            console=console,
             transient=True,
             expand=False,
         )

@@ -37,7 +37,7 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
         table.count(
             "  near-duplicates", counts["removed_near"], f"{settings['similarity']} {settings['threshold']:g} or more"
         )
-    table.count("Rejected", counts["rejected"], _rejected(counts, output), "bold red" if counts["rejected"] else "")
+    table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: kept, never grouped")
     if counts["against"]:
         table.count("Against", counts["against"], "documents of the earlier collection")
@@ -45,6 +45,8 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     _add_cost(table, report)
     table.line()
     table.line("Report", visible(output / "report.html"), "bold cyan")
+    if counts["rejected"]:
+        table.line("Rejected", visible(output / "rejected.jsonl"), "bold cyan")
     table.print(console)
     _print_warnings(report, console)
 
@@ -62,23 +64,19 @@ def print_pairs(report: dict[str, Any], output: Path, found: tuple[int, int], co
             "  near-duplicates", found[0] - found[1], f"{settings['similarity']} {settings['threshold']:g} or more"
         )
     table.count("Compared", counts["compared"], "candidate pairs")
-    table.count("Rejected", counts["rejected"], "", "bold red" if counts["rejected"] else "")
+    table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: equal to nothing")
     _add_recall(table, report)
     _add_cost(table, report)
     table.line()
     table.line("Pairs", visible(output), "bold cyan")
     table.print(console)
-    _print_warnings({"warnings": [w for w in report["warnings"] if "rejected.jsonl" not in w]}, console)
+    _print_warnings(report, console)
     _print_rejected(report, console)
 
 
 def _share(part: int, whole: int) -> str:
     return percent(part / whole) if whole else ""
-
-
-def _rejected(counts: dict[str, int], output: Path) -> str:
-    return f"could not be read, see {output / 'rejected.jsonl'}" if counts["rejected"] else "could not be read"
 
 
 def _add_recall(table: Rows, report: dict[str, Any]) -> None:
@@ -106,7 +104,7 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
 
 def _add_cost(table: Rows, report: dict[str, Any]) -> None:
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
-    stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.01 * report["seconds"]]
+    stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
     table.figure("Time", duration(report["seconds"]), ", ".join(f"{t['stage']} {t['seconds']:.1f}" for t in stages))
     table.figure(
         "Speed", f"{report['megabytes_per_second']:,.0f} MB/s", f"{report['documents_per_second']:,} documents/s"
@@ -117,15 +115,23 @@ def _add_cost(table: Rows, report: dict[str, Any]) -> None:
 
 def _print_warnings(report: dict[str, Any], console: Console) -> None:
     for warning in report["warnings"]:
-        console.print()
-        console.print(Text("Warning: ", "bold yellow").append(visible(warning), "default not bold"))
+        if "rejected.jsonl" not in warning:  # the table has said so, and where the file lies
+            console.print()
+            _print_said("Warning", "bold yellow", warning, console)
+
+
+def _print_said(kind: str, style: str, said: str, console: Console) -> None:
+    line = Text(f"{kind}: ", style).append(visible(said), "default not bold")
+    console.print(line, soft_wrap=not console.is_terminal)
 
 
 def _print_rejected(report: dict[str, Any], console: Console) -> None:
     rejected = report.get("rejected", [])
+    if rejected:
+        console.print()
     for row in rejected[:_MAX_REJECTED]:
         place = ", ".join(f"{name} {row[name]}" for name in ("row", "line", "byte") if row[name] is not None)
         said = f"{row['file']}{', ' if place else ''}{place}: {row['reason']}"
-        console.print(Text("Rejected: ", "bold red").append(visible(said), "default not bold"))
+        _print_said("Rejected", "bold red", said, console)
     if len(rejected) > _MAX_REJECTED:
         console.print(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all.")

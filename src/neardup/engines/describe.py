@@ -164,6 +164,7 @@ class Reading:
                 ids = pa.array(range(tally.documents, tally.documents + count)).cast(pa.string())
             data, offsets = flatten_strings(ids)
             scratch.append("ids", data)
+            scratch.append("id_hashes", _hash_strings(data, offsets))
             scratch.append("id_offsets", offsets[1 if tally.documents else 0 :] + tally.id_bytes)
             tally.id_bytes += int(offsets[-1])
         if self.needs_lengths:
@@ -251,6 +252,14 @@ def describe_rejected(row: Rejected) -> str:
     places = [f"{name} {value}" for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
               if value is not None]
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
+
+
+def _hash_strings(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    from neardup.kernels.strings import hash_strings
+
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    hash_strings(data, offsets, hashes)
+    return hashes
 
 
 def _is_done(future: Future[Any] | None) -> bool:

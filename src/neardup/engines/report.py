@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -22,7 +23,13 @@ _TEXT_SETTINGS = ("tokens", "ngram", "nfkc", "case_fold", "fold_chinese", "seed"
 
 
 def build_report(
-    command: str, tasks: list[Task], method: MinHash, sieve: Sieve, outcome: Outcome, stages: Stages
+    command: str,
+    tasks: list[Task],
+    method: MinHash,
+    sieve: Sieve,
+    outcome: Outcome,
+    stages: Stages,
+    warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the record of a run; plain values that JSON can hold."""
     seconds = sum(stages.seconds.values())
@@ -47,7 +54,7 @@ def build_report(
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
-        "warnings": _warnings(outcome, sieve),
+        "warnings": [*_warnings(outcome, sieve), *warnings],
     }
 
 

@@ -33,6 +33,7 @@ def prepare(
                 "the same inputs and settings, or without resume (--resume) to start anew."
             )
         return True
+    scratch.clear()
     note.write_text(json.dumps(this))
     return False
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 import mmap
 import os
+from collections.abc import Iterable
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from neardup.errors import ResumeError
 
 _MAX_MAPPED_BYTES = 192 << 20
 
@@ -28,39 +32,68 @@ class Scratch:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self._open: dict[str, BinaryIO] = {}
+        self._open: dict[str, FileIO] = {}
         self._maps: list[mmap.mmap] = []
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def clear(self) -> None:
+        """Delete whatever an earlier run left."""
+        self._delete(list(self.directory.iterdir()))
 
     def append(self, name: str, values: npt.NDArray[Any]) -> None:
         """Append numbers to a column. Raises OSError when the disk is full."""
         file = self._open.get(name)
         if file is None:
-            file = self._open[name] = open(self.directory / name, "ab", buffering=1 << 16)  # noqa: SIM115
-        file.write(np.ascontiguousarray(values).view(np.uint8).data)
+            file = self._open[name] = open(self.directory / name, "ab", buffering=0)  # noqa: SIM115
+        data = memoryview(np.ascontiguousarray(values).view(np.uint8).reshape(-1).data)
+        while data:
+            data = data[file.write(data) :]
 
     def checkpoint(self, state: dict[str, Any]) -> None:
         """Record `state` and the lengths of all columns, in one step."""
-        lengths = {}
-        for name, file in self._open.items():
-            file.flush()
-            lengths[name] = file.tell()
-        aside = self.directory / "checkpoint.tmp"
+        lengths = {column.name: column.stat().st_size for column in self._columns()}
+        aside = self.directory / "checkpoint.tmp.json"
         aside.write_text(json.dumps({"state": state, "lengths": lengths}))
         os.replace(aside, self.directory / "checkpoint.json")
 
     def restore(self) -> dict[str, Any] | None:
-        """Cut all columns back to the last checkpoint and return its state, or None if there is none."""
+        """Cut all columns back to the last checkpoint and return its state, or None if there is none.
+
+        Raises
+        ------
+        ResumeError
+            If a column is shorter than it was then.
+        """
         file = self.directory / "checkpoint.json"
         if not file.exists():
+            self._delete(self._columns())
             return None
         record = json.loads(file.read_text())
-        for column in self.directory.iterdir():
-            if column.name in record["lengths"]:
-                os.truncate(column, record["lengths"][column.name])
-            elif column.name != "checkpoint.json":
-                column.unlink()
+        lengths: dict[str, int] = record["lengths"]
+        self._delete(column for column in self._columns() if column.name not in lengths)
+        for name, length in lengths.items():
+            column = self.directory / name
+            if not column.exists() or column.stat().st_size < length:
+                raise ResumeError(
+                    f"The scratch file {column} is shorter than it was at the last checkpoint ({length} bytes). It "
+                    "cannot be resumed: run without resume (--resume) to start anew."
+                )
+            os.truncate(column, length)
         state: dict[str, Any] = record["state"]
         return state
+
+    def _columns(self) -> list[Path]:
+        return [path for path in self.directory.iterdir() if path.suffix != ".json"]
+
+    @staticmethod
+    def _delete(columns: Iterable[Path]) -> None:
+        for column in columns:
+            column.unlink()
 
     def close_columns(self) -> None:
         """Finish appending."""

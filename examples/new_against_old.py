@@ -1,0 +1,23 @@
+"""Which of the new documents are not in the collection that I have already?
+
+The old collection is never removed from; the new one loses what resembles the old one, and its own near-duplicates.
+"""
+
+import tempfile
+from pathlib import Path
+
+import neardup
+
+DATA = Path(__file__).parent / "data"
+
+with tempfile.TemporaryDirectory() as folder:
+    output = Path(folder) / "out"
+    result = neardup.dedup(DATA / "terms-new.jsonl.zst", against=DATA / "terms-old.jsonl.zst", output=output)
+    print(result)
+    print("Written:", ", ".join(sorted(path.name for path in output.iterdir())))
+
+kept_new = set(result.kept["id"].to_pylist())
+seen_before = [row for row in result.removed.to_pylist() if row["kept_id"] not in kept_new]
+print(f"{len(seen_before)} new documents resemble an old one, {result.removed.num_rows - len(seen_before)} a new one.")
+for row in seen_before[:3]:
+    print(f"  {row['id']} is {row['similarity']:.1%} of {row['kept_id']}")

@@ -1,0 +1,234 @@
+"""Whole runs: what lies in the output, what is left when a run is cut off, what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+from neardup.schemas import REMOVED
+
+WORDS = "river stone cloud maple amber coral ember flint grove heath ivory jade".split()
+
+
+def texts(count: int, seed: int = 0) -> list[str]:
+    """Return texts of 30 words; every third one is a copy of an earlier one with a word changed."""
+    rng = np.random.default_rng(seed)
+    result: list[str] = []
+    for number in range(count):
+        words = [f"{WORDS[i]}{rng.integers(0, 50)}" for i in rng.integers(0, len(WORDS), 30)]
+        if number % 3 == 2:
+            words = result[int(rng.integers(0, number))].split()
+            words[int(rng.integers(0, 30))] = f"changed{number}"
+        result.append(" ".join(words))
+    return result
+
+
+def corpus(path: Path, count: int, seed: int = 0) -> Path:
+    """Write a Parquet file of texts with ids and a number, in small row groups."""
+    ids = [f"doc-{number}" for number in range(count)]
+    table = pa.table({"id": ids, "text": texts(count, seed), "n": range(count)})
+    pq.write_table(table, path, row_group_size=100)
+    return path
+
+
+METHOD = neardup.MinHash(threshold=0.6)
+
+
+def test_the_output_holds_every_document_once_and_accounts_for_each(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 300)
+    result = neardup.dedup(source, method=METHOD, output=tmp_path / "out")
+    out = tmp_path / "out"
+    assert sorted(os.listdir(out)) == ["kept", "rejected.jsonl", "removed.parquet", "report.html", "report.json"]
+    assert (out / "rejected.jsonl").read_text() == ""
+    kept, removed = pq.read_table(out / "kept" / "in.parquet"), pq.read_table(out / "removed.parquet")
+    assert kept.schema.names == ["id", "text", "n"]
+    assert removed.schema.equals(REMOVED, check_metadata=True)
+    assert sorted(kept["n"].to_pylist() + removed["row"].to_pylist()) == list(range(300))
+    assert kept["n"].to_pylist() == sorted(kept["n"].to_pylist())
+    assert set(removed["kept_id"].to_pylist()) <= set(kept["id"].to_pylist())
+    report = json.loads((out / "report.json").read_text())
+    assert report["counts"]["kept"] == kept.num_rows
+    assert report["counts"]["removed"] == removed.num_rows > 50
+    assert result.removed.equals(removed)
+    assert result.kept.equals(kept)
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_new_documents_are_held_against_old_ones_which_stay(tmp_path: Path) -> None:
+    old = corpus(tmp_path / "old.parquet", 90)
+    table = pq.read_table(old)
+    new = pa.table({"id": ["n0", "n1", "n2"], "text": [table["text"][5].as_py(), "something else entirely", "new"]})
+    pq.write_table(new, tmp_path / "new.parquet")
+    result = neardup.dedup(tmp_path / "new.parquet", against=old, output=tmp_path / "out", method=METHOD)
+    assert result.removed.select(["id", "row", "kept_id", "exact"]).to_pylist() == [
+        {"id": "n0", "row": 0, "kept_id": "doc-5", "exact": True}
+    ]
+    assert os.listdir(tmp_path / "out" / "kept") == ["new.parquet"]
+    assert result.summary["counts"]["against"] == 90
+
+
+_KILLED_RUN = """
+import os, signal, sys
+import neardup
+class Killer:
+    seen = 0
+    def begin(self, stage, total): pass
+    def end(self, stage, seconds): pass
+    def advance(self, documents, num_bytes):
+        Killer.seen += documents
+        if Killer.seen >= int(sys.argv[3]): os.kill(os.getpid(), signal.SIGKILL)
+neardup.dedup(sys.argv[1], method=neardup.MinHash(threshold=0.6), output=sys.argv[2], batch_rows=3, threads=2,
+              resume=sys.argv[4] == "resume", watcher=Killer())
+"""
+
+
+@pytest.mark.parametrize("killed_after", [100, 700, 1500])
+def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: int) -> None:
+    # 900 documents in batches of 3: a checkpoint every 64 batches; later kills fall into the stages after reading.
+    source = corpus(tmp_path / "in.parquet", 900)
+    expected = neardup.dedup(source, method=METHOD)
+    out = tmp_path / "out"
+    for attempt, after in (("anew", killed_after), ("resume", 200)):
+        run = subprocess.run([sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt], check=False)
+        assert run.returncode == -signal.SIGKILL
+        assert not out.exists()
+        assert (tmp_path / "out.partial").exists()
+    resumed = neardup.dedup(source, method=METHOD, output=out, resume=True)
+    assert resumed.removed.equals(expected.removed)
+    assert resumed.kept.equals(expected.kept)
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(texts(900))]
+    for bad in (5, 450, 451, 899):
+        lines[bad] = '{"id": '
+    source = tmp_path / "in.jsonl"
+    source.write_text("\n".join(lines) + "\n")
+    out = tmp_path / "out"
+    run = subprocess.run([sys.executable, "-c", _KILLED_RUN, str(source), str(out), "700", "anew"], check=False)
+    assert run.returncode == -signal.SIGKILL
+    result = neardup.dedup(source, method=METHOD, output=out, resume=True)
+    rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in rejected] == [6, 451, 452, 900]
+    assert result.summary["counts"]["rejected"] == 4
+    assert result.summary["counts"]["read"] == 896
+
+
+def test_a_run_is_not_resumed_with_other_settings(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 900)
+    arguments = [str(source), str(tmp_path / "out"), "700", "anew"]
+    subprocess.run([sys.executable, "-c", _KILLED_RUN, *arguments], check=False)
+    with pytest.raises(neardup.ResumeError, match="had other settings"):
+        neardup.dedup(source, output=tmp_path / "out", resume=True)
+
+
+def test_an_input_that_changed_is_not_resumed(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 900)
+    arguments = [str(source), str(tmp_path / "out"), "700", "anew"]
+    subprocess.run([sys.executable, "-c", _KILLED_RUN, *arguments], check=False)
+    corpus(source, 901)
+    with pytest.raises(neardup.ResumeError, match="had other inputs"):
+        neardup.dedup(source, method=METHOD, output=tmp_path / "out", resume=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    """A file system of one megabyte."""
+    mount = tmp_path / "small"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a small disk takes root")
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_no_half_result(tmp_path: Path, small_disk: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 6000)
+    with pytest.raises(neardup.OutputError, match=r"The disk is full: .*Free some space and run again with resume=True"):
+        neardup.dedup(source, output=small_disk / "out")
+    assert os.listdir(small_disk) == ["out.partial"]
+    assert os.listdir(small_disk / "out.partial") == ["scratch"]
+
+
+def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 30)
+    out = tmp_path / "out"
+    neardup.dedup(source, output=out)
+    (out / "mine.txt").write_text("precious")
+    with pytest.raises(neardup.OutputError, match="exists already"):
+        neardup.dedup(source, output=out)
+    assert (out / "mine.txt").exists()
+    neardup.dedup(source, output=out, overwrite=True)
+    assert not (out / "mine.txt").exists()
+
+
+def test_an_output_inside_the_input_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    corpus(tmp_path / "data" / "in.parquet", 3)
+    with pytest.raises(neardup.OutputError, match="lie one inside the other"):
+        neardup.dedup(tmp_path / "data", output=tmp_path / "data" / "out")
+    assert os.listdir(tmp_path / "data") == ["in.parquet"]
+
+
+def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 3)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(neardup.OutputError, match="cannot be written"):
+        neardup.dedup(source, output=tmp_path / "file" / "out")
+
+
+def test_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"key": ["a", "b", "a"], "text": ["one", "two", "three"]}), tmp_path / "in.parquet")
+    with pytest.raises(neardup.InputError, match=r"id 'a' .* rows? 0 .* 2"):
+        neardup.dedup(tmp_path / "in.parquet", id_column="key")
+    pq.write_table(pa.table({"id": ["a", "b", "a"], "text": ["one", "two", "three"]}), tmp_path / "guessed.parquet")
+    result = neardup.dedup(tmp_path / "guessed.parquet")
+    assert any("'a'" in warning for warning in result.summary["warnings"])
+
+
+def test_the_run_stops_at_the_first_bad_document_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "one"}\n{"text": \n')
+    with pytest.raises(neardup.InputError, match=r"in\.jsonl, .*line 2.*on_error='stop'"):
+        neardup.dedup(tmp_path / "in.jsonl", on_error="stop", output=tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["in.jsonl"]
+
+
+def test_a_tokenizer_of_ones_own_is_used(tmp_path: Path) -> None:
+    method = neardup.MinHash(tokens=lambda text: text.split("|"), ngram=1, threshold=0.5)
+    result = neardup.dedup(["a b|c", "A B|C", "a|b|c"], method=method)
+    assert result.removed["id"].to_pylist() == ["1"]
+
+
+@pytest.mark.slow
+def test_memory_grows_by_at_most_64_bytes_a_document(tmp_path: Path) -> None:
+    peaks = {}
+    for count in (300_000, 1_200_000):
+        path = tmp_path / f"{count}.parquet"
+        rng = np.random.default_rng(1)
+        with pq.ParquetWriter(path, pa.schema([("id", pa.string()), ("text", pa.string())])) as writer:
+            for start in range(0, count, 50_000):
+                numbers = rng.integers(0, 1000, (50_000, 20))
+                numbers[1::3] = numbers[::3][: len(numbers[1::3])]  # a third has a near-duplicate
+                numbers[1::3, 0] = 1000
+                rows = [" ".join(map(str, row)) for row in numbers.tolist()]
+                ids = [str(start + i) for i in range(50_000)]
+                writer.write_table(pa.table({"id": ids, "text": rows}))
+        run = subprocess.run(
+            [sys.executable, "-m", "neardup.cli", "dedup", str(path), "-o", str(tmp_path / f"out-{count}"), "--json"],
+            capture_output=True,
+            check=True,
+        )
+        peaks[count] = json.loads(run.stdout)["peak_memory_bytes"]
+    assert (peaks[1_200_000] - peaks[300_000]) / 900_000 <= 64, peaks

@@ -1,0 +1,51 @@
+"""Write docs/command-line.md from the help texts of the commands.
+
+    python tools/make_cli_docs.py            write it
+    python tools/make_cli_docs.py --check    fail if it is not what the commands say now
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from neardup.cli.main import cli
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
+_HEAD = """# Command line
+
+`neardup COMMAND --help` prints what stands here: this page is made from it by `tools/make_cli_docs.py`. Defaults and
+limits are those of the library, as both come from one declaration.
+
+- What is wrong with a command or an input is one line on standard error and exit code 2. An interrupted run ends with
+  130, after a line that says how to go on. All else that goes well ends with 0.
+- Progress is shown on a terminal only; `--quiet` silences it, `--json` prints the report for a program.
+- `neardup` is also `python -m neardup.cli`.
+"""
+
+
+def render() -> str:
+    """Return the page."""
+    parts = [_HEAD, f"## neardup\n\n```text\n{_help(cli, 'neardup')}\n```\n"]
+    parts += [f"## neardup {name}\n\n```text\n{_help(command, f'neardup {name}')}\n```\n" for name, command in commands()]
+    return "\n".join(parts)
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    """Return the commands and their names, in the order in which they were added."""
+    return list(cli.commands.items())
+
+
+def _help(command: click.Command, name: str) -> str:
+    context = click.Context(command, info_name=name, terminal_width=80, **command.context_settings)
+    return command.get_help(context).rstrip()
+
+
+if __name__ == "__main__":
+    page = render()
+    if "--check" not in sys.argv:
+        PAGE.write_text(page, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
+        sys.exit(f"{PAGE.name} is not what the commands say now. Run make cli-docs, and look at what changed.")

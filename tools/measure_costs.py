@@ -1,0 +1,74 @@
+"""Measure what a run leaves in its scratch files, and whether that is cheaper than reading the texts again.
+
+    python tools/measure_costs.py ../shared/data
+
+For each set: bytes of scratch files for a byte of text, at their largest; the seconds of each stage; the seconds to cut
+the texts into shingles again on one thread, against those to write the hashes to a file and to read them back.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import neardup
+from make_examples import read_records
+from neardup.features.shingles import shingle_documents
+
+SETS = {"en_terms": "data.jsonl.zst", "en_licenses": "data.jsonl.gz", "zh_laws": "data.jsonl.zst"}
+
+
+class DiskUse:
+    """A watcher that measures a folder at the end of each stage."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.most = folder, 0
+
+    def begin(self, stage: str, total_documents: int | None) -> None:
+        """Do nothing."""
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        """Do nothing."""
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Measure."""
+        size = sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
+        self.most = max(self.most, size)
+
+
+def measure(name: str, path: Path) -> None:
+    """Print a row."""
+    texts = [record["text"] for record in read_records(path)]
+    size = sum(len(text.encode()) for text in texts)
+    array = pa.array(texts, pa.large_string())
+    method = neardup.MinHash()
+    shingle_documents(array.slice(0, 10), method)  # compiled
+    begun = time.perf_counter()
+    shingles = shingle_documents(array, method)
+    shingling = time.perf_counter() - begun
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        shingles.hashes.tofile(Path(folder) / "hashes")
+        np.fromfile(Path(folder) / "hashes", np.uint64).sum()
+        storing = time.perf_counter() - begun
+        watcher = DiskUse(Path(folder) / "out.partial" / "scratch")
+        report = neardup.dedup(path, output=Path(folder) / "out", watcher=watcher).summary
+    stages = ", ".join(f"{timing['stage']} {timing['seconds']:.2f}" for timing in report["timings"])
+    print(
+        f"| {name} | {size / 1e6:.1f} MB | {watcher.most / size:.2f} | {8 * len(shingles.hashes) / size:.2f} "
+        f"| {shingling:.2f} | {storing:.2f} | {stages} |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
+    print("| set | text | scratch / text | hashes / text | shingle again, s | write + read back, s | stages, s |")
+    print("|---|---:|---:|---:|---:|---:|---|")
+    for name, file in SETS.items():
+        measure(name, folder / name / file)
