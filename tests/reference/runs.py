@@ -56,7 +56,9 @@ def answer_of(result: neardup.Deduplication) -> Answer:
     removals = {
         int(row["id"]): (int(row["kept_id"]), row["similarity"], row["exact"]) for row in result.removed.to_pylist()
     }
-    return Answer([int(one) for one in result.kept["id"].to_pylist()], removals, pairs_of(result.pairs))
+    kept = result.kept
+    numbers = [int(one) for one in kept["id"].to_pylist()] if kept.num_rows else []
+    return Answer(numbers, removals, pairs_of(result.pairs))
 
 
 def pairs_of(pairs: pa.Table) -> list[tuple[int, int, float, bool]]:

@@ -83,12 +83,13 @@ class StageBars:
         )  # fmt: skip
 
     def advance(self, documents: int, num_bytes: int) -> None:
-        """Move the bar of the stage."""
+        """Move the bar of the stage; only `end` fills it, as a stage may pass over its documents twice."""
         task = self._progress.tasks[self._task]
+        done = task.fields["documents"] + documents
         self._progress.update(
             self._task,
-            advance=documents,
-            documents=task.fields["documents"] + documents,
+            completed=done if task.total is None else min(done, task.total - 0.5),
+            documents=done,
             num_bytes=task.fields["num_bytes"] + num_bytes,
         )
 

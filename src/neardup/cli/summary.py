@@ -91,21 +91,22 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         )  # fmt: skip
     if audit is None:
         return
-    documents = plural(audit["documents"], "document")
     if audit["recall"] is None:
+        documents = plural(audit["documents"], "document")
         table.figure("Audit", "-", f"{documents} compared with all others: no duplicate among them")
         return
     table.figure(
         "Audit", percent(audit["recall"]),
-        f"measured; {percent(audit['low'])} to {percent(audit['high'])}: "
-        f"{audit['found']:,} of {audit['pairs']:,} pairs of {documents}",
+        f"measured; {percent(audit['low'])} to {percent(audit['high'])}; "
+        f"{audit['found']:,} of {audit['pairs']:,} pairs",
     )  # fmt: skip
 
 
 def _add_cost(table: Rows, report: dict[str, Any]) -> None:
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
-    table.figure("Time", duration(report["seconds"]), ", ".join(f"{t['stage']} {t['seconds']:.1f}" for t in stages))
+    said = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]
+    table.figure("Time", duration(report["seconds"]), ", ".join(said))
     table.figure(
         "Speed", f"{report['megabytes_per_second']:,.0f} MB/s", f"{report['documents_per_second']:,} documents/s"
     )

@@ -115,6 +115,10 @@ def token_spans(
             TokenSpan(found.start(), found.end(), found[0].lower() if case_fold else found[0])
             for found in _ASCII_TOKENS[tokens].finditer(text)
         ]
+    if isinstance(tokens, str) and tokens == "words":
+        quick = _quick_words(text, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+        if quick is not None:
+            return quick
     located = _normalised(text, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
     if callable(tokens):
         normalised = "".join(item.character for item in located)
@@ -126,6 +130,38 @@ def token_spans(
         )
     visible = (item for item in located if item.token_class != TRANSPARENT)
     return list(_SPLITTERS[tokens](visible))
+
+
+def _quick_words(text: str, *, nfkc: bool, case_fold: bool, fold_chinese: bool) -> list[TokenSpan] | None:
+    """Return the words of a text in which each character becomes one character whatever stands around it, else None.
+
+    Most texts are so, but for characters such as an ellipsis, which become several separators and count as one.
+    """
+    tables = load_tables(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    entries = tables.entries[_code_points(text)]
+    kinds = (entries >> np.uint32(CLASS_SHIFT)) & np.uint32(CLASS_MASK)
+    expands = entries & np.uint32(EXPAND) != 0
+    for word in np.unique(entries[expands]).tolist():
+        first = word & LOW_MASK
+        parts = tables.expansions[first + 1 : first + 1 + int(tables.expansions[first])]
+        if (parts >> np.uint32(CLASS_SHIFT) & np.uint32(CLASS_MASK)).any():
+            return None
+    odd = (entries & np.uint32(COMPOSE) != 0) | (entries >> np.uint32(RANK_SHIFT) != 0) & ~expands
+    if odd.any() or (kinds == TRANSPARENT).any():
+        return None
+    kinds[expands] = 0
+    mapped = (entries & np.uint32(LOW_MASK)).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    # A token begins at each single character, and at a word character that has none before it.
+    is_word = np.concatenate([[False], kinds == WORD, [False]])
+    edges = np.flatnonzero(is_word[1:] != is_word[:-1])
+    singles = np.flatnonzero(kinds == SINGLE)
+    starts = np.concatenate([edges[::2], singles])
+    ends = np.concatenate([edges[1::2], singles + 1])
+    order = np.argsort(starts)
+    return [
+        TokenSpan(start, end, mapped[start:end])
+        for start, end in zip(starts[order].tolist(), ends[order].tolist(), strict=True)
+    ]
 
 
 def _normalised(text: str, *, nfkc: bool, case_fold: bool, fold_chinese: bool) -> list[_Character]:
