@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-slow test-all lint docs cli-docs format bench wheel clean
+.PHONY: help demo test test-slow test-all lint docs write-docs format bench wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -35,12 +35,14 @@ lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
 format: $(VENV)/lint.stamp  ## format the code
 	$(BIN)/ruff format .
 
-docs: $(VENV)/test.stamp  ## the code in the docs, the README and the examples; the command line page
+docs: $(VENV)/test.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
 	$(BIN)/python tools/make_cli_docs.py --check
+	$(BIN)/python tools/make_api_docs.py --check
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_examples.py
 
-cli-docs: $(VENV)/package.stamp  ## write docs/command-line.md anew
+write-docs: $(VENV)/package.stamp  ## write the pages that are made from code: docs/command-line.md, docs/api.md
 	$(BIN)/python tools/make_cli_docs.py
+	$(BIN)/python tools/make_api_docs.py
 
 bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run.py $(BENCH)

@@ -21,7 +21,13 @@ COMMAND = [sys.executable, "-m", "neardup.cli"]
 
 def run(*arguments: str, cwd: Path, **settings: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *arguments], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, **settings
+        [*COMMAND, *arguments, *slowly],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **settings,
     )
 
 
@@ -75,9 +81,15 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on_and_resumes_to_the_same_answer(tmp_path, number):
     write_corpus(tmp_path / "in.jsonl", 30_000)
-    arguments = ["dedup", "in.jsonl", "-o", "out", "--batch-rows", "10"]
+    arguments = ["dedup", "in.jsonl", "-o", "out"]
+    slowly = ["--batch-rows", "1"]  # so that the signal finds it reading, however busy the machine is
     process = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, *arguments, *slowly],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     checkpoint = tmp_path / "out.partial" / "scratch" / "checkpoint.json"
     deadline = time.monotonic() + 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup
@@ -20,6 +20,7 @@ def tight(**settings) -> MinHash:
 
 
 @pytest.mark.parametrize("keep", POLICIES)
+@settings(max_examples=25)
 @given(texts=corpora.corpora(), method=METHODS, data=st.data())
 def test_every_policy_of_keeping_is_that_of_the_oracle(keep, texts, method, data):
     ranks = None
@@ -103,6 +104,7 @@ def test_three_copies_are_three_pairs():
 
 @pytest.mark.parametrize("ngram", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("kind", ["words", "chars", "whitespace", str.split])
+@settings(max_examples=12)
 @given(texts=corpora.corpora(max_size=10), threshold=corpora.THRESHOLDS)
 def test_every_kind_of_token_and_ngram_is_that_of_the_oracle(kind, ngram, texts, threshold):
     method = tight(tokens=kind, ngram=ngram, threshold=threshold)

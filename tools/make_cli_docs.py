@@ -1,7 +1,6 @@
 """Write docs/command-line.md from the help texts of the commands.
 
-    python tools/make_cli_docs.py            write it
-    python tools/make_cli_docs.py --check    fail if it is not what the commands say now
+`python tools/make_cli_docs.py` writes it; with `--check` it fails if the page is not what the code says now.
 """
 
 from __future__ import annotations
@@ -28,19 +27,12 @@ limits are those of the library, as both come from one declaration.
 
 def render() -> str:
     """Return the page."""
-    parts = [_HEAD, f"## neardup\n\n```text\n{_help(cli, 'neardup')}\n```\n"]
-    parts += [f"## neardup {name}\n\n```text\n{_help(command, f'neardup {name}')}\n```\n" for name, command in commands()]
-    return "\n".join(parts)
+    return "\n".join([_HEAD, _section("neardup", cli), *(_section(f"neardup {n}", c) for n, c in cli.commands.items())])
 
 
-def commands() -> list[tuple[str, click.Command]]:
-    """Return the commands and their names, in the order in which they were added."""
-    return list(cli.commands.items())
-
-
-def _help(command: click.Command, name: str) -> str:
+def _section(name: str, command: click.Command) -> str:
     context = click.Context(command, info_name=name, terminal_width=80, **command.context_settings)
-    return command.get_help(context).rstrip()
+    return f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
 
 
 if __name__ == "__main__":
@@ -48,4 +40,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(page, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
-        sys.exit(f"{PAGE.name} is not what the commands say now. Run make cli-docs, and look at what changed.")
+        sys.exit(f"{PAGE.name} is not what the commands say now. Run make write-docs, and look at what changed.")

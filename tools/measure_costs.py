@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from make_examples import read_records
 
 import neardup
-from make_examples import read_records
 from neardup.features.shingles import shingle_documents
 
 SETS = {"en_terms": "data.jsonl.zst", "en_licenses": "data.jsonl.gz", "zh_laws": "data.jsonl.zst"}

@@ -2,9 +2,9 @@
 
     python tools/measure_recall.py ../shared/data
 
-The truth: the exact Jaccard similarity of all pairs of texts that share a shingle, from postings, without bands. Each run
-is held against it: of the pairs there are, how many `find_pairs` found; what it estimated; whether any similarity differs;
-how many documents `dedup` kept although an earlier kept one resembles them.
+The truth: the exact Jaccard similarity of all pairs of texts that share a shingle, from postings, without bands. Each
+run is held against it: of the pairs there are, how many `find_pairs` found; what it estimated; whether any similarity
+differs; how many documents `dedup` kept although an earlier kept one resembles them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from make_examples import read_records
 
 import neardup
-from make_examples import read_records
 from neardup.features.shingles import shingle_documents
 
 LOWEST = 0.5
@@ -109,7 +109,8 @@ def percent(share: float) -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
-    print("| set | threshold | recall asked | bands x rows | true pairs | found | estimated | audit of 500 | missed removals |")
+    heads = ("set", "threshold", "recall asked", "bands x rows", "true pairs", "found", "estimated", "audit of 500")
+    print("| " + " | ".join((*heads, "missed removals")) + " |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, (file, ngram) in SETS.items():
         measure(name, [record["text"] for record in read_records(folder / name / file)], ngram)

@@ -3,7 +3,8 @@
     python tools/measure_similarity.py ../shared/data
 
 A label says that two texts come from one original. For each set and each kind of shingle: the share of labelled pairs
-that reach a threshold, and of all pairs that neardup finds at a threshold, the share that has one label. Of en_licenses only whole licences are taken, without the notices that refer to one.
+that reach a threshold, and of all pairs that neardup finds at a threshold, the share that has one label. Of en_licenses
+only whole licences are taken, without the notices that refer to one.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from make_examples import Record, read_records
 
 import neardup
-from make_examples import Record, read_records
 from neardup.features.shingles import shingle_documents
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -55,7 +56,7 @@ def labelled_similarities(records: list[Record], method: neardup.MinHash) -> np.
 
 
 def found_pairs(records: list[Record], method: neardup.MinHash) -> tuple[np.ndarray, np.ndarray]:
-    """Return the similarity of each pair that neardup finds, and whether both have the same label; unlabelled left out."""
+    """Return the similarity of each pair found whose labels are known, and whether they are the same."""
     labels = [record["cluster"] for record in records]
     pairs = neardup.find_pairs([record["text"] for record in records], method=method, max_bucket=100_000).pairs
     left, right = (pairs[name].to_numpy().astype(np.int64) for name in ("left_id", "right_id"))
@@ -118,7 +119,8 @@ def measure_scripts(sets: Path) -> None:
                 for method in (neardup.MinHash(tokens=tokens, fold_chinese=fold) for fold in (False, True))
             )
             cells = (f"{np.median(plain):.2f}", f"{np.median(folded):.2f}", f"{np.quantile(folded, 0.05):.2f}")
-            print(f"| {source} | {len(pairs):,} | {kind} | {' | '.join(cells)} | {100 * np.mean(folded >= 0.8):.0f} % |")
+            reach = f"{100 * np.mean(folded >= 0.8):.0f} %"
+            print(f"| {source} | {len(pairs):,} | {kind} | {' | '.join(cells)} | {reach} |")
 
 
 def keep_letters(text: str) -> str:

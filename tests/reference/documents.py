@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from neardup.candidates.samples import choose_samples, needed_by_size
 from neardup.config import MinHash
@@ -36,7 +37,12 @@ def _band_keys(hashes: set[int], method: MinHash) -> tuple:
 
 
 def _sample_keys(hashes: set[int], method: MinHash) -> tuple:
-    samples = choose_samples(method.threshold, method.recall)
-    needed = needed_by_size(method.threshold, method.recall, samples)
-    sample = tuple(sorted(hashes)[: samples.num_samples])
-    return sample, tuple(hashes), int(needed[len(sample)])
+    needed = _needed_hits(method.threshold, method.recall)
+    sample = tuple(sorted(hashes)[: len(needed) - 1])
+    return sample, tuple(hashes), needed[len(sample)]
+
+
+@cache
+def _needed_hits(threshold: float, recall: float) -> list[int]:
+    """Return the hits needed by the size of a sample; tests/test_candidates_samples.py has what they should be."""
+    return needed_by_size(threshold, recall, choose_samples(threshold, recall)).tolist()

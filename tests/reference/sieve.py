@@ -118,16 +118,13 @@ def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
 def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
     """Return, for each document that is not the first of its chain of resemblances, its pair with the first.
 
-    Copies are of one cluster. Documents of the earlier corpus are compared with new ones, not with each other.
+    Documents of the earlier corpus are compared with new ones, not with each other; copies are of one cluster.
     """
-    links: list[tuple[int, int]] = []
-    first_of: dict[tuple[str, ...], int] = {}
+    links = [(pair.left, pair.right) for pair in find_pairs(documents, rules)]
+    first_copy: dict[tuple[str, ...], int] = {}
     for number, document in enumerate(documents):
         if document.shingles:
-            links.append((first_of.setdefault(document.tokens, number), number))
-    originals = [one if first_of.get(one.tokens) == i else one._replace(shingles=frozenset())
-                 for i, one in enumerate(documents)]  # fmt: skip
-    links += [(pair.left, pair.right) for pair in find_pairs(originals, rules)]
+            links.append((first_copy.setdefault(document.tokens, number), number))
     first = clusters.first_members(len(documents), links)
     removals = {}
     for number in range(rules.num_against, len(documents)):

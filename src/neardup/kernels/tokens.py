@@ -212,9 +212,8 @@ def _fold(data, tables, mode, stream):
             stream[length] = 0
             for i in range(width):
                 stream[length + 1 + i] = data[position + i]
-            length += width + 1
-            stream[length] = 0
-            length += 1
+            stream[length + 1 + width] = 0
+            length += width + 2
             position += width
             last_rank = np.uint32(0)
             continue

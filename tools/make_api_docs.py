@@ -1,0 +1,94 @@
+"""Write docs/api.md from the public names, their signatures and docstrings, and the declared settings.
+
+`python tools/make_api_docs.py` writes it; with `--check` it fails if the page is not what the code says now.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import neardup
+from neardup import config, errors
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
+FUNCTIONS = ("dedup", "find_pairs", "compare", "plan")
+RESULTS = ("Deduplication", "DuplicatePairs", "Comparison", "Plan")
+HELPERS = ("Bands", "choose_bands", "candidate_probability")
+_HEAD = """# API
+
+Everything public is importable from `neardup`. This page is made from the code by `tools/make_api_docs.py`. Arguments
+after the first are named. `neardup.__version__` is the version.
+"""
+_SETTINGS = """## Settings
+
+`MinHash` says how texts are compared; `dedup` and `find_pairs` take the others as arguments of their own. A value
+outside its limits raises `SettingError`, which names what is accepted. On the command line `num_bands` is
+`--num-bands`, and so on.
+"""
+
+
+def render() -> str:
+    """Return the page."""
+    parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
+    for settings in (config.MinHash, config.Sieve, config.Running):
+        parts.append(_settings_table(settings))
+    parts += ["## Results\n", *map(_entry, RESULTS), "## Bands\n", *map(_entry, HELPERS), _errors()]
+    return "\n".join(parts)
+
+
+def _entry(name: str) -> str:
+    thing = getattr(neardup, name)
+    doc = inspect.getdoc(thing) or ""
+    return f"### {name}\n\n```text\n{_signature(name, thing)}\n\n{doc}\n```\n"
+
+
+def _signature(name: str, thing: Any) -> str:
+    if inspect.isclass(thing):
+        return f"class neardup.{name}"
+    parameters = inspect.signature(thing).parameters.values()
+    shown = []
+    for parameter in parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
+        shown.append(parameter.name + default)
+    return f"neardup.{name}({', '.join(shown)})"
+
+
+def _default(value: Any) -> str:
+    return "MinHash()" if isinstance(value, config.MinHash) else repr(value)
+
+
+def _settings_table(settings: type) -> str:
+    title = (
+        "MinHash"
+        if settings is config.MinHash
+        else "Arguments of dedup: " + ("the decision" if settings is config.Sieve else "the machine")
+    )
+    lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]
+    for field in dataclasses.fields(settings):
+        limits = field.metadata["limits"]
+        accepted = re.sub(r"'([^']*)'", r"`\1`", limits.describe())
+        lines.append(f"| `{field.name}` | `{field.default!r}` | {accepted} | {limits.help} |")
+    return "\n".join(lines) + "\n"
+
+
+def _errors() -> str:
+    names = [name for name in neardup.__all__ if name.endswith("Error")]
+    lines = [f"- `{name}`: {inspect.getdoc(getattr(neardup, name))}" for name in names]
+    tree = (inspect.getdoc(errors) or "").split("::\n\n", 1)[1].split("\n\n", 1)[0]
+    tree = "\n".join(line.removeprefix("    ") for line in tree.splitlines())
+    return "\n".join(["## Errors\n", f"```text\n{tree}\n```\n", *lines]) + "\n"
+
+
+if __name__ == "__main__":
+    page = render()
+    if "--check" not in sys.argv:
+        PAGE.write_text(page, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
+        sys.exit(f"{PAGE.name} is not what the code says now. Run make write-docs, and look at what changed.")
