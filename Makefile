@@ -45,13 +45,13 @@ write-docs: $(VENV)/package.stamp  ## write the pages that are made from code: d
 	$(BIN)/python tools/make_api_docs.py
 
 bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
-	$(BIN)/python benchmarks/run.py $(BENCH)
+	$(BIN)/python benchmarks/run.py --neardup "$(BIN)/neardup" $(BENCH)
 
 wheel: $(VENV)/pip.stamp  ## build dist/*.whl
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
-clean:  ## delete all that these commands made
-	rm -rf $(VENV) .venv-peers .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
+clean:  ## delete all that these commands made, but for the corpora in benchmarks/work
+	rm -rf $(VENV) benchmarks/.venv-peers .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pip.stamp:

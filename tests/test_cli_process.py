@@ -16,12 +16,12 @@ import pytest
 import neardup
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(neardup.__file__).parents[1]), "PYTHONIOENCODING": "utf-8"}
-COMMAND = [sys.executable, "-m", "neardup.cli"]
+COMMAND = [sys.executable, "-m", "neardup"]
 
 
 def run(*arguments: str, cwd: Path, **settings: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *arguments, *slowly],
+        [*COMMAND, *arguments],
         cwd=cwd,
         env=ENVIRONMENT,
         capture_output=True,

@@ -226,7 +226,7 @@ def test_memory_grows_by_at_most_64_bytes_a_document(tmp_path: Path) -> None:
                 ids = [str(start + i) for i in range(50_000)]
                 writer.write_table(pa.table({"id": ids, "text": rows}))
         run = subprocess.run(
-            [sys.executable, "-m", "neardup.cli", "dedup", str(path), "-o", str(tmp_path / f"out-{count}"), "--json"],
+            [sys.executable, "-m", "neardup", "dedup", str(path), "-o", str(tmp_path / f"out-{count}"), "--json"],
             capture_output=True,
             check=True,
         )

@@ -35,8 +35,7 @@ outside its limits raises `SettingError`, which names what is accepted. On the c
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    for settings in (config.MinHash, config.Sieve, config.Running):
-        parts.append(_settings_table(settings))
+    parts += map(_settings_table, (config.MinHash, config.Sieve, config.Running))
     parts += ["## Results\n", *map(_entry, RESULTS), "## Bands\n", *map(_entry, HELPERS), _errors()]
     return "\n".join(parts)
 

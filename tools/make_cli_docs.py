@@ -21,7 +21,7 @@ limits are those of the library, as both come from one declaration.
 - What is wrong with a command or an input is one line on standard error and exit code 2. An interrupted run ends with
   130, after a line that says how to go on. All else that goes well ends with 0.
 - Progress is shown on a terminal only; `--quiet` silences it, `--json` prints the report for a program.
-- `neardup` is also `python -m neardup.cli`.
+- `neardup` is also `python -m neardup`.
 """
 
 

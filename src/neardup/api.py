@@ -15,6 +15,7 @@ from neardup.candidates.plan import Plan, make_plan
 from neardup.config import MinHash, Running, Sieve
 from neardup.documents.batch import Part
 from neardup.documents.columns import choose_columns
+from neardup.documents.input_file import format_of
 from neardup.documents.inputs import list_inputs
 from neardup.documents.tables import TablePart
 from neardup.engines import compare as comparing
@@ -64,7 +65,8 @@ def dedup(
     ----------
     source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or anything that speaks
         Arrow's PyCapsule stream (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path, and a
-        list of str is a list of paths if each of them exists or is a pattern or an address, else a list of texts.
+        list of str is a list of paths if each of them exists, has a known suffix, or is a pattern or an address, else a
+        list of texts.
     method : how texts are compared, and from when two are duplicates.
     against : an earlier collection, read the same way. Its documents are never removed, and come before all others.
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; None to only
@@ -376,20 +378,19 @@ def _named_paths(source: Source) -> list[str]:
     """Return the paths that a source names; none if it is texts or a table."""
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
-        if any(isinstance(one, os.PathLike) for one in source) or all(_looks_like_path(one) for one in source):
-            return [os.fspath(one) for one in source]
-    return []
+    if not isinstance(source, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in source):
+        return []
+    named = [isinstance(one, os.PathLike) or _looks_like_path(one) for one in source]
+    return [os.fspath(one) for one in source] if source and all(named) else []
 
 
 def _looks_like_path(text: str) -> bool:
-    """Return whether a string is a path that exists, a pattern of one line, an address, or standard input."""
+    """Return whether a string is a path that exists or has a known suffix, a pattern, an address, or standard input."""
     if text == "-":
         return True
     if len(text) > 4096 or "\n" in text or "\0" in text or not text.strip():
         return False
-    if "://" in text and " " not in text:
+    if os.path.exists(text):
         return True
-    return os.path.exists(text) or (any(mark in text for mark in "*?[") and " " not in text and "/" in text)
-
-
+    is_pattern = "/" in text and any(mark in text for mark in "*?[")
+    return " " not in text and ("://" in text or is_pattern or format_of(text)[0] is not None)

@@ -60,6 +60,15 @@ def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> npt.NDArra
 def choose_bands(threshold: float, recall: float) -> Bands:
     """Choose the cheapest bands that find a pair at the threshold with the recall asked for.
 
+    Parameters
+    ----------
+    threshold : Jaccard similarity in (0, 1].
+    recall : share in (0, 1) of the pairs just at the threshold that must share a band.
+
+    Returns
+    -------
+    Bands
+
     Raises
     ------
     SettingError

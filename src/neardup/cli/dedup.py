@@ -95,10 +95,11 @@ def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> 
 
 
 def _farewell(output: str) -> str:
-    """Say what an interrupted run left. Requires: OutputDirectory puts its scratch files in DIR.partial."""
-    path = Path(output)
-    partial = path.with_name(path.name + ".partial")
-    nothing = f"Nothing was written to {path}."
+    """Say what an interrupted run left."""
+    from neardup.output.directory import partial_of
+
+    nothing = f"Nothing was written to {output}."
+    partial = partial_of(output)
     if not partial.exists():
         return nothing
     return f"{nothing} Run the same command with --resume to go on, or delete {partial}."

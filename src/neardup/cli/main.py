@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import sys
 import warnings
 from typing import Any
@@ -73,6 +74,9 @@ def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a text may hold what the terminal cannot show
+    # Arrow's allocator gives memory back at once and asks for it again for the next batch; waiting ten seconds with
+    # it saves a third of the system time of a run. Read when Arrow is loaded, so it is set before.
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries; our own stand in the report
     cli(prog_name="neardup")

@@ -116,9 +116,8 @@ def _add_cost(table: Rows, report: dict[str, Any]) -> None:
 
 def _print_warnings(report: dict[str, Any], console: Console) -> None:
     for warning in report["warnings"]:
-        if "rejected.jsonl" not in warning:  # the table has said so, and where the file lies
-            console.print()
-            _print_said("Warning", "bold yellow", warning, console)
+        console.print()
+        _print_said("Warning", "bold yellow", warning, console)
 
 
 def _print_said(kind: str, style: str, said: str, console: Console) -> None:

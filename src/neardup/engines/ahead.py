@@ -11,7 +11,7 @@ T = TypeVar("T")
 _WAIT_S = 0.1
 
 
-def read_ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+def read_ahead(items: Iterator[T], depth: int = 12) -> Iterator[T]:
     """Yield the items of an iterator that runs up to `depth` items ahead on another thread.
 
     An error raised there is raised here, in its place. When the caller stops early, so does the thread.

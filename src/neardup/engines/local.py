@@ -109,7 +109,7 @@ def run(
     kept[removals.documents] = False
     audited = None
     if sieve.audit and bands is not None:
-        with stages.stage("audit", corpus.num_documents) as watcher:
+        with stages.stage("audit", 2 * corpus.num_documents) as watcher:  # sorted, then compared
             audited = audit(scratch, corpus, bands, method, sieve.audit, threads, watcher)
     return Outcome(
         corpus, bands, samples, kept, removals, order[confirmed.left], order[confirmed.right], confirmed.similarity,

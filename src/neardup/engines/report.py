@@ -163,6 +163,4 @@ def _warnings(outcome: Outcome, sieve: Sieve) -> list[str]:
             f"{outcome.bound_met:,} documents met a bucket that lists {sieve.max_bucket:,} kept documents already, "
             "and were not compared with the others in it. Raise max_bucket (--max-bucket) to compare them all."
         )
-    if outcome.corpus.tally.rejected:
-        warnings.append(f"{outcome.corpus.tally.rejected:,} documents could not be read; see rejected.jsonl.")
     return warnings

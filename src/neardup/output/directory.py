@@ -10,6 +10,12 @@ from pathlib import Path
 from neardup.errors import OutputError
 
 
+def partial_of(path: str | os.PathLike[str]) -> Path:
+    """Return the folder beside an output in which it is made."""
+    output = Path(path)
+    return output.with_name(output.name + ".partial")
+
+
 class OutputDirectory:
     """A folder that appears only when all in it is complete.
 
@@ -19,7 +25,7 @@ class OutputDirectory:
 
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool, resume: bool) -> None:
         self.path = Path(path)
-        self.partial = self.path.with_name(self.path.name + ".partial")
+        self.partial = partial_of(self.path)
         self.result = self.partial / "result"
         self.scratch = self.partial / "scratch"
         if self.path.exists() and not overwrite:

@@ -1,0 +1,348 @@
+"""What STYLE.md says of the shape of the code: layers, sizes, public names, documented parameters, limits."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import json
+import math
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import neardup
+from neardup.config import Limits, MinHash, Running, Sieve, limits_of
+from neardup.errors import NeardupError, SettingError
+
+SOURCE = Path(neardup.__file__).parent
+MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
+STAGES = ("documents", "features", "fingerprints", "candidates", "verify", "decide", "output")
+# From the bottom up. A module imports from rows below its own, or from its own package.
+ROWS = (
+    ("errors", "version"),
+    ("arrays", "config", "formats", "schemas"),
+    ("kernels",),
+    STAGES,
+    ("engines", "index"),
+    ("results",),
+    ("api",),
+    ("__init__",),
+    ("__main__", "cli", "service", "compat"),
+)
+ROW_OF = {unit: row for row, units in enumerate(ROWS) for unit in units}
+MAX_MODULE_LINES, MAX_FUNCTION_LINES = 400, 50
+
+
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def unit_of(module: str) -> str:
+    """Return the package or top-level module that a module belongs to."""
+    return module.split("/")[0]
+
+
+def imports_of(module: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the full name of everything that a module imports, wherever in it."""
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = ["neardup", *module.split("/")[:-1]]
+            base = package[: len(package) - node.level + 1] if node.level else []
+            name = ".".join([*base, *([node.module] if node.module else [])])
+            if name == "neardup":
+                yield from ((node.lineno, f"neardup.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, name
+
+
+def own_imports_of(module: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the unit of what a module imports from neardup."""
+    for line, name in imports_of(module):
+        if name == "neardup":
+            yield line, "__init__"
+        elif name.startswith("neardup."):
+            unit = name.split(".")[1]
+            yield line, unit if unit in ROW_OF else "__init__"  # a public name of the package itself
+
+
+def functions_of(module: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def test_every_package_and_module_has_its_row():
+    assert {unit_of(module) for module in MODULES} <= set(ROW_OF)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_down_only(module):
+    own = unit_of(module)
+    wrong = [
+        f"{MODULES[module]}:{line} imports {unit}"
+        for line, unit in own_imports_of(module)
+        if unit != own and ROW_OF[unit] >= ROW_OF[own]
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if unit_of(module) == "kernels"])
+def test_kernels_know_nothing_of_neardup_or_arrow(module):
+    for line, name in imports_of(module):
+        assert not name.startswith("pyarrow"), f"{module}:{line}"
+        assert not name.startswith("neardup") or name.startswith("neardup.kernels"), f"{module}:{line}"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if unit_of(module) != "kernels"])
+def test_numba_is_imported_by_kernels_only(module):
+    assert not [name for _, name in imports_of(module) if name.split(".")[0] in ("numba", "llvmlite")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_unpickles_or_evaluates(module):
+    assert not {name.split(".")[0] for _, name in imports_of(module)} & {"pickle", "marshal", "shelve", "dill"}
+    names = {node.id for node in ast.walk(tree_of(module)) if isinstance(node, ast.Name)}
+    assert not names & {"eval", "exec"}
+
+
+def test_no_module_is_named_after_nothing():
+    assert not {Path(module).name for module in MODULES} & {"utils", "util", "common", "helpers", "core", "misc"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_module_is_longer_than_400_lines(module):
+    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= MAX_MODULE_LINES
+
+
+def code_lines(module: str) -> set[int]:
+    """Return the lines of a module that hold code: no comment, no docstring, not blank."""
+    source = MODULES[module].read_text(encoding="utf-8")
+    blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in blank:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return lines
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_function_has_more_than_50_lines_of_code(module):
+    lines = code_lines(module)
+    for function in functions_of(module):
+        body = set(range(function.body[0].lineno, (function.end_lineno or 0) + 1))
+        assert len(lines & body) <= MAX_FUNCTION_LINES, f"{MODULES[module]}:{function.lineno} {function.name}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_says_what_it_is_for(module):
+    assert MODULES[module].name == "version.py" or ast.get_docstring(tree_of(module))
+
+
+def test_the_public_names_are_one_list():
+    from neardup import _HOMES
+
+    homes = [name for names in _HOMES.values() for name in names]
+    assert sorted([*homes, "__version__"]) == sorted(neardup.__all__) == sorted(dir(neardup))
+    assert len(set(homes)) == len(homes)
+
+
+def test_the_names_shown_to_type_checkers_are_the_public_ones():
+    block = next(node for node in tree_of("__init__").body if isinstance(node, ast.If))
+    shown = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert shown | {"__version__"} == set(neardup.__all__)
+
+
+@pytest.mark.parametrize("name", neardup.__all__)
+def test_every_public_name_loads_and_has_a_docstring_of_its_own(name):
+    value = getattr(neardup, name)
+    if name == "__version__":
+        assert re.fullmatch(r"\d+\.\d+\.\d+\S*", value)
+        return
+    assert value.__name__ == name
+    text = value.__dict__.get("__doc__") if isinstance(value, type) else value.__doc__
+    assert text
+    assert not text.startswith(f"{name}(")  # what NamedTuple and dataclass write of themselves
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'neardup' has no attribute 'nothing'"):
+        _ = neardup.nothing
+
+
+def documented_parameters(docstring: str) -> list[str] | None:
+    """Return the names in the section Parameters, or None if there is no such section."""
+    lines = inspect.cleandoc(docstring).splitlines()
+    try:
+        start = next(i for i, line in enumerate(lines) if line == "Parameters" and lines[i + 1].startswith("---")) + 2
+    except StopIteration:
+        return None
+    names: list[str] = []
+    for place, line in enumerate(lines[start:], start):
+        if place + 1 < len(lines) and lines[place + 1].startswith("---"):
+            break
+        match = re.match(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*) :", line)
+        if match:
+            names += [name.lstrip("*") for name in match[1].split(", ")]
+    return names
+
+
+def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return [one.arg for one in named if one is not None and one.arg not in ("self", "cls")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_documented_parameter_is_one_of_the_signature(module):
+    for function in functions_of(module):
+        documented = documented_parameters(ast.get_docstring(function) or "")
+        place = f"{MODULES[module]}:{function.lineno} {function.name}"
+        assert documented is None or documented, place
+        assert set(documented or ()) <= set(parameters_of(function)), place
+
+
+PUBLIC_FUNCTIONS = [name for name in neardup.__all__ if inspect.isfunction(getattr(neardup, name))]
+
+
+@pytest.mark.parametrize("name", PUBLIC_FUNCTIONS)
+def test_every_public_function_documents_its_parameters(name):
+    function = getattr(neardup, name)
+    assert sorted(documented_parameters(function.__doc__) or []) == sorted(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize("name", PUBLIC_FUNCTIONS)
+def test_every_public_function_is_fully_typed(name):
+    signature = inspect.signature(getattr(neardup, name))
+    assert signature.return_annotation is not inspect.Signature.empty
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty
+
+
+def loaded_after(code: str) -> set[str]:
+    """Return the top-level modules that a fresh process has loaded after some code."""
+    report = "import json, sys; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); {code}; {report}"]
+    return set(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+
+
+@pytest.mark.parametrize("code", ["import neardup", "import neardup; neardup.MinHash(threshold=0.7); dir(neardup)"])
+def test_importing_neardup_loads_nothing_heavy(code):
+    heavy = {"numba", "llvmlite", "numpy", "pyarrow", "pandas", "rich", "click", "pyspark", "fsspec"}
+    assert not loaded_after(code) & heavy
+
+
+def test_naming_the_functions_compiles_nothing():
+    assert not loaded_after("import neardup; neardup.dedup; neardup.plan; neardup.Bands") & {"numba", "llvmlite"}
+
+
+# Limits: every parameter of the settings is fed what its declaration does not accept.
+SETTINGS = (MinHash, Sieve, Running)
+ALL_LIMITS = [(settings, name, limits) for settings in SETTINGS for name, limits in limits_of(settings).items()]
+TOGETHER = {"num_bands": {"rows_per_band": 1}, "rows_per_band": {"num_bands": 1}}
+
+
+def bad_values(limits: Limits) -> list[Any]:
+    """Return values outside the limits: beside every bound, of other types, and not finite."""
+    values: list[Any] = [[], {}, b"5", object()]
+    if not limits.optional:
+        values.append(None)
+    if limits.choices:
+        values += ["", "nonsense", limits.choices[0].upper(), f" {limits.choices[0]}", *limits.prefixes, 0, 1.0, True]
+        return values if limits.or_callable else [*values, len]
+    if limits.kind is bool:
+        return [*values, 0, 1, "True", 1.0]
+    values += [True, False, "5", math.nan, math.inf, -math.inf, 1j]
+    if limits.kind is int:
+        values += [1.5, 1.0]
+        values += [limits.low - 1] if limits.low is not None else []
+        values += [int(limits.high) + 1] if limits.high is not None else []
+        return values
+    values += [limits.above] if limits.above is not None else []
+    values += [math.nextafter(limits.low, -math.inf)] if limits.low is not None else []
+    values += [math.nextafter(limits.high, math.inf)] if limits.high is not None else []
+    return values
+
+
+def good_values(limits: Limits) -> list[Any]:
+    """Return values inside the limits, at their very edge."""
+    values: list[Any] = [None] if limits.optional else []
+    if limits.choices:
+        return [*values, *limits.choices, *(f"{prefix}x" for prefix in limits.prefixes), *([len] * limits.or_callable)]
+    if limits.kind is bool:
+        return [True, False]
+    edges = [limits.low, limits.high, None if limits.above is None else math.nextafter(limits.above, math.inf)]
+    return [*values, *(limits.kind(edge) for edge in edges if edge is not None)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "value"),
+    [(settings, name, value) for settings, name, limits in ALL_LIMITS for value in bad_values(limits)],
+    ids=lambda value: getattr(value, "__name__", None) or repr(value)[:20],
+)
+def test_a_value_outside_its_limits_is_refused_by_name(settings, name, value):
+    with pytest.raises(SettingError) as caught:
+        settings(**{name: value})
+    message = str(caught.value)
+    limits = limits_of(settings)[name]
+    assert message.startswith(f"{name} must be {limits.describe()}: got {value!r}.")
+    assert f"Change {name} (--{name.replace('_', '-')})" in message
+    assert isinstance(caught.value, (NeardupError, ValueError))
+    assert "  " not in message
+
+
+@pytest.mark.parametrize(("settings", "name", "limits"), ALL_LIMITS, ids=lambda value: str(value)[:20])
+def test_a_value_at_the_edge_of_its_limits_is_accepted(settings, name, limits):
+    for value in good_values(limits):
+        beside = TOGETHER.get(name, {}) if value is not None else {}
+        assert getattr(settings(**{name: value}, **beside), name) is value
+
+
+@pytest.mark.parametrize(("settings", "name", "limits"), ALL_LIMITS, ids=lambda value: str(value)[:20])
+def test_every_limit_says_what_it_is_in_a_sentence(settings, name, limits):
+    assert re.fullmatch(r"[A-Z].*\.", limits.help)
+    assert limits.accepts(settings.__dataclass_fields__[name].default)
+
+
+@pytest.mark.parametrize("given", [{"num_bands": 5}, {"rows_per_band": 5}])
+def test_bands_and_rows_go_together(given):
+    with pytest.raises(SettingError, match=r"num_bands and rows_per_band go together: got .*5.*Give both"):
+        MinHash(**given)
+
+
+def test_settings_cannot_be_changed_or_given_by_place():
+    for settings in SETTINGS:
+        name = next(iter(limits_of(settings)))
+        with pytest.raises(AttributeError):
+            setattr(settings(), name, None)
+        with pytest.raises(TypeError):
+            settings("words")
+
+
+def test_dedup_takes_every_setting_of_the_sieve_and_of_the_run_with_its_default():
+    parameters = inspect.signature(neardup.dedup).parameters
+    for settings in (Sieve, Running):
+        for name, field in settings.__dataclass_fields__.items():
+            assert parameters[name].default == field.default
+    assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in list(parameters.values())[1:])
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "value"),
+    [(settings, name, bad_values(limits)[-1]) for settings, name, limits in ALL_LIMITS if settings is not MinHash],
+    ids=str,
+)
+def test_dedup_refuses_a_bad_setting_before_it_reads_anything(settings, name, value):
+    with pytest.raises(SettingError, match=f"^{name} must be"):
+        neardup.dedup("no such file.parquet", **{name: value})
