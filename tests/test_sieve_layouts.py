@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import io
+import itertools
 import json
 import lzma
 import random
@@ -71,8 +72,8 @@ def test_chunks_slices_and_string_types_change_nothing(kind, texts, cuts, before
     else:
         array = pa.array([None if one is None else one.encode() for one in everything], pa.binary()).cast(kind)
     places = sorted({0, len(texts), *(cut for cut in cuts if cut < len(texts))})
-    chunks = [array[before + start : before + stop] for start, stop in zip(places, places[1:], strict=False)]
-    ids = [pa.array([str(i) for i in range(a, b)], pa.string()) for a, b in zip(places, places[1:], strict=False)]
+    chunks = [array[before + start : before + stop] for start, stop in itertools.pairwise(places)]
+    ids = [pa.array([str(i) for i in range(a, b)], pa.string()) for a, b in itertools.pairwise(places)]
     table = pa.table({"id": pa.chunked_array(ids, pa.string()), "text": pa.chunked_array(chunks, array.type)})
     assert runs.answer_of(neardup.dedup(table, method=METHOD)) == runs.expected(texts, METHOD)
 

@@ -1,4 +1,4 @@
-"""Every setting that changes the answer, against the oracle: who is kept, an earlier corpus, clusters, pairs, tokens."""
+"""Every setting that changes the answer, against the oracle: who is kept, earlier corpora, clusters, pairs, tokens."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ def sign(hashes: Iterable[int], multipliers: Sequence[int], addends: Sequence[in
     """Return the least (a x + b) mod 2^32 of the hashes' upper halves x, for each a, b; all ones of no hashes."""
     upper = [value >> 32 for value in set(hashes)]
     return [
-        min(((a * x + b) % 2**32 for x in upper), default=2**32 - 1)
-        for a, b in zip(multipliers, addends, strict=True)
+        min(((a * x + b) % 2**32 for x in upper), default=2**32 - 1) for a, b in zip(multipliers, addends, strict=True)
     ]
 
 

@@ -116,12 +116,8 @@ def _in_order(
     return order, documents, sieve.Rules(method.threshold, method.similarity, max_bucket, len(against))
 
 
-def _answer(
-    order: list[int], num_against: int, removals: dict[int, sieve.Pair], pairs: Sequence[sieve.Pair]
-) -> Answer:
-    by_number = {
-        order[right]: (order[pair.left], pair.similarity, pair.exact) for right, pair in removals.items()
-    }
+def _answer(order: list[int], num_against: int, removals: dict[int, sieve.Pair], pairs: Sequence[sieve.Pair]) -> Answer:
+    by_number = {order[right]: (order[pair.left], pair.similarity, pair.exact) for right, pair in removals.items()}
     kept = [number for number in range(num_against, len(order)) if number not in by_number]
     numbered = [(*sorted((order[pair.left], order[pair.right])), pair.similarity, pair.exact) for pair in pairs]
     return Answer(kept, by_number, sorted(numbered))

@@ -135,9 +135,7 @@ def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
     return removals
 
 
-def confirm(
-    number: int, candidates: Sequence[int], documents: Sequence[Document], rules: Rules
-) -> list[Pair]:
+def confirm(number: int, candidates: Sequence[int], documents: Sequence[Document], rules: Rules) -> list[Pair]:
     """Return the candidates that are similar enough."""
     pairs = []
     for other in candidates:
