@@ -34,7 +34,8 @@ ROWS = (
     ("results",),
     ("api",),
     ("__init__",),
-    ("__main__", "cli", "service", "compat"),
+    ("cli", "service", "compat"),
+    ("__main__",),
 )
 ROW_OF = {unit: row for row, units in enumerate(ROWS) for unit in units}
 MAX_MODULE_LINES, MAX_FUNCTION_LINES = 400, 50

@@ -16,9 +16,7 @@ from neardup.verify.passages import LocatedTokens, Passage, passages
 
 def locate(text: str) -> LocatedTokens:
     found = list(re.finditer(r"\w+", text))
-    return LocatedTokens(
-        [match[0] for match in found], [m.start() for m in found], [m.end() for m in found], len(text)
-    )
+    return LocatedTokens([match[0] for match in found], [m.start() for m in found], [m.end() for m in found], len(text))
 
 
 def split(left: str, right: str, ngram: int) -> tuple[list[str], list[str]]:

@@ -17,7 +17,7 @@ import pytest
 import neardup
 from neardup.schemas import REMOVED
 
-WORDS = "river stone cloud maple amber coral ember flint grove heath ivory jade".split()
+WORDS = ["river", "stone", "cloud", "maple", "amber", "coral", "ember", "flint", "grove", "heath", "ivory", "jade"]
 
 
 def texts(count: int, seed: int = 0) -> list[str]:
@@ -99,7 +99,9 @@ def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: i
     expected = neardup.dedup(source, method=METHOD)
     out = tmp_path / "out"
     for attempt, after in (("anew", killed_after), ("resume", 200)):
-        run = subprocess.run([sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt], check=False)
+        run = subprocess.run(
+            [sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt], check=False
+        )
         assert run.returncode == -signal.SIGKILL
         assert not out.exists()
         assert (tmp_path / "out.partial").exists()
@@ -156,7 +158,9 @@ def small_disk(tmp_path: Path) -> Path:
 
 def test_a_full_disk_is_a_clear_error_and_leaves_no_half_result(tmp_path: Path, small_disk: Path) -> None:
     source = corpus(tmp_path / "in.parquet", 6000)
-    with pytest.raises(neardup.OutputError, match=r"The disk is full: .*Free some space and run again with resume=True"):
+    with pytest.raises(
+        neardup.OutputError, match=r"The disk is full: .*Free some space and run again with resume=True"
+    ):
         neardup.dedup(source, output=small_disk / "out")
     assert os.listdir(small_disk) == ["out.partial"]
     assert os.listdir(small_disk / "out.partial") == ["scratch"]

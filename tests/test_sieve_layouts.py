@@ -38,10 +38,11 @@ def told(result: neardup.Deduplication) -> tuple:
 def test_threads_and_batches_change_nothing(name, real_texts):
     texts = real_texts(name, 100_000)
     expected = runs.expected(texts, REAL[name])
-    answers = []
-    for threads in (1, 2):
-        for batch_rows in (1, 7, 100, 10_000):
-            answers.append(told(runs.run(texts, REAL[name], threads=threads, batch_rows=batch_rows)))
+    answers = [
+        told(runs.run(texts, REAL[name], threads=threads, batch_rows=batch_rows))
+        for threads in (1, 2)
+        for batch_rows in (1, 7, 100, 10_000)
+    ]
     assert answers[0][0] == expected
     assert all(answer == answers[0] for answer in answers)
 

@@ -16,7 +16,7 @@ SCORES = st.one_of(st.none(), st.just(float("nan")), st.sampled_from([-1.5, 0.0,
 
 
 def tight(**settings) -> MinHash:
-    return MinHash(num_bands=64, rows_per_band=1, **settings)
+    return MinHash(num_bands=32, rows_per_band=1, **settings)
 
 
 @pytest.mark.parametrize("keep", POLICIES)

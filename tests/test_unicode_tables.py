@@ -80,9 +80,7 @@ def test_every_character_without_flag_becomes_what_unicodedata_says(options):
     table = load_tables(**options)
     for character in KNOWN:
         if may_map_alone(table, character):
-            assert map_alone(table, character) == reference.normalise(character, **options), hex(
-                ord(character)
-            )
+            assert map_alone(table, character) == reference.normalise(character, **options), hex(ord(character))
 
 
 def test_every_flagged_character_also_has_its_own_normal_form():

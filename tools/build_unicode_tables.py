@@ -108,9 +108,7 @@ def needs_context(source: str, stages: tuple[str, ...]) -> bool:
     included.
     """
     final = stages[-1]
-    if len(final.encode("utf-8", "surrogatepass")) > MAX_GROWTH * len(
-        source.encode("utf-8", "surrogatepass")
-    ):
+    if len(final.encode("utf-8", "surrogatepass")) > MAX_GROWTH * len(source.encode("utf-8", "surrogatepass")):
         return True
     for text in stages:
         starts_alone = unicodedata.combining(text[0]) == 0
@@ -181,9 +179,7 @@ def read_opencc(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
     """Write the file and say what is in it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--opencc", type=Path, required=True, help="OpenCC's TSCharacters.txt")
     parser.add_argument("--output", type=Path, default=TARGET)
     options = parser.parse_args()

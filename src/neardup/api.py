@@ -27,15 +27,14 @@ from neardup.engines.resume import prepare
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.engines.tell import Places, pair_batches, removed_batches
-from neardup.errors import InputError, NeardupError, OutputError
+from neardup.errors import InputError, NeardupError, OutputError, SettingError
 from neardup.formats import FILE_FORMATS
 from neardup.output.directory import OutputDirectory
 from neardup.output.report_html import Example
 from neardup.results import Comparison, Deduplication, DuplicatePairs
 from neardup.schemas import PAIRS, REMOVED
 
-Source = Any
-"""A path, a glob, an address, a list of these or of texts, or anything that speaks Arrow's PyCapsule stream."""
+Source = Any  # a path, a glob, an address, a list of these or of texts, or what speaks Arrow's PyCapsule stream
 
 
 def dedup(
@@ -141,6 +140,11 @@ def run_dedup(
 ) -> Deduplication:
     """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
     stages = Stages(watcher or Nobody())
+    if sieve.audit and method.similarity == "containment":
+        raise SettingError(
+            f"audit measures the recall of jaccard similarity: got audit={sieve.audit} with similarity='containment'. "
+            "Leave audit (--audit) at 0; the run estimates its recall all the same."
+        )
     with (
         tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path,
         Scratch(Path(scratch_path)) as scratch,

@@ -38,8 +38,8 @@ class Limits:
         if self.kind is bool:
             return "True or False"
         noun = "a whole number" if self.kind is int else "a number"
-        low = f" above {self.above:g}" if self.above is not None else f" of {self.low:g} or more"
-        high = f" and at most {self.high:g}" if self.high is not None else ""
+        low = f" above {_number(self.above)}" if self.above is not None else f" of {_number(self.low)} or more"
+        high = f" and at most {_number(self.high)}" if self.high is not None else ""
         return noun + low + high + (" or None" if self.optional else "")
 
     def accepts(self, value: object) -> bool:
@@ -61,6 +61,11 @@ class Limits:
             and (self.above is None or value > self.above)
             and (self.high is None or value <= self.high)
         )
+
+
+def _number(value: float | None) -> str:
+    """Write a limit in full: 4294967295, not 4.29497e+09."""
+    return "any size" if value is None else str(int(value)) if value == int(value) else repr(value)
 
 
 def parameter(default: Any, limits: Limits) -> Any:
@@ -127,21 +132,30 @@ class MinHash(Shingling):
     )
     recall: float = parameter(
         0.99,
-        Limits("The share of pairs just at the threshold that must be found; more similar pairs are found more "
-               "often.", above=0.0, high=0.999999),
+        Limits(
+            "The share of pairs just at the threshold that must be found; more similar pairs are found more often.",
+            above=0.0,
+            high=0.999999,
+        ),
     )
     similarity: str = parameter(
         "jaccard",
-        Limits("How alike two sets of shingles are: shared ones out of all (jaccard), or out of those of the "
-               "document that may be removed (containment).", str, choices=("jaccard", "containment")),
+        Limits(
+            "How alike two sets of shingles are: shared ones out of all (jaccard), or out of those of the "
+            "document that may be removed (containment; excerpts go when the whole text comes before: keep=longest).",
+            str,
+            choices=("jaccard", "containment"),
+        ),
     )
     num_bands: int | None = parameter(
-        None, Limits("Bands of a signature; chosen from threshold and recall when unset.", int, low=1, high=512,
-                     optional=True)
+        None,
+        Limits(
+            "Bands of a signature; chosen from threshold and recall when unset.", int, low=1, high=512, optional=True
+        ),
     )
     rows_per_band: int | None = parameter(
-        None, Limits("Hashes in a band; chosen from threshold and recall when unset.", int, low=1, high=64,
-                     optional=True)
+        None,
+        Limits("Hashes in a band; chosen from threshold and recall when unset.", int, low=1, high=64, optional=True),
     )
     seed: int = parameter(1, Limits("Seed of the permutations; part of the scheme.", int, low=0, high=2**32 - 1))
 
@@ -160,22 +174,36 @@ class Sieve(Checked):
 
     keep: str = parameter(
         "first",
-        Limits("Which document of several alike stays: by place, by length, or by a numeric column.", str,
-               choices=("first", "last", "longest", "shortest"), prefixes=("max:", "min:")),
+        Limits(
+            "Which document of several alike stays: by place, by length, or by a numeric column.",
+            str,
+            choices=("first", "last", "longest", "shortest"),
+            prefixes=("max:", "min:"),
+        ),
     )
     clusters: str = parameter(
         "sieve",
-        Limits("Remove what resembles a kept document (sieve), or all but one of each chain of resemblances "
-               "(connected).", str, choices=("sieve", "connected")),
+        Limits(
+            "Remove what resembles a kept document (sieve), or all but one of each chain of resemblances (connected).",
+            str,
+            choices=("sieve", "connected"),
+        ),
     )
     max_bucket: int = parameter(
         1000,
-        Limits("Kept documents that one bucket lists at most, so that boilerplate does not turn the work "
-               "quadratic; the report says when the bound was met.", int, low=1, high=100_000),
+        Limits(
+            "Kept documents that one bucket lists at most, so that boilerplate does not turn the work "
+            "quadratic; the report says when the bound was met.",
+            int,
+            low=1,
+            high=100_000,
+        ),
     )
     audit: int = parameter(
-        0, Limits("Documents to compare with all others exactly, to measure the recall; 0 for none.", int, low=0,
-                  high=100_000)
+        0,
+        Limits(
+            "Documents to compare with all others exactly, to measure the recall; 0 for none.", int, low=0, high=100_000
+        ),
     )
 
 
@@ -184,14 +212,19 @@ class Running(Checked):
     """How a run uses the machine. Nothing here changes the answer."""
 
     threads: int | None = parameter(
-        None, Limits("Worker threads; all processors of this process when unset.", int, low=1, high=1024,
-                     optional=True)
+        None, Limits("Worker threads; all processors of this process when unset.", int, low=1, high=1024, optional=True)
     )
     batch_rows: int | None = parameter(
-        None, Limits("Documents that are worked on at once; by their size when unset.", int, low=1, high=1_000_000,
-                     optional=True)
+        None,
+        Limits(
+            "Documents that are worked on at once; by their size when unset.", int, low=1, high=1_000_000, optional=True
+        ),
     )
     on_error: str = parameter(
-        "reject", Limits("What a document that cannot be read does: land in rejected.jsonl, or stop the run.", str,
-                         choices=("reject", "stop"))
+        "reject",
+        Limits(
+            "What a document that cannot be read does: land in rejected.jsonl, or stop the run.",
+            str,
+            choices=("reject", "stop"),
+        ),
     )

@@ -122,9 +122,7 @@ def lines_array(data: bytes | pa.Buffer, offsets: np.ndarray) -> pa.LargeBinaryA
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
 
 
-def select_lines(
-    data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray
-) -> tuple[pa.Buffer, np.ndarray]:
+def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray) -> tuple[pa.Buffer, np.ndarray]:
     """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
     if bool(mask.all()):
         begin, end = int(offsets[0]), int(offsets[-1])
@@ -133,3 +131,23 @@ def select_lines(
     _, offset_buffer, data_buffer = chosen.buffers()
     chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
     return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
+
+
+def filter_rows(rows: Any, mask: Any) -> Any:
+    """Return the rows of a RecordBatch or Table where `mask` is true.
+
+    Arrow has no filter for its string and binary views; their columns take the way over plain ones.
+    """
+    if not any(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) for kind in rows.schema.types):
+        return rows.filter(mask)
+    return rows.cast(without_views(rows.schema)).filter(mask).cast(rows.schema)
+
+
+def without_views(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with plain strings and bytes in the place of views."""
+    for index, column in enumerate(schema):
+        if pa.types.is_string_view(column.type):
+            schema = schema.set(index, column.with_type(pa.large_string()))
+        elif pa.types.is_binary_view(column.type):
+            schema = schema.set(index, column.with_type(pa.large_binary()))
+    return schema

@@ -20,9 +20,7 @@ def _report_table(summary: dict[str, Any]) -> pa.Table:
     rows: list[tuple[str, str, str]] = []
     for section, content in summary.items():
         pairs = content.items() if isinstance(content, dict) else [("", content)]
-        rows += [
-            (section, str(name), value if isinstance(value, str) else json.dumps(value)) for name, value in pairs
-        ]
+        rows += [(section, str(name), value if isinstance(value, str) else json.dumps(value)) for name, value in pairs]
     names = ("section", "name", "value")
     return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 

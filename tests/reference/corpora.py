@@ -39,7 +39,7 @@ def corpora(draw: st.DrawFn, max_size: int = 14) -> list[str | None]:
     return texts
 
 
-BANDS = st.sampled_from([(64, 1), (16, 2), (8, 2), (4, 3), (2, 4), (1, 1)])
+BANDS = st.sampled_from([(24, 1), (16, 2), (8, 2), (4, 3), (2, 4), (1, 1)])
 THRESHOLDS = st.one_of(st.sampled_from(FRACTIONS), st.floats(0.3, 1.0))
 
 

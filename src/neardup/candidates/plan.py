@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from neardup.candidates.bands import Bands, candidate_probability, expected_in_vain
 
-# Bytes a document, as the columns of the scratch files and the arrays of the sieve have them (docs/file-formats.md).
+# Bytes a document. On disk: the columns of docs/file-formats.md. In memory: order, representative, size and flags stay
+# (15); keys, positions and buckets of one band come and go (24). Mapped columns are given back at a bound of their own.
 _DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8, 8 + 4, 8
-_MEMORY_FIXED, _MEMORY_SLOT = 8 + 4 + 4 + 4 + 3, 4
-_MEMORY_BASE = 350e6
+_MEMORY_DOCUMENT = 15 + 24
+_MEMORY_BASE = 500e6
 _BYTES_PER_SHINGLE = 6.6  # of English text in UTF-8, a word and what separates it from the next
 
 
@@ -19,7 +20,8 @@ class Plan:
 
     curve : (similarity, probability of being compared) from 0 to 1 in steps of 0.05. compared : pairs below the
     threshold that are compared in vain, in the model corpus of candidates/bands.py. memory_bytes : at most;
-    disk_bytes : scratch files, deleted at the end. seconds : at the rate given.
+    disk_bytes : scratch files, deleted at the end, for English; for Chinese, where a
+    character is a token, twice as much.
     """
 
     documents: int
@@ -38,7 +40,6 @@ def make_plan(documents: int, document_bytes: float, threshold: float, recall: f
     """Foresee a run over `documents` texts of `document_bytes` bytes each on average."""
     steps = [i / 20 for i in range(21)]
     probabilities = candidate_probability(steps, bands).tolist()
-    memory = _MEMORY_FIXED + _MEMORY_SLOT * bands.num_bands
     disk = _DISK_FIXED + _DISK_BAND * bands.num_bands + _DISK_SHINGLE * document_bytes / _BYTES_PER_SHINGLE
     return Plan(
         documents=documents,
@@ -47,7 +48,7 @@ def make_plan(documents: int, document_bytes: float, threshold: float, recall: f
         bands=bands,
         recall_at_threshold=float(candidate_probability(threshold, bands)),
         compared=documents * expected_in_vain(bands, threshold),
-        memory_bytes=_MEMORY_BASE + memory * documents,
+        memory_bytes=_MEMORY_BASE + _MEMORY_DOCUMENT * documents,
         disk_bytes=disk * documents,
         text_bytes=document_bytes * documents,
         curve=tuple(zip(steps, probabilities, strict=True)),

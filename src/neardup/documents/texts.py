@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.errors import ColumnError
+from neardup.formats import filter_rows
 
 Bad = dict[int, str]
 """Row of a batch -> why its value cannot be used."""
@@ -174,7 +175,7 @@ def documents_of(
         rows[good],
         None if ids is None else ids.filter(mask),
         None if rank is None else rank[good],
-        None if payload is None else payload.filter(mask),
+        None if payload is None else filter_rows(payload, mask),
     )
 
 

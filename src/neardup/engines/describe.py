@@ -249,8 +249,11 @@ def read_all(
 
 def describe_rejected(row: Rejected) -> str:
     """Say in a sentence what was rejected, where and why."""
-    places = [f"{name} {value}" for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
-              if value is not None]
+    places = [
+        f"{name} {value}"
+        for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
+        if value is not None
+    ]
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
 
 

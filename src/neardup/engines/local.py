@@ -120,7 +120,11 @@ def run(
 def _recall(confirmed: Confirmed, bands: Bands | None, samples: Samples | None) -> Recall | None:
     """Estimate the run's recall from the pairs it found; copies, which are always found, left out."""
     near = ~confirmed.exact
-    similarity, group = confirmed.similarity[near], confirmed.left[near]
+    similarity = confirmed.similarity[near]
+    # Pairs of one cluster share signatures: they are found together, or missed together.
+    parents = np.arange(len(confirmed.kept), dtype=np.uint32)
+    connect(parents, confirmed.left[near], confirmed.right[near])
+    group = roots(parents)[confirmed.left[near]]
     if bands is not None:
         return estimate_recall(similarity, group, lambda values: candidate_probability(values, bands))
     assert samples is not None

@@ -24,6 +24,7 @@ from neardup.engines.stages import Watcher
 from neardup.engines.tell import Places, Removals, removed_batches
 from neardup.errors import InputError
 from neardup.features.spans import TokenSpan, token_spans
+from neardup.formats import filter_rows
 from neardup.output.kept import open_kept
 from neardup.output.report_html import Example, render_report
 from neardup.schemas import REMOVED
@@ -200,8 +201,15 @@ def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:
         for start, batch in _numbered(task, first, with_payload=not task.against):
             first = start + len(batch.rows)
             if not task.against:
-                tables.append(_as_table(batch, task).filter(pa.array(kept[start:first])))
-    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({"text": []})
+                tables.append(filter_rows(_as_table(batch, task), pa.array(kept[start:first])))
+    if not tables:
+        tables = [_no_rows(task) for task in tasks if not task.against]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _no_rows(task: Task) -> pa.Table:
+    types = task.part.column_types() or {task.columns.text: pa.string()}
+    return pa.schema(list(types.items())).empty_table()
 
 
 def _as_table(batch: DocumentBatch, task: Task) -> pa.Table:

@@ -229,7 +229,9 @@ def sieve(begin, stop, order, sets, buckets, rules, found):
             continue
         count, full = _gather(buckets, position - begin, rules.max_bucket, candidates, ends)
         found.counters[2] += full > 0
-        if position >= rules.num_against and _judge(position, candidates[:count], order, sets, rules, found):
+        if (position >= rules.num_against or rules.all_pairs) and _judge(
+            position, candidates[:count], order, sets, rules, found
+        ):
             continue
         order.kept[position] = 1
         for band in range(num_bands):
@@ -328,7 +330,9 @@ def sieve_contained(span, order, sets, postings, needed, hits, rules, found):
             continue
         sampled = min(size, num_samples)
         count = _hits(postings, own[:sampled], needed[sampled], hits, candidates)
-        if position >= rules.num_against and _judge(position, candidates[:count], order, sets, rules, found):
+        if (position >= rules.num_against or rules.all_pairs) and _judge(
+            position, candidates[:count], order, sets, rules, found
+        ):
             continue
         order.kept[position] = 1
         full = False

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import OutputError
-from neardup.formats import COMPRESSIONS, FILE_FORMATS, FORMATS, Lines, select_lines
+from neardup.formats import COMPRESSIONS, FILE_FORMATS, FORMATS, Lines, filter_rows, select_lines
 from neardup.output.kept_arrow import ArrowSink, arrow_layout
 from neardup.output.kept_convert import (
     JsonLinesToTable,
@@ -65,7 +65,7 @@ class KeptWriter:
         if not keep_mask.any():
             return
         if isinstance(payload, pa.RecordBatch):
-            chosen: Any = payload if keep_mask.all() else payload.filter(pa.array(keep_mask))
+            chosen: Any = payload if keep_mask.all() else filter_rows(payload, pa.array(keep_mask))
         else:
             chosen = select_lines(payload.data, payload.offsets, keep_mask)
         try:

@@ -63,9 +63,7 @@ def passages(left: LocatedTokens, right: LocatedTokens, *, ngram: int) -> tuple[
     shared only if all those tokens are. Time is linear in the number of tokens, times ``ngram``.
     """
     if ngram < 1:
-        raise SettingError(
-            f"ngram must be at least 1: got {ngram}. Pass the ngram that the texts were compared with."
-        )
+        raise SettingError(f"ngram must be at least 1: got {ngram}. Pass the ngram that the texts were compared with.")
     left_shingles = _shingles(left.tokens, ngram)
     right_shingles = _shingles(right.tokens, ngram)
     return (

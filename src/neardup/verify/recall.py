@@ -31,7 +31,7 @@ def estimate_recall(
     Parameters
     ----------
     similarity : float64 array of shape (num_pairs,), exact similarity of each pair found.
-    group : uint32 array of shape (num_pairs,), the earlier document of each pair.
+    group : uint32 array of shape (num_pairs,), the cluster of each pair: the connected component of its documents.
     probability : the chance that a pair of a similarity is proposed.
 
     Returns
@@ -42,7 +42,7 @@ def estimate_recall(
     -----
     Horvitz and Thompson (1952): a pair found with probability P stands for 1/P pairs, so their sum estimates how
     many there are, without bias. Its variance is the sum of (1 - P)/P^2 when pairs are found independently; pairs
-    that share a document share a signature, so within a group they are taken to be fully dependent, which widens
+    of a cluster share signatures, so within a group they are taken to be fully dependent, which widens
     the interval: the standard deviations add up inside a group, the variances across groups.
     """
     num_pairs = len(similarity)
