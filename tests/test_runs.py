@@ -236,3 +236,24 @@ def test_memory_grows_by_at_most_64_bytes_a_document(tmp_path: Path) -> None:
         )
         peaks[count] = json.loads(run.stdout)["peak_memory_bytes"]
     assert (peaks[1_200_000] - peaks[300_000]) / 900_000 <= 64, peaks
+
+
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    with pytest.raises(neardup.InputError, match="right text holds half of a surrogate pair at position 1"):
+        neardup.compare("a", "b\ud800")
+
+
+def test_an_audit_of_containment_is_refused_as_nothing_would_be_measured() -> None:
+    with pytest.raises(neardup.SettingError, match="audit measures the recall of jaccard similarity"):
+        neardup.dedup(["a", "b"], method=neardup.MinHash(similarity="containment"), audit=10)
+
+
+def test_bands_are_refused_where_samples_propose() -> None:
+    with pytest.raises(neardup.SettingError, match="Bands are for jaccard similarity"):
+        neardup.MinHash(similarity="containment", num_bands=4, rows_per_band=4)
+
+
+def test_a_misspelt_path_among_others_is_no_text(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 3)
+    with pytest.raises(neardup.InputError, match=r"missing\.parquet"):
+        neardup.dedup([str(source), "missing.parquet"])

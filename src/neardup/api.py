@@ -353,7 +353,7 @@ def plan(*, documents: float, document_bytes: float = 4000, method: MinHash = Mi
     Plan
     """
     for name, value in (("documents", documents), ("document_bytes", document_bytes)):
-        if not (isinstance(value, (int, float)) and 1 <= value <= 1e15):
+        if isinstance(value, bool) or not (isinstance(value, (int, float)) and 1 <= value <= 1e15):
             raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")
     return make_plan(int(documents), document_bytes, method.threshold, method.recall, local.bands_of(method))
 

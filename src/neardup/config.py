@@ -166,6 +166,11 @@ class MinHash(Shingling):
                 f"num_bands and rows_per_band go together: got num_bands={self.num_bands}, "
                 f"rows_per_band={self.rows_per_band}. Give both, or leave both unset to have them chosen."
             )
+        if self.num_bands is not None and self.similarity == "containment":
+            raise SettingError(
+                f"Bands are for jaccard similarity: got num_bands={self.num_bands} with similarity='containment', "
+                "which proposes pairs by samples. Leave num_bands and rows_per_band unset."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

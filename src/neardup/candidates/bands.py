@@ -11,6 +11,7 @@ import numpy.typing as npt
 from neardup.errors import SettingError
 
 MAX_BANDS, MAX_ROWS = 512, 64
+MAX_RECALL = 0.999999
 # The plan weighs the hashes of a signature against comparisons in vain. A pair compared costs about as much as 60
 # hashes of a document: measured 12 at 900 words a document, 180 at 33. In the model corpus, _DENSITY * exp(-_DECAY * s)
 # is the density of other documents at similarity s to one picked at random: it gives the 4.6 and 3.9 comparisons a
@@ -74,6 +75,9 @@ def choose_bands(threshold: float, recall: float) -> Bands:
     SettingError
         If no more than MAX_BANDS bands reach it; the message names the recall that can be reached.
     """
+    for name, value, limit in (("threshold", threshold, 1.0), ("recall", recall, MAX_RECALL)):
+        if not 0.0 < value <= limit:
+            raise SettingError(f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change {name}.")
     best: tuple[float, Bands] | None = None
     for rows in range(1, MAX_ROWS + 1):
         needed = _bands_needed(threshold, recall, rows)

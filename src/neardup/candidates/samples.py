@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -60,10 +61,8 @@ def choose_samples(threshold: float, recall: float) -> Samples:
     """
     best = None
     for size in _SIZES:
-        needed = next(
-            (m for m in range(size, 0, -1) if float(hit_probability(threshold, Samples(size, m))) >= recall), None
-        )
-        if needed is None:
+        needed = _most_hits(threshold, recall, size)
+        if needed == 0:
             continue
         best = Samples(size, needed)
         if float(hit_probability(_FALSE_AT * threshold, best)) <= _FALSE_SHARE:
@@ -85,8 +84,15 @@ def needed_by_size(threshold: float, recall: float, samples: Samples) -> npt.NDA
     needed = np.ones(samples.num_samples + 1, np.int64)
     needed[samples.num_samples] = samples.num_needed
     for size in range(1, samples.num_samples):
-        for hits in range(size, 0, -1):
-            if float(hit_probability(threshold, Samples(size, hits))) >= recall:
-                needed[size] = hits
-                break
+        needed[size] = _most_hits(threshold, recall, size) or 1
     return needed
+
+
+def _most_hits(threshold: float, recall: float, size: int) -> int:
+    """Return the most hits that a sample of this size reaches with this probability; 0 if not even one."""
+    missed = 0.0
+    for hits in range(size):
+        missed += math.comb(size, hits) * threshold**hits * (1.0 - threshold) ** (size - hits)
+        if 1.0 - missed < recall:
+            return hits
+    return size

@@ -39,7 +39,9 @@ def list_inputs(paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | 
         If the storage of an address needs a package that is not installed.
     """
     if unit not in _UNITS:
-        raise SettingError(f"unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use unit='auto' if in doubt.")
+        raise SettingError(
+            f"text_unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use 'auto' (--text-unit auto) if in doubt."
+        )
     if isinstance(paths, str) or not paths:
         raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass for example ['data/'].")
     found: dict[str, Found | None] = {}

@@ -10,6 +10,7 @@ import pyarrow as pa
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.config import MinHash
 from neardup.engines.write import marked_passages, spans_of
+from neardup.errors import InputError
 from neardup.features.shingles import shingle_documents
 from neardup.fingerprints.minhash import sign
 from neardup.verify.passages import Passage
@@ -35,7 +36,15 @@ class Measures(NamedTuple):
 
 
 def measure(left: str, right: str, method: MinHash, bands: Bands) -> Measures:
-    """Return how alike two texts are; all zero when one has no features."""
+    """Return how alike two texts are; all zero when one has no features.
+
+    Raises
+    ------
+    InputError
+        If a text holds half of a surrogate pair, which is no Unicode text.
+    """
+    _refuse_half_surrogates("left", left)
+    _refuse_half_surrogates("right", right)
     shingles = shingle_documents(pa.array([left, right], pa.large_string()), method)
     first, second = (np.unique(shingles.hashes[shingles.offsets[i] : shingles.offsets[i + 1]]) for i in (0, 1))
     shared = len(np.intersect1d(first, second, assume_unique=True))
@@ -53,6 +62,16 @@ def measure(left: str, right: str, method: MinHash, bands: Bands) -> Measures:
         candidate_probability=float(candidate_probability(jaccard, bands)) if both else 0.0,
         same_text=both and bool(np.array_equal(shingles.content[0], shingles.content[1])),
     )
+
+
+def _refuse_half_surrogates(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The {name} text holds half of a surrogate pair at position {error.start}, so it is no Unicode text. "
+            "Decode it with errors='replace'."
+        ) from error
 
 
 def mark(left: str, right: str, method: MinHash) -> tuple[list[Passage], list[Passage]]:
