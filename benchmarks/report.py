@@ -31,6 +31,7 @@ class Result:
     version: str
     runs: list[Measurement] = field(default_factory=list)
     quality: dict[str, Quality] = field(default_factory=dict)
+    stages: list[dict[str, float]] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -99,6 +100,7 @@ def write_markdown(
         lines += _table([result for result in results if result.corpus.mb == mb])
     lines += _settings(results)
     lines += _scaling([result for result in results if result.case.package == "neardup" and not result.failed])
+    lines += _profile([result for result in results if result.case.name == "neardup" and not result.failed])
     if startups:
         lines += ["## Start and first run (neardup)", "", "| what | seconds |", "| --- | ---: |"]
         lines += [f"| {startup.name} | {startup.seconds:.2f} |" for startup in startups] + [""]
@@ -196,6 +198,20 @@ def _scaling(ours: list[Result]) -> list[str]:
         size = result.corpus.megabytes
         lines.append(f"| {size:.0f} | {result.corpus.num_rows:,} | {wall:.2f} | {size / wall:.0f} | {peak:.0f} |")
     return [*lines, ""]
+
+
+def _profile(ours: list[Result]) -> list[str]:
+    """Say where neardup's time goes: medians of the stages that its own reports name, and the rest of the process."""
+    lines = []
+    for result in sorted(ours, key=lambda one: one.corpus.mb):
+        if not result.stages:
+            continue
+        lines += [f"## neardup by stage, {result.corpus.megabytes:.0f} MB", "", "| stage | seconds |", "| --- | ---: |"]
+        for name in result.stages[0]:
+            lines.append(f"| {name} | {median(run[name] for run in result.stages):.2f} |")
+        rest = [took.wall_s - sum(run.values()) for took, run in zip(result.runs, result.stages, strict=True)]
+        lines += [f"| start of Python, imports, exit | {median(rest):.2f} |", ""]
+    return lines
 
 
 def _losses(results: list[Result], startups: list[Startup]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import shlex
 import shutil
 import sys
@@ -85,6 +86,9 @@ class Bench:
                     continue
                 took, output = self.once(result.case, corpus)
                 result.runs.append(took)
+                if result.case.package == "neardup" and not took.code:
+                    timings = json.loads((output / "report.json").read_text())["timings"]
+                    result.stages.append({timing["stage"]: timing["seconds"] for timing in timings})
                 if number == 0 and not took.code and result.case.package != "wc":
                     removed = removed_rows(output / "removed.parquet")
                     result.quality = {
