@@ -1,0 +1,57 @@
+"""Reports and removed documents for the tests of the page, hostile ones among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neardup.output.report_html import Example
+
+HOSTILE = (
+    "<script>document.title='pwned'</script> </textarea></style></script> --> ]]> \" ' &amp; "
+    "<img src=x onerror=\"document.title='pwned'\"> NUL\0 ESC\x1b[31m bidi \u202egnp.exe \r\n\ufeff\ud800 مرحبا 你好"
+)
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    """Return a report as report.json holds it."""
+    counts = {
+        "read": 84_426, "kept": 53_120, "removed": 31_306, "removed_exact": 8_201, "removed_near": 23_105,
+        "rejected": 12, "without_features": 37, "against": 1_200, "compared": 412_903, "confirmed": 96_214,
+    }  # fmt: skip
+    source = {"name": "part-0.parquet", "format": "parquet", "documents": 84_426, "rejected": 12, "role": "source"}
+    return {
+        "version": "0.1.0",
+        "command": "dedup",
+        "scheme": {"name": "minhash", "version": 1, "seed": 1, "tokens": "words", "ngram": 5},
+        "settings": {"threshold": 0.8, "recall": 0.99, "similarity": "jaccard", "keep": "first", "nfkc": True},
+        "inputs": [source, {**source, "name": "held-out.jsonl", "documents": 1_200, "role": "against"}],
+        "counts": counts,
+        "bands": {"num_bands": 20, "rows_per_band": 9},
+        "recall": {"estimated": 0.9968, "low": 0.9951, "high": 0.9992},
+        "audit": {"documents": 1_001, "pairs": 318, "found": 316, "recall": 0.9937, "low": 0.977, "high": 0.9989},
+        "bound": {"max_bucket": 1_002, "buckets": 3, "documents": 4_120},
+        "similarities": {"edges": [0.8, 0.9, 1.0], "counts": [10_001, 13_104]},
+        "cluster_sizes": [[2, 12_030], [3, 2_400], [5, 7], [8, 1], [513, 1]],
+        "timings": [{"stage": "read and sign", "seconds": 1.72}, {"stage": "confirm", "seconds": 0.71}],
+        "seconds": 3.1,
+        "bytes": 520_000_000,
+        "megabytes_per_second": 167.7,
+        "documents_per_second": 27_234.2,
+        "peak_memory_bytes": 412_000_000,
+        "warnings": ["12 documents could not be read; see rejected.jsonl."],
+        **changes,
+    }
+
+
+def example(**changes: Any) -> Example:
+    """Return a near-duplicate whose last word differs."""
+    plain = Example(
+        "b", "in.jsonl", 7, "one two three", "a", "in.jsonl", 3, "one two four", 0.85, False,
+        [(0, 8, True), (8, 13, False)], [(0, 8, True), (8, 12, False)], False,
+    )  # fmt: skip
+    return plain._replace(**changes)
+
+
+def hostile(number: int = 0) -> Example:
+    """Return an example whose every string attacks the page."""
+    return example(id=f"{number}\"'>{HOSTILE}", file=HOSTILE, text=HOSTILE, kept_id=HOSTILE, kept_text=HOSTILE + "!")
