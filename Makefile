@@ -14,6 +14,7 @@ help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in examples/data
+	@echo "The first run compiles for this processor, which takes some ten seconds; later runs do not."
 	$(BIN)/neardup dedup $(EXAMPLES) -o $(DEMO) --overwrite
 	@echo
 	@echo "The report, a page for any browser: $(DEMO)/report.html"

@@ -107,11 +107,13 @@ def _add_cost(table: Rows, report: dict[str, Any]) -> None:
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
     said = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]
     table.figure("Time", duration(report["seconds"]), ", ".join(said))
-    table.figure(
-        "Speed", f"{report['megabytes_per_second']:,.0f} MB/s", f"{report['documents_per_second']:,} documents/s"
-    )
+    table.figure("Speed", _rate(report["megabytes_per_second"]), f"{report['documents_per_second']:,} documents/s")
     if report["peak_memory_bytes"] is not None:
         table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
+
+
+def _rate(megabytes: float) -> str:
+    return f"{megabytes:,.0f} MB/s" if megabytes >= 10 else f"{megabytes:.1f} MB/s"
 
 
 def _print_warnings(report: dict[str, Any], console: Console) -> None:
