@@ -19,20 +19,19 @@ BLOCK_BYTES = 4 << 20
 
 
 class Format(NamedTuple):
-    """A file format: the suffixes it is known by (the first is written), and whether it is made of lines."""
+    """A file format: the suffixes it is known by (the first is written), and whether it may be compressed."""
 
     suffixes: tuple[str, ...]
-    is_lines: bool = False
     compressible: bool = False
 
 
 FORMATS: dict[str, Format] = {
     "parquet": Format((".parquet", ".pq")),
     "arrow": Format((".arrow", ".feather", ".ipc")),
-    "jsonl": Format((".jsonl", ".ndjson", ".json"), is_lines=True, compressible=True),
+    "jsonl": Format((".jsonl", ".ndjson", ".json"), compressible=True),
     "csv": Format((".csv",), compressible=True),
     "tsv": Format((".tsv",), compressible=True),
-    "text": Format((".txt", ".text", ".md"), is_lines=True, compressible=True),
+    "text": Format((".txt", ".text", ".md"), compressible=True),
     "table": Format(()),
 }
 """Every value of `Part.format`; "table" is a table in memory, all others are files."""

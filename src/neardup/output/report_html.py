@@ -383,10 +383,6 @@ def _marked(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> 
     return f'<div class="text" dir="auto">{body or "<i>(empty)</i>"}</div>'
 
 
-def _asset(name: str) -> str:
-    return files("neardup.output").joinpath(name).read_text(encoding="utf-8")
-
-
 def _hash(text: str) -> str:
     """Return the source expression that lets a Content-Security-Policy allow exactly this inline text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
