@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from neardup import api
 from neardup.cli.main import cli
 from neardup.cli.settings import SettingType, parse_number
-from neardup.config import MinHash, Running, Sieve, limits_of
+from neardup.config import MinHash, Running, Sieve
+from neardup.limits import limits_of
 
 SETTINGS = [MinHash, Sieve, Running]
 FIELDS = [(settings, field) for settings in SETTINGS for field in dataclasses.fields(settings)]

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import neardup
-from neardup.config import Limits, MinHash, Running, Sieve, limits_of
+from neardup.config import MinHash, Running, Sieve
 from neardup.errors import NeardupError, SettingError
+from neardup.limits import Limits, limits_of
 
 SOURCE = Path(neardup.__file__).parent
 MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
@@ -27,6 +28,7 @@ STAGES = ("documents", "features", "fingerprints", "candidates", "verify", "deci
 # From the bottom up. A module imports from rows below its own, or from its own package.
 ROWS = (
     ("errors", "version"),
+    ("limits",),
     ("arrays", "config", "formats", "schemas"),
     ("kernels",),
     STAGES,

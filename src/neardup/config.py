@@ -12,83 +12,56 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.errors import SettingError
+from neardup.limits import Checked, Limits, parameter
 
-Tokenizer = Callable[[str], Iterable[str]]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a parameter accepts: a closed range of numbers, or one of some words; and what it is, in a sentence."""
-
-    help: str
-    kind: type = float
-    low: float | None = None
-    high: float | None = None
-    above: float | None = None
-    choices: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    optional: bool = False
-    or_callable: bool = False
-
-    def describe(self) -> str:
-        """Say in words what is accepted."""
-        if self.choices:
-            words = [repr(choice) for choice in self.choices] + [f"'{prefix}COLUMN'" for prefix in self.prefixes]
-            return "one of " + ", ".join(words) + (" or a callable" if self.or_callable else "")
-        if self.kind is bool:
-            return "True or False"
-        noun = "a whole number" if self.kind is int else "a number"
-        low = f" above {_number(self.above)}" if self.above is not None else f" of {_number(self.low)} or more"
-        high = f" and at most {_number(self.high)}" if self.high is not None else ""
-        return noun + low + high + (" or None" if self.optional else "")
-
-    def accepts(self, value: object) -> bool:
-        """Return whether a value lies within these limits."""
-        if value is None:
-            return self.optional
-        if self.choices:
-            named = isinstance(value, str) and (
-                value in self.choices or any(value.startswith(p) and len(value) > len(p) for p in self.prefixes)
-            )
-            return named or (self.or_callable and callable(value))
-        if self.kind is bool or isinstance(value, bool):
-            return self.kind is bool and isinstance(value, bool)
-        if not isinstance(value, int if self.kind is int else (int, float)):
-            return False
-        return (
-            value == value
-            and (self.low is None or value >= self.low)
-            and (self.above is None or value > self.above)
-            and (self.high is None or value <= self.high)
-        )
+Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="own") of (string, weight) pairs
+FeatureHash = Callable[[bytes], int]
+MAX_HAMMING_DISTANCE = 16
 
 
-def _number(value: float | None) -> str:
-    """Write a limit in full: 4294967295, not 4.29497e+09."""
-    return "any size" if value is None else str(int(value)) if value == int(value) else repr(value)
+class IdfSource:
+    """Base of the table of document frequencies in features/idf.py, which settings may hold."""
 
 
-def parameter(default: Any, limits: Limits) -> Any:
-    """Declare a field with its default and its limits."""
-    return dataclasses.field(default=default, metadata={"limits": limits})
+@dataclass(frozen=True, kw_only=True)
+class Jieba(Checked):
+    """Chinese words, as the segmenter jieba cuts them; runs of Latin letters and digits are words of their own.
 
+    user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of speech, the
+    last two optional. words : words to add to the dictionary. stop_words : a file of words to leave out, one a line.
+    parts_of_speech : keep words of these only, by jieba's tags or their first letters: "n" keeps every
+    noun, "nr" names of people.
 
-def limits_of(settings: type) -> dict[str, Limits]:
-    """Return the limits of each parameter of a class of settings, by name."""
-    return {field.name: field.metadata["limits"] for field in dataclasses.fields(settings)}
+    Examples
+    --------
+    >>> Jieba(mode="search").mode
+    'search'
+    """
 
-
-class Checked:
-    """Base of the settings: checks every field against its limits."""
+    mode: str = parameter(
+        "exact",
+        Limits(
+            "Cut each sentence once (exact), list every word of the dictionary that is in it (full), or cut it and "
+            "long words again (search).",
+            str,
+            choices=("exact", "full", "search"),
+        ),
+    )
+    hmm: bool = parameter(
+        True, Limits("Find words that are not in the dictionary, by a hidden Markov model of characters.", bool)
+    )
+    user_dict: str | None = parameter(None, Limits("A dictionary to add, in jieba's format.", str, optional=True))
+    words: tuple[str, ...] = parameter((), Limits("Words to add to the dictionary.", tuple))
+    stop_words: str | None = parameter(None, Limits("A file of words to leave out, one a line.", str, optional=True))
+    parts_of_speech: tuple[str, ...] = parameter((), Limits("Parts of speech to keep; all when unset.", tuple))
 
     def __post_init__(self) -> None:
-        for name, limits in limits_of(type(self)).items():
-            value = getattr(self, name)
-            if not limits.accepts(value):
-                option = "--" + name.replace("_", "-")
-                raise SettingError(
-                    f"{name} must be {limits.describe()}: got {value!r}. {limits.help} Change {name} ({option})."
-                )
+        super().__post_init__()
+        if self.mode != "exact" and self.parts_of_speech:
+            raise SettingError(
+                f"parts_of_speech goes with mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
+                "Leave one of the two out."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +72,16 @@ class Shingling(Checked):
     shingle. A text of fewer tokens is one shingle; a text of none has no features and equals nothing.
     """
 
-    tokens: str | Tokenizer = parameter(
+    tokens: str | Jieba | Tokenizer = parameter(
         "words",
         Limits(
-            "What a token is: Unicode words (a Chinese, Japanese or Thai character is one), code points, or words "
-            "between white space; in Python also the strings that a callable returns for a text.",
+            "What a token is: Unicode words (a Chinese, Japanese or Thai character is one), code points, words "
+            "between white space, or Chinese words by jieba (extra zh); in Python also the strings that a callable "
+            "returns for a text.",
             str,
-            choices=("words", "chars", "whitespace"),
+            choices=("words", "chars", "whitespace", "jieba"),
             or_callable=True,
+            or_kind=Jieba,
         ),
     )
     ngram: int = parameter(5, Limits("Tokens in a shingle.", int, low=1, high=64))
@@ -171,6 +146,142 @@ class MinHash(Shingling):
                 f"Bands are for jaccard similarity: got num_bands={self.num_bands} with similarity='containment', "
                 "which proposes pairs by samples. Leave num_bands and rows_per_band unset."
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimHash(Shingling):
+    """SimHash fingerprints, the Hamming distance within which two are alike, and how features are weighed.
+
+    A scheme other than "native" is another program's, bit for bit: it says what a feature is, its hash and its
+    weight, and none of these may be set beside it. `weights="own"` takes pairs of a feature and its weight from
+    the callable `tokens`.
+
+    Examples
+    --------
+    >>> SimHash(weights="tfidf").num_keywords
+    20
+    """
+
+    ngram: int = parameter(1, Limits("Tokens in a feature.", int, low=1, high=64))
+    bits: int = parameter(64, Limits("Bits of a fingerprint.", int, numbers=(32, 64, 128, 256)))
+    max_distance: int = parameter(
+        3,
+        Limits(
+            "The number of differing bits up to which two documents are duplicates.",
+            int,
+            low=0,
+            high=MAX_HAMMING_DISTANCE,
+        ),
+    )
+    weights: str = parameter(
+        "tf",
+        Limits(
+            "What a feature weighs: 1, its frequency in the document, or that times its inverse document frequency; "
+            "in Python also what a callable returns beside it.",
+            str,
+            choices=("one", "tf", "tfidf", "own"),
+        ),
+    )
+    idf: str | IdfSource = parameter(
+        "corpus",
+        Limits(
+            "Where document frequencies come from: one pass over the corpus, the lines of each document, or a table "
+            "saved by `neardup idf`.",
+            str,
+            or_kind=IdfSource,
+        ),
+    )
+    top: int | None = parameter(
+        None,
+        Limits(
+            "Features of a document that count, the weightiest; 20 with tfidf when unset, else all; 0 for all.",
+            int,
+            low=0,
+            high=1_000_000,
+            optional=True,
+        ),
+    )
+    levels: bool = parameter(
+        False, Limits("Weigh features 1 to 5 by the fifth of the document's weights they fall into.", bool)
+    )
+    hash: str | FeatureHash = parameter(
+        "native",
+        Limits(
+            "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its UTF-8 bytes; "
+            "in Python also a callable from bytes to an integer.",
+            str,
+            choices=("native", "fnv1", "fnv1a", "md5"),
+            or_callable=True,
+        ),
+    )
+    scheme: str = parameter(
+        "native",
+        Limits(
+            "The fingerprints of neardup, of mfonda/simhash in Go, or of the Python package simhash.",
+            str,
+            choices=("native", "mfonda", "simhash"),
+        ),
+    )
+    confirm: str = parameter(
+        "hamming",
+        Limits(
+            "What removes a document: the distance of the fingerprints alone, or also the exact Jaccard similarity of "
+            "the features, since unrelated texts can collide.",
+            str,
+            choices=("hamming", "jaccard"),
+        ),
+    )
+    threshold: float = parameter(
+        0.5, Limits("With confirm=jaccard, the similarity that a duplicate must reach.", above=0.0, high=1.0)
+    )
+    num_blocks: int | None = parameter(
+        None,
+        Limits(
+            "Blocks that fingerprints are cut into to find near ones; by their number when unset. Changes no answer.",
+            int,
+            low=1,
+            high=64,
+            optional=True,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scheme != "native":
+            self._refuse_settings_of_the_scheme()
+        if self.num_blocks is not None and not self.max_distance < self.num_blocks <= self.bits:
+            raise SettingError(
+                f"num_blocks must be above max_distance and at most bits: got num_blocks={self.num_blocks} with "
+                f"max_distance={self.max_distance} and bits={self.bits}. Leave num_blocks unset to have it chosen."
+            )
+        most = {"fnv1": 64, "fnv1a": 64, "md5": 128}.get(self.hash if isinstance(self.hash, str) else "", 256)
+        if self.bits > most:
+            raise SettingError(
+                f"hash={self.hash!r} has {most} bits: got bits={self.bits}. Use hash='native' or bits={most} or fewer."
+            )
+        if self.weights == "own" and not callable(self.tokens):
+            raise SettingError(
+                f"weights='own' takes (feature, weight) pairs from a callable: got tokens={self.tokens!r}. Give a "
+                "callable as tokens, or other weights."
+            )
+
+    def _refuse_settings_of_the_scheme(self) -> None:
+        free = ("max_distance", "scheme", "confirm", "threshold", "num_blocks")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name not in free and value != field.default:
+                raise SettingError(
+                    f"scheme={self.scheme!r} settles {field.name} itself: got {field.name}={value!r}. Leave "
+                    f"{field.name} unset, or use scheme='native'."
+                )
+
+    @property
+    def num_keywords(self) -> int:
+        """Return how many features of a document count at most; 0 for all."""
+        return self.top if self.top is not None else 20 if self.weights == "tfidf" else 0
+
+
+Method = MinHash | SimHash
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
-from neardup.config import MinHash, Shingling, limits_of
+from neardup.config import MinHash, Shingling
 from neardup.errors import InputError
+from neardup.limits import limits_of
 
 if TYPE_CHECKING:
     from neardup.results import Comparison

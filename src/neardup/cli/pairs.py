@@ -10,7 +10,8 @@ import click
 from neardup.cli.interrupt import interruptible
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import inputs_argument, named, shown_options, source_options
-from neardup.config import MinHash, Running, Shingling, Sieve, limits_of
+from neardup.config import MinHash, Running, Shingling, Sieve
+from neardup.limits import limits_of
 
 _SHINGLING = tuple(limits_of(Shingling))
 

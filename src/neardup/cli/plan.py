@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neardup.cli.settings import SectionedCommand, SectionOption, SettingType, build, settings_options
-from neardup.config import Limits, MinHash
+from neardup.config import MinHash
+from neardup.limits import Limits
 
 if TYPE_CHECKING:
     from neardup.candidates.plan import Plan

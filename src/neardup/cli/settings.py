@@ -1,4 +1,4 @@
-"""Options made from the declarations in config.py: name, default, limits and help are those of the library."""
+"""Options made from the settings in config.py: name, default, limits and help are those of the library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from neardup.config import Limits, limits_of
+from neardup.limits import Limits, limits_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Settings = TypeVar("Settings")

@@ -1,0 +1,100 @@
+"""What a parameter accepts: declared once beside it, checked when settings are made, and said in every error."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from neardup.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a parameter accepts: a closed range of numbers, or one of some words; and what it is, in a sentence."""
+
+    help: str
+    kind: type = float
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    choices: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    optional: bool = False
+    or_callable: bool = False
+    or_kind: type | None = None
+
+    def describe(self) -> str:
+        """Say in words what is accepted."""
+        others = [f"a {self.or_kind.__name__}"] if self.or_kind is not None else []
+        others += ["a callable"] * self.or_callable
+        if self.choices:
+            words = [repr(choice) for choice in self.choices] + [f"'{prefix}COLUMN'" for prefix in self.prefixes]
+            return "one of " + " or ".join([", ".join(words), *others])
+        if self.kind is bool:
+            return "True or False"
+        if self.kind in (str, tuple):
+            kinds = ["a string" if self.kind is str else "a tuple of strings", *others, *["None"] * self.optional]
+            return " or ".join(kinds)
+        if self.numbers:
+            return "one of " + ", ".join(map(str, self.numbers))
+        noun = "a whole number" if self.kind is int else "a number"
+        low = f" above {_number(self.above)}" if self.above is not None else f" of {_number(self.low)} or more"
+        high = f" and at most {_number(self.high)}" if self.high is not None else ""
+        return noun + low + high + (" or None" if self.optional else "")
+
+    def accepts(self, value: object) -> bool:
+        """Return whether a value lies within these limits."""
+        if value is None:
+            return self.optional
+        if (self.or_kind is not None and isinstance(value, self.or_kind)) or (self.or_callable and callable(value)):
+            return True
+        if self.choices:
+            return isinstance(value, str) and (
+                value in self.choices or any(value.startswith(p) and len(value) > len(p) for p in self.prefixes)
+            )
+        if self.kind is tuple:
+            return isinstance(value, tuple) and all(isinstance(word, str) and word for word in value)
+        if self.kind is str:
+            return isinstance(value, str) and value != ""
+        if self.kind is bool or isinstance(value, bool):
+            return self.kind is bool and isinstance(value, bool)
+        if not isinstance(value, int if self.kind is int else (int, float)):
+            return False
+        if self.numbers:
+            return value in self.numbers
+        return (
+            value == value
+            and (self.low is None or value >= self.low)
+            and (self.above is None or value > self.above)
+            and (self.high is None or value <= self.high)
+        )
+
+
+def _number(value: float | None) -> str:
+    """Write a limit in full: 4294967295, not 4.29497e+09."""
+    return "any size" if value is None else str(int(value)) if value == int(value) else repr(value)
+
+
+def parameter(default: Any, limits: Limits) -> Any:
+    """Declare a field with its default and its limits."""
+    return dataclasses.field(default=default, metadata={"limits": limits})
+
+
+def limits_of(settings: type) -> dict[str, Limits]:
+    """Return the limits of each parameter of a class of settings, by name."""
+    return {field.name: field.metadata["limits"] for field in dataclasses.fields(settings)}
+
+
+class Checked:
+    """Base of the settings: checks every field against its limits."""
+
+    def __post_init__(self) -> None:
+        for name, limits in limits_of(type(self)).items():
+            value = getattr(self, name)
+            if not limits.accepts(value):
+                option = "--" + name.replace("_", "-")
+                raise SettingError(
+                    f"{name} must be {limits.describe()}: got {value!r}. {limits.help} Change {name} ({option})."
+                )
