@@ -1,0 +1,60 @@
+"""SimHash fingerprints: from features, or their weights, to bits; and the scheme they belong to.
+
+Every bit of a fingerprint is a vote: a feature adds its weight where the bit of its hash is one and takes it away
+where the bit is zero, and the fingerprint has a one where the sum is positive (Charikar 2002; Manku, Jain and Das
+Sarma 2007).
+Bit i of a fingerprint is bit i % 64 of word i // 64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+SCHEME_NAME = "simhash"
+SCHEME_VERSION = 1
+Fingerprints = npt.NDArray[np.uint64]
+
+
+def num_words(bits: int) -> int:
+    """Return how many 64-bit words hold a fingerprint."""
+    return (bits + 63) // 64
+
+
+def summarise(hashes: Fingerprints, offsets: npt.NDArray[np.int64], bits: int, *, tie: int = 1) -> Fingerprints:
+    """Return the fingerprints of documents whose features, repeats included, have one vote each.
+
+    Parameters
+    ----------
+    hashes : uint64 array, the native hashes of all features.
+    offsets : int64 array of shape (num_documents + 1,), the range of features of each document.
+    bits : 32, 64, 128 or 256.
+    tie : the bit, 0 or 1, where the votes are even. Native fingerprints have 1, as mfonda/simhash has.
+
+    Returns
+    -------
+    uint64 array of shape (num_documents, num_words); zeros for a document without features, which has no fingerprint.
+
+    Notes
+    -----
+    Charikar (2002), section 3: two fingerprints differ in a bit with probability angle / pi, the angle between the two
+    vectors of feature weights. Word 0 of a feature is its hash, word w a mix of the hash and w: so a fingerprint of 64
+    bits is the first word of one of 256, and one of 32 its lower half.
+    """
+    from neardup.kernels import simhash as kernel
+
+    fingerprints = np.empty((len(offsets) - 1, num_words(bits)), np.uint64)
+    kernel.vote(hashes, offsets, tie, fingerprints)
+    return _trim(fingerprints, bits)
+
+
+def _trim(fingerprints: Fingerprints, bits: int) -> Fingerprints:
+    """Clear what lies above the bits of a fingerprint."""
+    if bits % 64:
+        fingerprints[:, -1] &= np.uint64((1 << bits % 64) - 1)
+    return fingerprints
+
+
+def to_integers(fingerprints: Fingerprints) -> list[int]:
+    """Return each fingerprint as one integer."""
+    return [sum(word << 64 * place for place, word in enumerate(words)) for words in fingerprints.tolist()]

@@ -1,0 +1,127 @@
+"""Sum up the votes of features, bit by bit, into SimHash fingerprints.
+
+Where every feature has the same weight, a bit is one in the fingerprint if at least half of the features have it. The
+counts of all 64 bits of a word are kept side by side, one bit of each count in a *plane*, so that one logical operation
+works on all of them: some five operations a feature instead of sixty-four additions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+U64 = np.uint64
+_ALL = U64(0xFFFFFFFFFFFFFFFF)
+_MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
+_STEP = U64(0x9E3779B97F4A7C15)  # what word w adds w times to a hash before it is mixed again
+_NUM_PLANES = 48  # counts below 2^48
+_GROUP = 16  # features that are added up before their carry reaches the planes
+
+
+@njit(nogil=True, cache=True)
+def extend_hashes(hashes, words):
+    """Fill words[:, w] with word w of the 64-bit feature hashes: the hash itself, then mixes of it.
+
+    hashes : uint64 (num_features,); words : uint64 (num_features, num_words).
+    """
+    for word in range(words.shape[1]):
+        for i in range(len(hashes)):
+            words[i, word] = _word_of(hashes[i], word)
+
+
+@njit(nogil=True, cache=True)
+def _word_of(value, word):
+    if word == 0:
+        return value
+    value += _STEP * U64(word)
+    value ^= value >> U64(27)
+    value *= _MIX_1
+    value ^= value >> U64(33)
+    value *= _MIX_2
+    return value ^ (value >> U64(27))
+
+
+@njit(nogil=True, cache=True)
+def _add_three(a, b, c):
+    """Return the sum of three bits as (carry, rest), in every lane: a carry-save adder."""
+    either = a ^ b
+    return (a & b) | (either & c), either ^ c
+
+
+@njit(nogil=True, cache=True)
+def _add_up(planes, level, carry):
+    """Add a number of weight 2^level to the counts."""
+    while carry != U64(0):
+        plane = planes[level]
+        planes[level] = plane ^ carry
+        carry &= plane
+        level += 1
+
+
+@njit(nogil=True, cache=True)
+def _count(values, planes):
+    """Set the planes to how many values have each bit: Harley and Seal's method, 16 values at a time."""
+    planes[:] = U64(0)
+    ones, twos, fours, eights = U64(0), U64(0), U64(0), U64(0)
+    for i in range(0, len(values) - _GROUP + 1, _GROUP):
+        two_a, ones = _add_three(ones, values[i], values[i + 1])
+        two_b, ones = _add_three(ones, values[i + 2], values[i + 3])
+        four_a, twos = _add_three(twos, two_a, two_b)
+        two_a, ones = _add_three(ones, values[i + 4], values[i + 5])
+        two_b, ones = _add_three(ones, values[i + 6], values[i + 7])
+        four_b, twos = _add_three(twos, two_a, two_b)
+        eight_a, fours = _add_three(fours, four_a, four_b)
+        two_a, ones = _add_three(ones, values[i + 8], values[i + 9])
+        two_b, ones = _add_three(ones, values[i + 10], values[i + 11])
+        four_a, twos = _add_three(twos, two_a, two_b)
+        two_a, ones = _add_three(ones, values[i + 12], values[i + 13])
+        two_b, ones = _add_three(ones, values[i + 14], values[i + 15])
+        four_b, twos = _add_three(twos, two_a, two_b)
+        eight_b, fours = _add_three(fours, four_a, four_b)
+        sixteen, eights = _add_three(eights, eight_a, eight_b)
+        _add_up(planes, 4, sixteen)
+    planes[0], planes[1], planes[2], planes[3] = ones, twos, fours, eights
+    for i in range(len(values) - len(values) % _GROUP, len(values)):
+        _add_up(planes, 0, values[i])
+
+
+@njit(nogil=True, cache=True)
+def _at_least(planes, least):
+    """Return the bits whose count is `least` or more."""
+    above, equal = U64(0), _ALL
+    for level in range(len(planes) - 1, -1, -1):
+        plane = planes[level]
+        if (least >> level) & 1:
+            equal &= plane
+        else:
+            above |= equal & plane
+            equal &= ~plane
+    return above | equal
+
+
+@njit(nogil=True, cache=True)
+def vote(hashes, offsets, tie, fingerprints):
+    """Fill the fingerprints of documents whose features, repeats included, have one vote each.
+
+    hashes : uint64; offsets : int64 (num_documents + 1,); tie : the bit, 0 or 1, where as many features have it as have
+    it not; fingerprints : uint64 (num_documents, num_words), zeros for a document without features.
+    """
+    longest = 0
+    for document in range(len(offsets) - 1):
+        longest = max(longest, offsets[document + 1] - offsets[document])
+    scratch = np.empty(longest if fingerprints.shape[1] > 1 else 0, np.uint64)
+    planes = np.empty(_NUM_PLANES, np.uint64)
+    for document in range(len(offsets) - 1):
+        span = hashes[offsets[document] : offsets[document + 1]]
+        num_planes = 5
+        while len(span) >> num_planes:
+            num_planes += 1
+        least = (len(span) + 1) // 2 if tie else len(span) // 2 + 1
+        for word in range(fingerprints.shape[1]):
+            values = span
+            if word:
+                values = scratch[: len(span)]
+                for i in range(len(span)):
+                    values[i] = _word_of(span[i], word)
+            _count(values, planes[:num_planes])
+            fingerprints[document, word] = _at_least(planes[:num_planes], least) if len(span) else U64(0)
