@@ -16,6 +16,7 @@ from neardup.arrays import flatten_strings
 from neardup.config import MinHash
 from neardup.features.shingles import Workspace, _tables, shingle_documents
 from neardup.kernels import tokens as kernel
+from neardup.kernels.token_arrays import Buffers, Shingles, Text, make_buffers
 from reference import shingles as reference
 from reference.sets import jaccard
 
@@ -163,7 +164,7 @@ def test_bytes_that_are_not_utf8_neither_crash_nor_touch_their_neighbours(broken
     mode = {"words": 0, "whitespace": 1, "chars": 2}[kind]
     tables = _tables(True, True, False, mode)
     documents = [piece for one in broken for piece in (b"left side", one)] + [b"right side"]
-    text = kernel.Text(*flatten_strings(pa.array(documents, pa.binary())))
+    text = Text(*flatten_strings(pa.array(documents, pa.binary())))
     first, second = (run_guarded(text, tables, mode) for _ in range(2))
     assert first == second
     known = reference.shingle_hashes(tokens_of("left side", MinHash(tokens=kind)), 2, kind)
@@ -172,19 +173,19 @@ def test_bytes_that_are_not_utf8_neither_crash_nor_touch_their_neighbours(broken
     )
 
 
-def run_guarded(text: kernel.Text, tables, mode: int, ngram: int = 2) -> list[list[int]]:
+def run_guarded(text: Text, tables, mode: int, ngram: int = 2) -> list[list[int]]:
     """Run the kernel in buffers of just the size promised, and see that it wrote nothing behind them."""
     count = len(text.offsets) - 1
-    sizes = [len(buffer) for buffer in kernel.make_buffers(int(np.diff(text.offsets).max(initial=0)))]
+    sizes = [len(buffer) for buffer in make_buffers(int(np.diff(text.offsets).max(initial=0)))]
     sizes.append(3 * len(text.data) + count)
     guard = 64
     dtypes = (np.uint8, np.int32, np.uint64, np.uint64)
     guarded = [np.full(size + guard, 0x5A, dtype) for size, dtype in zip(sizes, dtypes, strict=True)]
     views = [array[:size] for array, size in zip(guarded, sizes, strict=True)]
-    shingles = kernel.Shingles(
+    shingles = Shingles(
         views[3], np.empty(count + 1, np.int64), np.empty((count, 2), np.uint64), np.zeros(count, np.bool_)
     )
-    kernel.shingle_text(text, tables, mode, ngram, kernel.Buffers(*views[:3]), shingles)
+    kernel.shingle_text(text, tables, mode, ngram, Buffers(*views[:3]), shingles)
     for array in guarded:
         assert (array[-guard:] == 0x5A).all()
     return rows(shingles)
@@ -202,7 +203,7 @@ def test_the_buffers_promised_hold_any_text_of_one_character_repeated(kind, fold
     # Long, so that what a character grows to is not hidden by the zeros behind a stream.
     documents = [(chr(code) * 200).encode("utf-8", "surrogatepass") for code in codes]
     for document in documents:  # alone, so that the buffers are as small as they can be
-        run_guarded(kernel.Text(*flatten_strings(pa.array([document], pa.binary()))), tables, mode)
+        run_guarded(Text(*flatten_strings(pa.array([document], pa.binary()))), tables, mode)
 
 
 def test_combining_marks_of_any_two_classes_are_put_in_order():

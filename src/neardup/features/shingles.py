@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,7 @@ from neardup.config import Shingling
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.unicode_tables import load_tables
-
-if TYPE_CHECKING:
-    from neardup.kernels.tokens import Shingles, Tables, Text
+from neardup.kernels.token_arrays import Shingles, Tables, Text, make_buffers
 
 _MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
 
@@ -51,10 +48,8 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     """
     if callable(shingling.tokens):
         return _shingle_token_lists(texts, shingling)
-    from neardup.kernels import tokens as kernel
-
     mode = _MODES[shingling.tokens]
-    text = kernel.Text(*flatten_strings(texts))
+    text = Text(*flatten_strings(texts))
     tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
     whole = _shingle(text, tables, mode, shingling.ngram, workspace or Workspace())
     if not whole.flagged.any():
@@ -62,7 +57,7 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     flagged = texts.filter(pa.array(whole.flagged)).to_pylist()
     normalised = pa.array([normalise(one, shingling) for one in flagged], pa.large_string())
     plain = _tables(False, False, shingling.fold_chinese, mode)
-    part = _shingle(kernel.Text(*flatten_strings(normalised)), plain, mode, shingling.ngram, Workspace())
+    part = _shingle(Text(*flatten_strings(normalised)), plain, mode, shingling.ngram, Workspace())
     return _splice(whole, part, np.flatnonzero(whole.flagged))
 
 
@@ -73,13 +68,11 @@ def _shingle(text: Text, tables: Tables, mode: int, ngram: int, workspace: Works
     longest = int(np.diff(text.offsets).max(initial=0))
     # Room for the worst case costs nothing: memory that is never written is never given out.
     shingles = _empty(workspace.hashes(3 * len(text.data) + num_documents), num_documents)
-    kernel.shingle_text(text, tables, mode, ngram, kernel.make_buffers(longest), shingles)
+    kernel.shingle_text(text, tables, mode, ngram, make_buffers(longest), shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 
 def _empty(hashes: npt.NDArray[np.uint64], num_documents: int) -> Shingles:
-    from neardup.kernels.tokens import Shingles
-
     offsets = np.empty(num_documents + 1, np.int64)
     content = np.empty((num_documents, 2), np.uint64)
     return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
@@ -101,10 +94,10 @@ def _shingle_token_lists(texts: pa.Array, shingling: Shingling) -> Shingles:
         lists.append(tokens)
     token_offsets = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(tokens) for tokens in lists], out=token_offsets[1:])
-    text = kernel.Text(*flatten_strings(pa.array(chain.from_iterable(lists), pa.large_string())))
+    text = Text(*flatten_strings(pa.array(chain.from_iterable(lists), pa.large_string())))
     longest = int(max(np.diff(token_offsets).max(initial=0), np.diff(text.offsets).max(initial=0)))
     shingles = _empty(np.empty(int(token_offsets[-1]) + len(lists), np.uint64), len(lists))
-    kernel.shingle_tokens(text, token_offsets, shingling.ngram, kernel.make_buffers(longest), shingles)
+    kernel.shingle_tokens(text, token_offsets, shingling.ngram, make_buffers(longest), shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 
@@ -129,8 +122,6 @@ def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:
 
 @cache
 def _tables(nfkc: bool, case_fold: bool, fold_chinese: bool, mode: int) -> Tables:
-    from neardup.kernels.tokens import Tables
-
     tables = load_tables(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
     ascii_bytes = np.zeros(128, np.uint8)
     for code in range(128):

@@ -6,12 +6,11 @@ tokens) and its token hashes. From the hashes come its shingles: token n-grams, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from neardup.kernels.machine import count_trailing_zeros, load_u64
+from neardup.kernels.token_arrays import PADDING as _PADDING
 
 U64 = np.uint64
 WORDS, WHITESPACE, CHARACTERS = 0, 1, 2  # how a text is cut into tokens
@@ -26,58 +25,10 @@ _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
 _SEVEN_BITS, _HIGH_BITS = U64(0x7F7F7F7F7F7F7F7F), U64(0x8080808080808080)
 _GATHER = U64(0x0102040810204080)  # times a word with one bit a byte: these eight bits, in order, on top
 _ALL = U64(0xFFFFFFFFFFFFFFFF)
-_PADDING = 160  # zeros behind a stream: its last block of 64 bytes, and two words more
 # Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019), and a random odd base for n-grams.
 _MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
 _CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
-
-
-class Text(NamedTuple):
-    """UTF-8 documents. data : uint8 array, read-only; offsets : int64 array of shape (num_documents + 1,)."""
-
-    data: np.ndarray
-    offsets: np.ndarray
-
-
-class Tables(NamedTuple):
-    """The Unicode tables, and `ascii`: uint8[128], the folded byte, or 0 where a byte separates tokens."""
-
-    entries: np.ndarray
-    expansions: np.ndarray
-    ascii: np.ndarray
-
-
-class Buffers(NamedTuple):
-    """Working space of one thread. stream : uint8, edges : int32, tokens : uint64; see `buffer_sizes`."""
-
-    stream: np.ndarray
-    edges: np.ndarray
-    tokens: np.ndarray
-
-
-class Shingles(NamedTuple):
-    """The shingle hashes of documents, in the order of the text, repeats included.
-
-    hashes : uint64 array; offsets : int64 array of shape (num_documents + 1,);
-    content : uint64 array of shape (num_documents, 2), the 128-bit hash of each document's token sequence;
-    flagged : bool array of shape (num_documents,), where a text must be normalised as a whole before.
-    """
-
-    hashes: np.ndarray
-    offsets: np.ndarray
-    content: np.ndarray
-    flagged: np.ndarray
-
-
-def make_buffers(longest: int) -> Buffers:
-    """Return working space that serves any document of at most `longest` bytes.
-
-    A code point of b bytes yields at most 3b bytes (the tables send longer expansions to Python), and two more
-    where it is a token of its own. `_PADDING` bytes of zeros follow the stream.
-    """
-    size = 5 * longest + _PADDING
-    return Buffers(np.empty(size, np.uint8), np.empty(size, np.int32), np.empty(3 * longest + 2, np.uint64))
 
 
 @njit(nogil=True, cache=True)
@@ -398,3 +349,42 @@ def shingle_tokens(text, token_offsets, ngram, buffers, shingles):
         _content(tokens, count, shingles.content[document])
         end = _roll(tokens, count, ngram, shingles.hashes, end)
         shingles.offsets[document + 1] = end
+
+
+@njit(nogil=True, cache=True)
+def _copy_tokens(stream, length, mode, tokens, count):
+    """Append the tokens of a stream to those written, of which there are `count`; return the new count."""
+    first, end, space = count, tokens.offsets[count], False
+    for i in range(length):
+        byte, following = stream[i], stream[i + 1]
+        if byte == 0:
+            space = mode == CHARACTERS and count > first
+            continue
+        if space:
+            tokens.data[end] = 0x20
+            end += 1
+            count += 1
+            tokens.offsets[count] = end
+            space = False
+        tokens.data[end] = byte
+        end += 1
+        if following == 0 or (mode == CHARACTERS and following & 0xC0 != 0x80):
+            count += 1
+            tokens.offsets[count] = end
+    return count
+
+
+@njit(nogil=True, cache=True)
+def write_tokens(text, tables, mode, stream, tokens, flagged):
+    """Fill `tokens` with the tokens that `shingle_text` hashes; stream and flagged as there.
+
+    Requires: 3 * len(text.data) bytes for tokens.data, and one place more in tokens.offsets.
+    """
+    count = 0
+    tokens.offsets[0], tokens.limits[0] = 0, 0
+    for document in range(len(text.offsets) - 1):
+        data = text.data[text.offsets[document] : text.offsets[document + 1]]
+        length, flagged[document] = _fold(data, tables, mode, stream)
+        stream[length] = 0
+        count = _copy_tokens(stream, length, mode, tokens, count)
+        tokens.limits[document + 1] = count
