@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from neardup import api
+import neardup
 from neardup.cli.main import cli
 from neardup.cli.settings import SettingType, parse_number
 from neardup.config import MinHash, Running, Sieve
@@ -45,7 +45,7 @@ def test_every_field_of_minhash_is_an_option(command):
     assert set(limits_of(MinHash)) <= set(options_of(command))
 
 
-@pytest.mark.parametrize(("command", "function"), [("dedup", api.dedup), ("pairs", api.find_pairs)])
+@pytest.mark.parametrize(("command", "function"), [("dedup", neardup.dedup), ("pairs", neardup.find_pairs)])
 def test_a_command_takes_what_its_function_takes(command, function):
     arguments = set(inspect.signature(function).parameters)
     arguments = arguments - {"source", "method", "watcher"} | set(limits_of(MinHash))

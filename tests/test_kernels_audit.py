@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.kernels import audit as kernel
-from neardup.kernels.sieve import Sets
+from neardup.kernels.sieve_arrays import Sets
 from reference.sets import jaccard
 
 SETS = st.sets(st.one_of(st.integers(0, 9), st.integers(2**64 - 4, 2**64 - 1)), max_size=8)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.kernels import bands
 from neardup.kernels import sieve as kernel
+from neardup.kernels import sieve_arrays as arrays
 from reference import sieve as reference
 from reference.bands import first_places
 
@@ -30,21 +31,21 @@ def made_up(documents: list[tuple[int, set[int]]]) -> list[reference.Document]:
     return result
 
 
-def sets_of(documents: list[reference.Document]) -> kernel.Sets:
+def sets_of(documents: list[reference.Document]) -> arrays.Sets:
     sizes = np.array([len(one.shingles) for one in documents], np.uint32)
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
-    return kernel.Sets(np.array([v for one in documents for v in sorted(one.shingles)], np.uint64), starts, sizes)
+    return arrays.Sets(np.array([v for one in documents for v in sorted(one.shingles)], np.uint64), starts, sizes)
 
 
-def order_of(documents: list[reference.Document]) -> kernel.Order:
+def order_of(documents: list[reference.Document]) -> arrays.Order:
     representative = first_places([one.tokens if one.shingles else i for i, one in enumerate(documents)])
     count = len(documents)
-    return kernel.Order(
+    return arrays.Order(
         np.arange(count, dtype=np.uint32), np.array(representative, np.uint32), np.zeros(count, np.uint8)
     )
 
 
-def buckets_of(documents: list[reference.Document], order: kernel.Order, copies_have_slots: bool) -> kernel.Buckets:
+def buckets_of(documents: list[reference.Document], order: arrays.Order, copies_have_slots: bool) -> arrays.Buckets:
     count = len(documents)
     original = order.representative == np.arange(count)
     members = [i for i in range(count) if documents[i].shingles and (copies_have_slots or original[i])]
@@ -58,21 +59,22 @@ def buckets_of(documents: list[reference.Document], order: kernel.Order, copies_
         first.append(column[order.representative] if not copies_have_slots else column)
         starts.append(sum(len(one) for one in slots))
         slots.append(own)
-    return kernel.Buckets(np.array(first).reshape(NUM_BANDS, count), np.concatenate(slots), np.array(starts, np.int64))
+    return arrays.Buckets(np.array(first).reshape(NUM_BANDS, count), np.concatenate(slots), np.array(starts, np.int64))
 
 
-def empty_found(capacity: int) -> kernel.Found:
-    kinds = (np.uint32, np.uint32, np.float64, np.uint8, np.uint8)
-    return kernel.Found(*(np.empty(capacity, kind) for kind in kinds), np.zeros(3, np.int64))
+def empty_found(capacity: int) -> arrays.Found:
+    kinds = (np.uint32, np.uint32, np.float64, np.uint16, np.uint8, np.uint8)
+    return arrays.Found(*(np.empty(capacity, kind) for kind in kinds), np.zeros(4, np.int64))
 
 
-def drain(found: kernel.Found) -> list[tuple[reference.Pair, bool]]:
+def drain(found: arrays.Found) -> list[tuple[reference.Pair, bool]]:
     """Take out the pairs found so far, each with whether it removed its right document."""
     count = int(found.counters[0])
     found.counters[0] = 0
+    columns = (found.left, found.right, found.similarity, found.exact, found.best)
     return [
         (reference.Pair(*values), bool(best))
-        for *values, best in zip(*(column[:count].tolist() for column in found[:5]), strict=True)
+        for *values, best in zip(*(column[:count].tolist() for column in columns), strict=True)
     ]
 
 
@@ -80,7 +82,7 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
     """Run the kernel `step` positions at a time in the least room; return pairs, kept, counters."""
     order, sets = order_of(documents), sets_of(documents)
     buckets = buckets_of(documents, order, all_pairs)
-    kernel_rules = kernel.Rules(rules.threshold, kernel.JACCARD, rules.max_bucket, rules.num_against, all_pairs)
+    kernel_rules = arrays.Rules(rules.threshold, arrays.JACCARD, rules.max_bucket, rules.num_against, all_pairs)
     found = empty_found(NUM_BANDS * rules.max_bucket + 2)
     pairs, begin = [], 0
     while begin < len(documents):
@@ -96,8 +98,8 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
 def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_samples: int, needed: list[int], step: int):
     """Run the kernel for containment, its postings grown as it asks."""
     order, sets = order_of(documents), sets_of(documents)
-    kernel_rules = kernel.Rules(rules.threshold, kernel.CONTAINMENT, rules.max_bucket, rules.num_against, all_pairs)
-    postings = kernel.make_postings(len(documents) * num_samples, 8)
+    kernel_rules = arrays.Rules(rules.threshold, arrays.CONTAINMENT, rules.max_bucket, rules.num_against, all_pairs)
+    postings = arrays.make_postings(len(documents) * num_samples, 8)
     kernel.enter_samples(postings, sets, np.arange(len(documents), dtype=np.uint32), num_samples)
     found, hits = empty_found(num_samples * rules.max_bucket + 4), np.zeros(len(documents), np.int32)
     pairs, begin = [], 0
@@ -109,7 +111,7 @@ def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_sample
         assert not hits.any()
         pairs += drain(found)
         if reached == begin:
-            postings = kernel.grow(postings)
+            postings = arrays.grow(postings)
         begin = reached
     return pairs, order.kept.tolist(), found.counters
 
@@ -171,9 +173,9 @@ def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_thre
                 sets = [set(range(shared)) | {100 + i for i in range(left - shared)},
                         set(range(shared)) | {200 + i for i in range(right - shared)}]  # fmt: skip
                 documents = [reference.Document((str(i),), frozenset(one), (), ()) for i, one in enumerate(sets)]
-                for measure, code in (("jaccard", kernel.JACCARD), ("containment", kernel.CONTAINMENT)):
+                for measure, code in (("jaccard", arrays.JACCARD), ("containment", arrays.CONTAINMENT)):
                     exact = reference.measure(documents[1], documents[0], reference.Rules(threshold, measure))
-                    rules = kernel.Rules(threshold, code, 1, 0, False)
+                    rules = arrays.Rules(threshold, code, 1, 0, False)
                     measured = kernel._similarity(sets_of(documents), 1, 0, rules)
                     assert (measured >= threshold) == (exact >= threshold)
                     assert measured == exact or exact < threshold

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.api import compare, dedup, find_pairs, plan
+    from neardup.api.dedup import dedup
+    from neardup.api.pairs import find_pairs
+    from neardup.api.plans import plan
+    from neardup.api.texts import compare
     from neardup.candidates.bands import Bands, candidate_probability, choose_bands
     from neardup.candidates.plan import Plan
     from neardup.config import MinHash
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
     from neardup.results import Comparison, Deduplication, DuplicatePairs
 
 _HOMES = {
-    "neardup.api": ("compare", "dedup", "find_pairs", "plan"),
+    "neardup.api.dedup": ("dedup",),
+    "neardup.api.pairs": ("find_pairs",),
+    "neardup.api.plans": ("plan",),
+    "neardup.api.texts": ("compare",),
     "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
     "neardup.candidates.plan": ("Plan",),
     "neardup.config": ("MinHash",),

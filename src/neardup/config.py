@@ -147,6 +147,11 @@ class MinHash(Shingling):
                 "which proposes pairs by samples. Leave num_bands and rows_per_band unset."
             )
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Name the columns that hold what is measured of a pair."""
+        return ("similarity", "exact")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimHash(Shingling):
@@ -274,6 +279,11 @@ class SimHash(Shingling):
                     f"scheme={self.scheme!r} settles {field.name} itself: got {field.name}={value!r}. Leave "
                     f"{field.name} unset, or use scheme='native'."
                 )
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Name the columns that hold what is measured of a pair."""
+        return ("distance", "similarity", "exact") if self.confirm == "jaccard" else ("distance", "exact")
 
     @property
     def num_keywords(self) -> int:

@@ -31,8 +31,8 @@ class Deduplication:
 
     Attributes
     ----------
-    removed : Arrow table, see schemas.REMOVED; in the order of the documents.
-    pairs : Arrow table, see schemas.PAIRS: every pair that was measured at or above the threshold.
+    removed : Arrow table, see schemas.removed_schema; in the order of the documents.
+    pairs : Arrow table, see schemas.pairs_schema: every pair that was measured at or above the threshold.
     summary : the report as a dictionary, what report.json holds.
     output : the folder it was written to, or None.
     """
@@ -67,7 +67,7 @@ class Deduplication:
 
 @dataclass(frozen=True)
 class DuplicatePairs:
-    """The result of `find_pairs`: `pairs`, an Arrow table (schemas.PAIRS), and `summary`, the report."""
+    """The result of `find_pairs`: `pairs`, an Arrow table (schemas.pairs_schema), and `summary`, the report."""
 
     pairs: pa.Table
     summary: dict[str, Any]

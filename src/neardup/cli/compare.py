@@ -45,7 +45,7 @@ def compare(left: str, right: str, full: bool, plain: bool, as_json: bool, **val
     if left == right == "-":
         raise InputError("A and B are both standard input. Name a file for one of them.")
     texts = [read_text(name) for name in (left, right)]
-    from neardup import api
+    from neardup.api import texts as api
     from neardup.cli import comparison, summary
 
     method = build(MinHash, values)

@@ -71,7 +71,8 @@ def dedup(
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
     """
     with interruptible(lambda: _farewell(output)):
-        from neardup.api import Inputs, run_dedup
+        from neardup.api.dedup import run_dedup
+        from neardup.api.inputs import Inputs
         from neardup.cli.progress import watching
         from neardup.output.directory import OutputDirectory
 

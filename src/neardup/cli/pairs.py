@@ -53,7 +53,8 @@ def pairs(
       neardup pairs a.jsonl b.jsonl -o pairs.csv --threshold 0.5 --id-column url
     """
     with interruptible(lambda: f"Nothing was written to {output}."):
-        from neardup.api import Inputs, run_pairs
+        from neardup.api.inputs import Inputs
+        from neardup.api.pairs import run_pairs
         from neardup.cli.pairs_file import PairsFile
         from neardup.cli.progress import watching
 

@@ -15,13 +15,12 @@ import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
 from neardup.errors import OutputError
-from neardup.schemas import PAIRS
 
 
 class _JsonLines(AbstractContextManager["_JsonLines"]):
     """Writes a JSON object a line."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, _: pa.Schema) -> None:
         self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed on exit
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -32,10 +31,10 @@ class _JsonLines(AbstractContextManager["_JsonLines"]):
         self._file.close()
 
 
-_WRITERS: dict[str, Callable[[Path], Any]] = {
-    ".parquet": lambda path: pq.ParquetWriter(path, PAIRS, compression="zstd"),
+_WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
+    ".parquet": lambda path, schema: pq.ParquetWriter(path, schema, compression="zstd"),
     ".jsonl": _JsonLines,
-    ".csv": lambda path: pc_csv.CSVWriter(path, PAIRS),
+    ".csv": lambda path, schema: pc_csv.CSVWriter(path, schema),
 }
 
 
@@ -66,9 +65,9 @@ class PairsFile:
         if path.is_dir() or not os.access(path.parent, os.W_OK):
             raise OutputError(f"The output {path} cannot be written. Name a file in a folder that you may write to.")
 
-    def write(self, batches: Iterator[pa.RecordBatch]) -> None:
+    def write(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write all pairs, then move the file into place."""
-        with self._aside(), _WRITERS[self.path.suffix.lower()](self.partial) as writer:
+        with self._aside(), _WRITERS[self.path.suffix.lower()](self.partial, schema) as writer:
             for batch in batches:
                 writer.write(batch)
                 self.num_pairs += batch.num_rows

@@ -37,10 +37,10 @@ def plan(documents: float, document_bytes: float, as_json: bool, **values: Any) 
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5
     """
-    from neardup import api
+    from neardup.api import plans
     from neardup.cli import foresight, summary
 
-    foreseen = api.plan(documents=documents, document_bytes=document_bytes, method=build(MinHash, values))
+    foreseen = plans.plan(documents=documents, document_bytes=document_bytes, method=build(MinHash, values))
     if as_json:
         summary.print_json(_record(foreseen))
     else:

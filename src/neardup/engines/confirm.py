@@ -14,9 +14,10 @@ from neardup.config import MinHash, Sieve
 from neardup.engines.propose import Proposed
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Watcher
+from neardup.engines.tell import Measured
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve import Found, Sets
+    from neardup.kernels.sieve_arrays import Found, Neighbours, Rules, Sets
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
 
@@ -25,18 +26,19 @@ class Confirmed(NamedTuple):
     """What the sieve found.
 
     kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
-    order of `right`; similarity : float64; exact, best : bool, `best` on the pair that removed its right document.
-    compared : pairs measured. bound_met : documents that met a bucket whose list was full.
+    order of `right`, and what was measured of it; best : bool, on the pair that removed its right document.
+    compared : pairs measured. bound_met : documents that met a bucket whose list was full. collisions : pairs whose
+    fingerprints are near and whose features are not.
     """
 
     kept: npt.NDArray[np.bool_]
     left: npt.NDArray[np.uint32]
     right: npt.NDArray[np.uint32]
-    similarity: npt.NDArray[np.float64]
-    exact: npt.NDArray[np.bool_]
+    measured: Measured
     best: npt.NDArray[np.bool_]
     compared: int
     bound_met: int
+    collisions: int
 
 
 def sort_wanted(
@@ -44,7 +46,7 @@ def sort_wanted(
 ) -> Sets:
     """Turn the shingles of the wanted documents into sorted sets, in place, on a pool of threads."""
     from neardup.kernels import sets as kernel
-    from neardup.kernels.sieve import Sets
+    from neardup.kernels.sieve_arrays import Sets
 
     starts = scratch.column("starts", np.int64)
     hashes = scratch.column("shingles", np.uint64)
@@ -77,19 +79,20 @@ def pass_sieve(
 ) -> Confirmed:
     """Let all documents pass the sieve, or with `all_pairs` measure every proposed pair and remove none."""
     from neardup.kernels import sieve as kernel
+    from neardup.kernels.sieve_arrays import JACCARD, Buckets, Order, Rules
 
     num_bands = len(proposed.band_starts)
     columns = [scratch.column(f"buckets-{band}", np.uint32) for band in range(num_bands)]
     kept = np.zeros(len(order), np.uint8)
-    kernel_order = kernel.Order(order, proposed.representative, kept)
-    rules = kernel.Rules(method.threshold, kernel.JACCARD, sieve.max_bucket, num_against, all_pairs)
+    kernel_order = Order(order, proposed.representative, kept)
+    rules = Rules(method.threshold, JACCARD, sieve.max_bucket, num_against, all_pairs)
     found = _empty_found(max(1 << 18, 4 * num_bands * sieve.max_bucket))
     for stretch in _stretches(len(order), _STRETCH):
         first = np.stack([column[stretch] for column in columns])
-        buckets = kernel.Buckets(first, proposed.slots, proposed.band_starts)
+        buckets = Buckets(first, proposed.slots, proposed.band_starts)
         begin = stretch.start
         while begin < stretch.stop:
-            part = kernel.Buckets(np.ascontiguousarray(first[:, begin - stretch.start :]), *buckets[1:])
+            part = Buckets(np.ascontiguousarray(first[:, begin - stretch.start :]), *buckets[1:])
             begin = kernel.sieve(begin, stretch.stop, kernel_order, sets, part, rules, found)
             _spill(scratch, found)
         watcher.advance(stretch.stop - stretch.start, 0)
@@ -110,15 +113,16 @@ def pass_contained(
 ) -> Confirmed:
     """Let all documents pass the sieve for containment; candidates come from samples of their shingles."""
     from neardup.kernels import sieve as kernel
+    from neardup.kernels.sieve_arrays import CONTAINMENT, Order, Rules, grow, make_postings
 
     samples = choose_samples(method.threshold, method.recall)
     needed = needed_by_size(method.threshold, method.recall, samples)
     kept = np.zeros(len(order), np.uint8)
-    rules = kernel.Rules(method.threshold, kernel.CONTAINMENT, sieve.max_bucket, num_against, all_pairs)
+    rules = Rules(method.threshold, CONTAINMENT, sieve.max_bucket, num_against, all_pairs)
     representative = proposed.representative
     originals = order[representative == np.arange(len(order))]
     num_keys = int(np.minimum(sets.sizes[originals], samples.num_samples).astype(np.int64).sum())
-    postings = kernel.make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sets.sizes.max(initial=0))))
+    postings = make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sets.sizes.max(initial=0))))
     kernel.enter_samples(postings, sets, originals, samples.num_samples)
     hits = np.zeros(len(order), np.int32)
     found = _empty_found(max(1 << 18, 4 * samples.num_samples * sieve.max_bucket))
@@ -127,12 +131,44 @@ def pass_contained(
         while begin < stretch.stop:
             span = (begin, stretch.stop)
             reached = kernel.sieve_contained(
-                span, kernel.Order(order, representative, kept), sets, postings, needed, hits, rules, found
+                span, Order(order, representative, kept), sets, postings, needed, hits, rules, found
             )
             if reached == begin:
-                postings = kernel.grow(postings)
+                postings = grow(postings)
             begin = reached
             _spill(scratch, found)
+        watcher.advance(stretch.stop - stretch.start, 0)
+        scratch.release_pages()
+    return _confirmed(scratch, kept, found)
+
+
+def pass_near(
+    scratch: Scratch,
+    order: npt.NDArray[np.uint32],
+    representative: npt.NDArray[np.uint32],
+    near: Neighbours,
+    sets: Sets,
+    rules: Rules,
+    watcher: Watcher,
+) -> Confirmed:
+    """Let all documents pass the sieve, each compared with those whose fingerprints are near its own."""
+    from neardup.kernels import sieve as kernel
+    from neardup.kernels.sieve_arrays import NONE, Listed, Order
+
+    num_nodes = len(near.starts) - 1
+    chain = [np.full(size, NONE, np.int64) for size in (num_nodes, num_nodes, len(order))]
+    listed = Listed(chain[0], chain[1], np.zeros(num_nodes, np.uint32), chain[2])
+    kept = np.zeros(len(order), np.uint8)
+    found = _empty_found(1 << 18)
+    for stretch in _stretches(len(order), _STRETCH):
+        begin = stretch.start
+        while begin < stretch.stop:
+            span = (begin, stretch.stop)
+            reached = kernel.sieve_near(span, Order(order, representative, kept), sets, near, listed, rules, found)
+            _spill(scratch, found)
+            if reached == begin:  # one document may have more near ones than there is room
+                found = _empty_found(2 * len(found.left))._replace(counters=found.counters)
+            begin = reached
         watcher.advance(stretch.stop - stretch.start, 0)
         scratch.release_pages()
     return _confirmed(scratch, kept, found)
@@ -163,11 +199,13 @@ def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> C
         kept.view(np.bool_),
         scratch.column("pair-left", np.uint32),
         scratch.column("pair-right", np.uint32),
-        scratch.column("pair-similarity", np.float64),
-        scratch.column("pair-exact", np.uint8).view(np.bool_),
+        Measured(
+            scratch.column("pair-similarity", np.float64),
+            scratch.column("pair-distance", np.uint16),
+            scratch.column("pair-exact", np.uint8).view(np.bool_),
+        ),
         scratch.column("pair-best", np.uint8).view(np.bool_),
-        int(found.counters[1]),
-        int(found.counters[2]),
+        *map(int, found.counters[1:]),
     )
 
 
@@ -177,21 +215,17 @@ def _stretches(count: int, size: int) -> Iterator[slice]:
 
 
 def _empty_found(size: int) -> Found:
-    from neardup.kernels.sieve import Found
+    from neardup.kernels.sieve_arrays import Found
 
-    return Found(
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(size, np.float64),
-        np.empty(size, np.uint8),
-        np.empty(size, np.uint8),
-        np.zeros(3, np.int64),
-    )
+    left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    similarity, distance = np.empty(size, np.float64), np.empty(size, np.uint16)
+    exact, best = np.empty(size, np.uint8), np.empty(size, np.uint8)
+    return Found(left, right, similarity, distance, exact, best, np.zeros(4, np.int64))
 
 
 def _spill(scratch: Scratch, found: Found) -> None:
     """Move the pairs found so far to the scratch files."""
     count = int(found.counters[0])
-    for name in ("left", "right", "similarity", "exact", "best"):
+    for name in ("left", "right", "similarity", "distance", "exact", "best"):
         scratch.append(f"pair-{name}", getattr(found, name)[:count])
     found.counters[0] = 0

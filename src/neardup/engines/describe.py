@@ -1,4 +1,4 @@
-"""Read every document once and leave its shingles, content hash and band keys in the scratch files."""
+"""Read every document once and leave its shingles, content hash and fingerprint in the scratch files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from queue import LifoQueue
 from typing import Any, NamedTuple
 
@@ -15,9 +16,10 @@ import pyarrow as pa
 
 from neardup.arrays import flatten_strings
 from neardup.candidates.bands import Bands
-from neardup.config import MinHash
+from neardup.config import IdfSource, Method, MinHash, SimHash
 from neardup.documents.batch import Columns, DocumentBatch, Part, Rejected
 from neardup.engines.scratch import Scratch
+from neardup.engines.simhash import fingerprint_documents
 from neardup.engines.stages import Watcher
 from neardup.errors import InputError
 from neardup.features.shingles import Workspace, shingle_documents
@@ -67,29 +69,45 @@ class Corpus:
 
 
 class Described(NamedTuple):
-    """A batch after the kernels. keys : uint64 (num_bands, num_documents)."""
+    """A batch after the kernels.
 
-    hashes: np.ndarray
+    hashes : uint64, the shingles, or None where they are not compared; offsets : int64 (num_documents + 1,);
+    content : uint64 (num_documents, 2). summary : columns that propose pairs, by name: a key for each band, or the
+    fingerprints.
+    """
+
+    hashes: np.ndarray | None
     offsets: np.ndarray
     content: np.ndarray
-    keys: np.ndarray
-    text_bytes: int
-    workspace: Workspace
+    summary: dict[str, np.ndarray]
 
 
-def describe(texts: pa.Array, method: MinHash, bands: Bands | None, workspaces: LifoQueue[Workspace]) -> Described:
-    """Return the shingle hashes, content hashes and band keys, if there are bands, of a batch of texts.
+Describer = Callable[[pa.Array, Workspace], Described]
 
-    The hashes lie in a workspace, to be put back into the queue once they are stored.
-    """
-    workspace = workspaces.get()
+
+def describer_of(method: Method, bands: Bands | None, idf: IdfSource | None) -> Describer:
+    """Return the function that describes a batch of texts as the method asks; hashes may lie in the workspace."""
+    if isinstance(method, MinHash):
+        return partial(_describe_by_shingles, method, bands)
+    return partial(_describe_by_fingerprint, method, idf)
+
+
+def _describe_by_shingles(method: MinHash, bands: Bands | None, texts: pa.Array, workspace: Workspace) -> Described:
     shingles = shingle_documents(texts, method, workspace)
-    keys = np.empty((0, len(texts)), np.uint64)
+    summary = {}
     if bands is not None:
         signatures = sign(shingles.hashes, shingles.offsets, bands.num_hashes, method.seed)
         keys = band_keys(signatures, bands.num_bands)
-    size = int(texts.nbytes)
-    return Described(shingles.hashes, shingles.offsets, shingles.content, keys, size, workspace)
+        summary = {f"keys-{band}": keys[band] for band in range(bands.num_bands)}
+    return Described(shingles.hashes, shingles.offsets, shingles.content, summary)
+
+
+def _describe_by_fingerprint(
+    method: SimHash, idf: IdfSource | None, texts: pa.Array, workspace: Workspace
+) -> Described:
+    made = fingerprint_documents(texts, method, idf, workspace)
+    hashes = made.hashes if method.confirm == "jaccard" else None
+    return Described(hashes, made.offsets, made.content, {"fingerprints": made.fingerprints})
 
 
 class Reading:
@@ -152,12 +170,13 @@ class Reading:
         """Append one batch to the columns."""
         scratch, tally = self.scratch, self.tally
         count = len(batch.rows)
-        scratch.append("shingles", described.hashes)
+        if described.hashes is not None:
+            scratch.append("shingles", described.hashes)
         scratch.append("starts", described.offsets[:-1] + tally.shingles)
         scratch.append("content", described.content)
         scratch.append("rows", batch.rows.astype(np.int64, copy=False))
-        for band, keys in enumerate(described.keys):
-            scratch.append(f"keys-{band}", keys)
+        for name, values in described.summary.items():
+            scratch.append(name, values)
         if has_ids:
             ids = batch.ids
             if ids is None:
@@ -175,7 +194,7 @@ class Reading:
         tally.part_documents += count
         tally.shingles += int(described.offsets[-1])
         tally.without_features += int(np.count_nonzero(np.diff(described.offsets) == 0))
-        tally.text_bytes += described.text_bytes
+        tally.text_bytes += int(batch.text.nbytes)
         if tally.documents > MAX_DOCUMENTS:
             raise InputError(
                 f"One run takes at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one after "
@@ -198,16 +217,18 @@ class Reading:
         self.tally.part_documents = self.tally.part_rejected = 0
 
 
-def read_all(
-    reading: Reading, method: MinHash, bands: Bands | None, threads: int, batch_rows: int | None, watcher: Watcher
-) -> Corpus:
+def read_all(reading: Reading, describer: Describer, threads: int, batch_rows: int | None, watcher: Watcher) -> Corpus:
     """Read all parts, describe their documents on a pool of threads, and store the results in order."""
     has_ids = any(task.columns.id is not None for task in reading.tasks)
-    waiting: deque[tuple[DocumentBatch | None, Future[Described] | None, list[Rejected]]] = deque()
+    waiting: deque[tuple[DocumentBatch | None, Future[tuple[Described, Workspace]] | None, list[Rejected]]] = deque()
     stored = 0
     workspaces: LifoQueue[Workspace] = LifoQueue()
     for _ in range(threads + _BATCHES_AHEAD + 2):
         workspaces.put(Workspace())
+
+    def describe(texts: pa.Array) -> tuple[Described, Workspace]:
+        workspace = workspaces.get()
+        return describer(texts, workspace), workspace
 
     def store_one() -> None:
         nonlocal stored
@@ -216,10 +237,10 @@ def read_all(
         if batch is None or future is None:
             reading.end_part()
         else:
-            described = future.result()
+            described, workspace = future.result()
             reading.store(batch, described, has_ids)
-            workspaces.put(described.workspace)
-            watcher.advance(len(batch.rows), described.text_bytes)
+            workspaces.put(workspace)
+            watcher.advance(len(batch.rows), int(batch.text.nbytes))
         stored += 1
         if stored % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()
@@ -227,7 +248,7 @@ def read_all(
     with ThreadPoolExecutor(threads) as pool:
         try:
             for _, batch, rejected in reading.batches(batch_rows):
-                future = None if batch is None else pool.submit(describe, batch.text, method, bands, workspaces)
+                future = None if batch is None else pool.submit(describe, batch.text)
                 waiting.append((batch, future, rejected))
                 while waiting and (len(waiting) > _BATCHES_AHEAD or _is_done(waiting[0][1])):
                     store_one()

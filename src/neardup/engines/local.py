@@ -11,41 +11,47 @@ import numpy.typing as npt
 
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.samples import Samples, choose_samples, hit_probability
-from neardup.config import MinHash, Running, Sieve
+from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.decide.connected import connect, roots
 from neardup.decide.priority import priority_order
 from neardup.engines.audit import audit
-from neardup.engines.confirm import Confirmed, exact_similarity, pass_contained, pass_sieve, sort_wanted
-from neardup.engines.describe import Corpus, Reading, Task, read_all
-from neardup.engines.propose import Proposed, fill_buckets, find_copies
+from neardup.engines.confirm import Confirmed, exact_similarity, pass_contained, pass_near, pass_sieve, sort_wanted
+from neardup.engines.count import idf_of
+from neardup.engines.describe import Corpus, Reading, Task, describer_of, read_all
+from neardup.engines.near import Near, find_near, fingerprints_of, rules_of
+from neardup.engines.propose import fill_buckets, find_copies
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Stages
-from neardup.engines.tell import Removals
+from neardup.engines.tell import Measured, Pairs, Removals
+from neardup.verify.hamming import hamming_distances
 from neardup.verify.recall import Recall, estimate_recall
+
+SHORT = 32  # features under which SimHash is unreliable: docs/accuracy.md
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a run decided.
 
-    bands, samples : how candidates were proposed, for Jaccard similarity and for containment; the other is None.
-    kept : bool by document. removals : the removed documents. left, right : uint32 documents of all pairs measured
-    at or above the threshold, with `similarity` and `exact`. compared, bound_met : as in Confirmed.
+    bands, samples, near : how candidates were proposed, by the similarity or the fingerprints; the others are None.
+    kept : bool by document. removals : the removed documents. pairs : all pairs measured at or above the threshold.
+    compared, bound_met, collisions : as in Confirmed. recall : estimated; None where no pair can be missed.
+    short : documents of fewer than SHORT features.
     """
 
     corpus: Corpus
     bands: Bands | None
     samples: Samples | None
+    near: Near | None
     kept: npt.NDArray[np.bool_]
     removals: Removals
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
-    similarity: npt.NDArray[np.float64]
-    exact: npt.NDArray[np.bool_]
+    pairs: Pairs
     compared: int
     bound_met: int
+    collisions: int
     recall: Recall | None
     audited: Recall | None
+    short: int
 
 
 def bands_of(method: MinHash) -> Bands:
@@ -64,7 +70,7 @@ def thread_count(running: Running) -> int:
 
 def run(
     tasks: list[Task],
-    method: MinHash,
+    method: Method,
     sieve: Sieve,
     running: Running,
     scratch: Scratch,
@@ -77,50 +83,86 @@ def run(
 
     With `all_pairs` every proposed pair is measured and nothing is removed.
     """
-    bands = bands_of(method) if method.similarity == "jaccard" else None
-    samples = None if bands is not None else choose_samples(method.threshold, method.recall)
+    bands, samples = _proposers(method)
     connected = sieve.clusters == "connected" and not all_pairs
-    reading = Reading(tasks, scratch, sieve.keep, running.on_error)
     threads = thread_count(running)
-    if resume:
-        reading.resume()
-    with stages.stage("read", _known_total(tasks)) as watcher:
-        corpus = read_all(reading, method, bands, threads, running.batch_rows, watcher)
+    corpus = _read(tasks, method, bands, sieve, running, scratch, stages, resume)
+    num_against = corpus.num_against
+    near = None
     with stages.stage("propose"):
         order = _order(scratch, corpus, sieve.keep)
-        featured = np.diff(scratch.column("starts", np.int64), append=corpus.tally.shingles) > 0
+        sizes = np.diff(scratch.column("starts", np.int64), append=corpus.tally.shingles)
+        featured = sizes > 0
         representative = find_copies(scratch, order, featured)
-        copies_share = "slots" if all_pairs else "nothing" if connected else "bucket"
-        num_bands = 0 if bands is None else bands.num_bands
-        proposed = fill_buckets(scratch, num_bands, order, featured, representative, copies_share)
+        if isinstance(method, SimHash):
+            near = find_near(scratch, order, featured, representative, method, threads, copies_join=not connected)
+            wanted = near.wanted if method.confirm == "jaccard" else np.zeros_like(featured)
+        else:
+            copies_share = "slots" if all_pairs else "nothing" if connected else "bucket"
+            num_bands = 0 if bands is None else bands.num_bands
+            proposed = fill_buckets(scratch, num_bands, order, featured, representative, copies_share)
+            wanted = featured if bands is None else proposed.wanted
     with stages.stage("sort", corpus.num_documents) as watcher:
-        wanted = featured if bands is None else proposed.wanted
         sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, watcher)
     with stages.stage("confirm", corpus.num_documents) as watcher:
-        pass_all = pass_contained if bands is None else pass_sieve
-        confirmed = pass_all(
-            scratch, order, proposed, sets, corpus.num_against, method, sieve, watcher, all_pairs or connected
-        )
+        measure_all = all_pairs or connected
+        if isinstance(method, SimHash):
+            assert near is not None
+            rules = rules_of(method, sieve, num_against, measure_all)
+            confirmed = pass_near(scratch, order, representative, near.neighbours, sets, rules, watcher)
+        else:
+            pass_all = pass_contained if bands is None else pass_sieve
+            confirmed = pass_all(scratch, order, proposed, sets, num_against, method, sieve, watcher, measure_all)
     if connected:
-        removals = _connected_removals(order, proposed, confirmed, sets, corpus.num_against, method)
+        removals = _connected_removals(scratch, order, representative, confirmed, sets, num_against, method)
     else:
         removals = _sieve_removals(order, confirmed)
     kept = np.ones(corpus.num_documents, np.bool_)
     kept[removals.documents] = False
     audited = None
-    if sieve.audit and bands is not None:
+    if sieve.audit and bands is not None and isinstance(method, MinHash):
         with stages.stage("audit", 2 * corpus.num_documents) as watcher:  # sorted, then compared
             audited = audit(scratch, corpus, bands, method, sieve.audit, threads, watcher)
     return Outcome(
-        corpus, bands, samples, kept, removals, order[confirmed.left], order[confirmed.right], confirmed.similarity,
-        confirmed.exact, confirmed.compared, confirmed.bound_met, _recall(confirmed, bands, samples), audited,
+        corpus, bands, samples, near, kept, removals,
+        Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured),
+        confirmed.compared, confirmed.bound_met, confirmed.collisions, _recall(confirmed, bands, samples), audited,
+        int(np.count_nonzero(featured & (sizes < SHORT))),
     )  # fmt: skip
+
+
+def _proposers(method: Method) -> tuple[Bands | None, Samples | None]:
+    """Return the bands or the samples that propose pairs; neither for fingerprints."""
+    if isinstance(method, SimHash):
+        return None, None
+    if method.similarity == "jaccard":
+        return bands_of(method), None
+    return None, choose_samples(method.threshold, method.recall)
+
+
+def _read(
+    tasks: list[Task], method: Method, bands: Bands | None, sieve: Sieve, running: Running, scratch: Scratch,
+    stages: Stages, resume: bool,
+) -> Corpus:  # fmt: skip
+    """Read all documents, twice where their words are to be counted before."""
+    reading = Reading(tasks, scratch, sieve.keep, running.on_error)
+    if resume:
+        reading.resume()
+    threads, total = thread_count(running), _known_total(tasks)
+    idf = None
+    if isinstance(method, SimHash) and method.weights == "tfidf" and method.idf != "lines":
+        with stages.stage("weigh", total) as watcher:
+            idf = idf_of(method, tasks, scratch, threads, watcher)
+    with stages.stage("read", total) as watcher:
+        return read_all(reading, describer_of(method, bands, idf), threads, running.batch_rows, watcher)
 
 
 def _recall(confirmed: Confirmed, bands: Bands | None, samples: Samples | None) -> Recall | None:
     """Estimate the run's recall from the pairs it found; copies, which are always found, left out."""
-    near = ~confirmed.exact
-    similarity = confirmed.similarity[near]
+    if bands is None and samples is None:
+        return None
+    near = ~confirmed.measured.exact
+    similarity = confirmed.measured.similarity[near]
     # Pairs of one cluster share signatures: they are found together, or missed together.
     parents = np.arange(len(confirmed.kept), dtype=np.uint32)
     connect(parents, confirmed.left[near], confirmed.right[near])
@@ -145,33 +187,36 @@ def _order(scratch: Scratch, corpus: Corpus, keep: str) -> npt.NDArray[np.uint32
 
 def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed) -> Removals:
     best = np.flatnonzero(confirmed.best)
-    documents = order[confirmed.right[best]]
-    best = best[np.argsort(documents, kind="stable")]
-    return Removals(
-        order[confirmed.right[best]],
-        order[confirmed.left[best]],
-        confirmed.similarity[best],
-        confirmed.exact[best],
-    )
+    best = best[np.argsort(order[confirmed.right[best]], kind="stable")]
+    return Removals(order[confirmed.right[best]], order[confirmed.left[best]], confirmed.measured.take(best))
 
 
 def _connected_removals(
+    scratch: Scratch,
     order: npt.NDArray[np.uint32],
-    proposed: Proposed,
+    representative: npt.NDArray[np.uint32],
     confirmed: Confirmed,
     sets: Any,
     num_against: int,
-    method: MinHash,
+    method: Method,
 ) -> Removals:
-    """Remove all but the first of each cluster; the similarity is that to the first, which may be low."""
+    """Remove all but the first of each cluster; what is measured is that to the first, which may be unlike."""
     parents = np.arange(len(order), dtype=np.uint32)
-    connect(parents, proposed.representative, parents.copy())
+    connect(parents, representative, parents.copy())
     connect(parents, confirmed.left, confirmed.right)
     first = roots(parents)
     removed = np.flatnonzero(first != np.arange(len(order)))
     removed = removed[removed >= num_against]
     removed = removed[np.argsort(order[removed], kind="stable")]
     kept = first[removed]
-    twin, kept_twin = proposed.representative[removed], proposed.representative[kept]
-    similarity = exact_similarity(sets, order[twin], order[kept_twin], method.similarity)
-    return Removals(order[removed], order[kept], similarity, twin == kept_twin)
+    twin, kept_twin = representative[removed], representative[kept]
+    distance = np.zeros(len(removed), np.uint16)
+    if isinstance(method, SimHash):
+        fingerprints = fingerprints_of(scratch, method.bits)
+        distance = hamming_distances(fingerprints[order[twin]], fingerprints[order[kept_twin]]).astype(np.uint16)
+    if isinstance(method, SimHash) and method.confirm == "hamming":
+        similarity = 1.0 - distance / method.bits
+    else:
+        measure = "jaccard" if isinstance(method, SimHash) else method.similarity
+        similarity = exact_similarity(sets, order[twin], order[kept_twin], measure)
+    return Removals(order[removed], order[kept], Measured(similarity, distance, twin == kept_twin))

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import MinHash, Sieve
+from neardup.config import Method, MinHash, Sieve, SimHash
 from neardup.engines.describe import Task
-from neardup.engines.local import Outcome
+from neardup.engines.local import SHORT, Outcome
+from neardup.engines.settings import other_settings, scheme_settings
 from neardup.engines.stages import Stages
-from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION
+from neardup.engines.tell import Measured
+from neardup.fingerprints import minhash, simhash
 from neardup.verify.recall import Recall
 from neardup.version import __version__
 
 _HISTOGRAM_BARS = 20
-_TEXT_SETTINGS = ("tokens", "ngram", "nfkc", "case_fold", "fold_chinese", "seed")
 
 
 def build_report(
     command: str,
     tasks: list[Task],
-    method: MinHash,
+    method: Method,
     sieve: Sieve,
     outcome: Outcome,
     stages: Stages,
@@ -38,15 +38,16 @@ def build_report(
         "version": __version__,
         "command": command,
         "scheme": _scheme(method, outcome),
-        "settings": _settings(method, sieve),
+        "settings": other_settings(method, sieve),
         "inputs": _inputs(tasks, outcome),
         "counts": _counts(outcome),
         "bands": None if outcome.bands is None else outcome.bands._asdict(),
         "samples": None if outcome.samples is None else outcome.samples._asdict(),
+        "fingerprints": _fingerprints(method, outcome),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, sieve.audit),
         "bound": {"max_bucket": sieve.max_bucket, "documents": outcome.bound_met},
-        "similarities": _histogram(outcome.removals.similarity[~outcome.removals.exact], method.threshold),
+        **_histograms(method, outcome.removals.measured),
         "cluster_sizes": _cluster_sizes(outcome.removals.kept),
         "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
         "seconds": round(seconds, 4),
@@ -54,7 +55,7 @@ def build_report(
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
-        "warnings": [*_warnings(outcome, sieve), *warnings],
+        "warnings": [*_warnings(method, outcome, sieve), *warnings],
     }
 
 
@@ -68,21 +69,27 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _name(value: Any) -> Any:
-    return getattr(value, "__qualname__", repr(value)) if callable(value) else value
-
-
-def _scheme(method: MinHash, outcome: Outcome) -> dict[str, Any]:
-    text = {name: _name(getattr(method, name)) for name in _TEXT_SETTINGS}
+def _scheme(method: Method, outcome: Outcome) -> dict[str, Any]:
+    settings = scheme_settings(method)
+    if isinstance(method, SimHash):
+        return {"name": simhash.SCHEME_NAME, "version": simhash.SCHEME_VERSION, **settings}
     if outcome.bands is None:
-        return {"name": "shingles", "version": SCHEME_VERSION, **text}
-    return {"name": SCHEME_NAME, "version": SCHEME_VERSION, "num_hashes": outcome.bands.num_hashes, **text}
+        return {"name": "shingles", "version": minhash.SCHEME_VERSION, **settings}
+    num_hashes = outcome.bands.num_hashes
+    return {"name": minhash.SCHEME_NAME, "version": minhash.SCHEME_VERSION, "num_hashes": num_hashes, **settings}
 
 
-def _settings(method: MinHash, sieve: Sieve) -> dict[str, Any]:
-    own = {field.name: getattr(method, field.name) for field in fields(method)}
-    settings = {name: value for name, value in own.items() if name not in _TEXT_SETTINGS}
-    return settings | {field.name: getattr(sieve, field.name) for field in fields(sieve)}
+def _fingerprints(method: Method, outcome: Outcome) -> dict[str, Any] | None:
+    """Return what the search among fingerprints found."""
+    if outcome.near is None or isinstance(method, MinHash):
+        return None
+    return {
+        "max_distance": method.max_distance,
+        "distinct": outcome.near.num_fingerprints,
+        "near_pairs": outcome.near.num_pairs,
+        "collisions": outcome.collisions,
+        "short": outcome.short,
+    }
 
 
 def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
@@ -102,7 +109,7 @@ def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
 def _counts(outcome: Outcome) -> dict[str, int]:
     corpus, removals = outcome.corpus, outcome.removals
     new = corpus.num_documents - corpus.num_against
-    exact = int(np.count_nonzero(removals.exact))
+    exact = int(np.count_nonzero(removals.measured.exact))
     removed = len(removals.documents)
     return {
         "read": new,
@@ -114,7 +121,8 @@ def _counts(outcome: Outcome) -> dict[str, int]:
         "without_features": corpus.tally.without_features,
         "against": corpus.num_against,
         "compared": outcome.compared,
-        "confirmed": len(outcome.similarity),
+        "confirmed": len(outcome.pairs.left),
+        "collisions": outcome.collisions,
     }
 
 
@@ -140,6 +148,17 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
     }
 
 
+def _histograms(method: Method, measured: Measured) -> dict[str, Any]:
+    """Return how the near-duplicates spread over the measure that removed them; the other one is None."""
+    near = measured.take(np.flatnonzero(~measured.exact))
+    by_distance = isinstance(method, SimHash) and method.confirm == "hamming"
+    distances = None
+    if isinstance(method, SimHash):
+        distances = np.bincount(near.distance, minlength=method.max_distance + 1).tolist()
+    similarities = None if by_distance else _histogram(near.similarity, method.threshold)
+    return {"similarities": similarities, "distances": distances}
+
+
 def _histogram(similarity: npt.NDArray[np.float64], threshold: float) -> dict[str, list[float]]:
     low = min(threshold, float(similarity.min(initial=1.0)))
     edges = np.linspace(low, 1.0, _HISTOGRAM_BARS + 1) if low < 1.0 else np.array([0.0, 1.0])
@@ -156,11 +175,16 @@ def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
     return [[size, count] for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)]
 
 
-def _warnings(outcome: Outcome, sieve: Sieve) -> list[str]:
+def _warnings(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
     warnings = []
     if outcome.bound_met:
         warnings.append(
             f"{outcome.bound_met:,} documents met a bucket that lists {sieve.max_bucket:,} kept documents already, "
             "and were not compared with the others in it. Raise max_bucket (--max-bucket) to compare them all."
+        )
+    if isinstance(method, SimHash) and outcome.short:
+        warnings.append(
+            f"{outcome.short:,} documents have fewer than {SHORT} features. SimHash is unreliable for texts so short: "
+            "a changed word turns many bits, and unrelated texts may collide. For them use MinHash (--method minhash)."
         )
     return warnings

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
-from neardup.config import MinHash, Sieve
+from neardup.config import Method, Sieve
 from neardup.engines.scratch import Scratch
+from neardup.engines.settings import other_settings, scheme_settings
 from neardup.errors import ResumeError
 from neardup.version import __version__
 
 
 def prepare(
-    scratch: Scratch, identities: list[tuple[str, int, float]], method: MinHash, sieve: Sieve, resume: bool
+    scratch: Scratch, identities: list[tuple[str, int, float]], method: Method, sieve: Sieve, resume: bool
 ) -> bool:
     """Leave a note of what the run is, or check the one that is there; return whether there is something to resume.
 
@@ -38,8 +38,6 @@ def prepare(
     return False
 
 
-def _describe(identities: list[tuple[str, int, float]], method: MinHash, sieve: Sieve) -> dict[str, Any]:
-    settings = asdict(method) | asdict(sieve)
-    if callable(settings["tokens"]):
-        settings["tokens"] = getattr(settings["tokens"], "__qualname__", "callable")
+def _describe(identities: list[tuple[str, int, float]], method: Method, sieve: Sieve) -> dict[str, Any]:
+    settings = scheme_settings(method) | other_settings(method, sieve)
     return {"version": __version__, "settings": settings, "inputs": [list(identity) for identity in identities]}

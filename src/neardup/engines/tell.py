@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,23 +11,52 @@ import pyarrow as pa
 
 from neardup.engines.describe import Corpus, Task
 from neardup.engines.scratch import Scratch
-from neardup.schemas import PAIRS, REMOVED
+from neardup.schemas import pairs_schema, removed_schema
 
 _ROWS = 65_536
 
+Rows = slice | npt.NDArray[np.int64]
+
+
+class Measured(NamedTuple):
+    """What was measured of pairs of documents, row by row.
+
+    similarity : float64, Jaccard similarity or containment; where only fingerprints were compared, the share of
+    their bits that agree. distance : uint16, differing bits of the fingerprints, 0 where there are none. exact : bool,
+    whether both are the same text.
+    """
+
+    similarity: npt.NDArray[np.float64]
+    distance: npt.NDArray[np.uint16]
+    exact: npt.NDArray[np.bool_]
+
+    def take(self, rows: Rows) -> Measured:
+        """Return some of the rows."""
+        return Measured(self.similarity[rows], self.distance[rows], self.exact[rows])
+
+    def columns(self, names: Sequence[str]) -> list[pa.Array]:
+        """Return some of the measures as Arrow columns."""
+        return [pa.array(getattr(self, name)) for name in names]
+
 
 class Removals(NamedTuple):
-    """Removed documents, rising, each with the kept document that removed it. documents, kept : uint32;
-    similarity : float64; exact : bool; all of shape (num_removed,)."""
+    """Removed documents, rising, each with the kept document that removed it. documents, kept : uint32."""
 
     documents: npt.NDArray[np.uint32]
     kept: npt.NDArray[np.uint32]
-    similarity: npt.NDArray[np.float64]
-    exact: npt.NDArray[np.bool_]
+    measured: Measured
 
-    def take(self, rows: slice | npt.NDArray[np.int64]) -> Removals:
+    def take(self, rows: Rows) -> Removals:
         """Return some of the rows."""
-        return Removals(self.documents[rows], self.kept[rows], self.similarity[rows], self.exact[rows])
+        return Removals(self.documents[rows], self.kept[rows], self.measured.take(rows))
+
+
+class Pairs(NamedTuple):
+    """Pairs of documents at or above the threshold, each once. left, right : uint32, either may be the earlier."""
+
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    measured: Measured
 
 
 class Places:
@@ -61,8 +90,8 @@ class Places:
         return pa.array(self.names, pa.string()).take(pa.array(index))
 
 
-def removed_batches(removals: Removals, places: Places) -> Iterator[pa.RecordBatch]:
-    """Yield the table of removed documents, in the order of the documents; see schemas.REMOVED."""
+def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the table of removed documents, in the order of the documents; see schemas.removed_schema."""
     for start in range(0, len(removals.documents), _ROWS):
         part = removals.take(slice(start, start + _ROWS))
         columns = [
@@ -70,24 +99,19 @@ def removed_batches(removals: Removals, places: Places) -> Iterator[pa.RecordBat
             places.parts(part.documents),
             pa.array(places.rows(part.documents)),
             places.ids(part.kept),
-            pa.array(part.similarity),
-            pa.array(part.exact),
+            *part.measured.columns(measures),
             pa.array(part.kept.astype(np.int64)),
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=REMOVED)
+        yield pa.RecordBatch.from_arrays(columns, schema=removed_schema(measures))
 
 
-def pair_batches(
-    left: npt.NDArray[np.uint32],
-    right: npt.NDArray[np.uint32],
-    similarity: npt.NDArray[np.float64],
-    exact: npt.NDArray[np.bool_],
-    places: Places,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.PAIRS."""
-    first, second = np.minimum(left, right), np.maximum(left, right)
+def pair_batches(pairs: Pairs, places: Places, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.pairs_schema."""
+    first, second = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     order = np.lexsort((second, first))
     for start in range(0, len(order), _ROWS):
         part = order[start : start + _ROWS]
-        columns = [places.ids(first[part]), places.ids(second[part]), pa.array(similarity[part]), pa.array(exact[part])]
-        yield pa.RecordBatch.from_arrays(columns, schema=PAIRS)
+        columns = [
+            places.ids(first[part]), places.ids(second[part]), *pairs.measured.take(part).columns(measures),
+        ]  # fmt: skip
+        yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))

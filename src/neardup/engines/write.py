@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.config import MinHash
+from neardup.config import Method
 from neardup.documents.batch import DocumentBatch, Part, Rejected
 from neardup.documents.input_file import InputFile
 from neardup.documents.tables import TablePart
@@ -27,7 +27,7 @@ from neardup.features.spans import TokenSpan, token_spans
 from neardup.formats import filter_rows
 from neardup.output.kept import open_kept
 from neardup.output.report_html import Example, render_report
-from neardup.schemas import REMOVED
+from neardup.schemas import removed_schema
 from neardup.verify.passages import LocatedTokens, Passage, passages
 
 MAX_EXAMPLES = 100
@@ -44,7 +44,7 @@ class Shown(NamedTuple):
 
 def pick_examples(removals: Removals, limit: int = MAX_EXAMPLES) -> Shown:
     """Pick removals to show: all of them, or as many as fit, evenly from the least to the most similar."""
-    picked = np.lexsort((removals.documents, removals.similarity))
+    picked = np.lexsort((removals.documents, removals.measured.similarity))
     if len(picked) > limit:
         picked = picked[np.linspace(0, len(picked) - 1, limit).astype(np.int64)]
     picked = np.sort(picked)
@@ -114,9 +114,9 @@ def _collect(shown: Shown, start: int, batch: DocumentBatch) -> None:
         shown.texts[document] = batch.text[document - start].as_py() or ""
 
 
-def examples(shown: Shown, places: Places, method: MinHash) -> list[Example]:
+def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
     """Return the removed documents to show, each beside its kept one, with what they share marked."""
-    removals = shown.removals
+    removals, measured = shown.removals, shown.removals.measured
     columns = [
         places.ids(removals.documents).to_pylist(), places.parts(removals.documents).to_pylist(),
         places.rows(removals.documents).tolist(), places.ids(removals.kept).to_pylist(),
@@ -137,13 +137,14 @@ def examples(shown: Shown, places: Places, method: MinHash) -> list[Example]:
         result.append(
             Example(
                 values[0], values[1], values[2], texts[0], values[3], values[4], values[5], texts[1],
-                float(removals.similarity[i]), bool(removals.exact[i]), *marked, truncated,
+                float(measured.similarity[i]), bool(measured.exact[i]), *marked, truncated,
+                int(measured.distance[i]) if "distance" in method.measures else None,
             )
         )  # fmt: skip
     return result
 
 
-def spans_of(text: str, method: MinHash) -> list[TokenSpan]:
+def spans_of(text: str, method: Method) -> list[TokenSpan]:
     """Return where the tokens of a text lie, as the method cuts it."""
     return token_spans(
         text, tokens=method.tokens, nfkc=method.nfkc, case_fold=method.case_fold, fold_chinese=method.fold_chinese
@@ -161,10 +162,10 @@ def marked_passages(
     return passages(*sides, ngram=ngram)
 
 
-def write_removed(removals: Removals, places: Places, path: Path) -> None:
+def write_removed(removals: Removals, places: Places, measures: tuple[str, ...], path: Path) -> None:
     """Write removed.parquet."""
-    with pq.ParquetWriter(path, REMOVED, compression="zstd") as writer:
-        for batch in removed_batches(removals, places):
+    with pq.ParquetWriter(path, removed_schema(measures), compression="zstd") as writer:
+        for batch in removed_batches(removals, places, measures):
             writer.write_batch(batch)
 
 

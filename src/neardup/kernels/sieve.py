@@ -1,92 +1,18 @@
 """The sieve: documents pass in order, and each that is kept strikes out its near-duplicates.
 
-Two ways to propose whom a document is compared with share one way to decide: buckets of bands for Jaccard
-similarity, postings of sampled shingles for containment.
+Three ways to propose whom a document is compared with share one way to decide: buckets of bands for Jaccard
+similarity, postings of sampled shingles for containment, lists of near fingerprints for Hamming distance.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from neardup.kernels.bands import FREE_SLOT, LAST_SLOT, NO_BUCKET
+from neardup.kernels.sieve_arrays import CONTAINMENT, HAMMING, NO_NODE, NONE
 
 U64 = np.uint64
-JACCARD, CONTAINMENT = 0, 1
-_NONE = np.int64(-1)
-
-
-class Sets(NamedTuple):
-    """The sorted shingle sets. hashes : uint64; starts : int64, sizes : uint32, by document."""
-
-    hashes: np.ndarray
-    starts: np.ndarray
-    sizes: np.ndarray
-
-
-class Order(NamedTuple):
-    """Documents in the order of the sieve, all by position.
-
-    documents : uint32, the document at each position; representative : uint32, the first position of equal
-    content; kept : uint8, written by the sieve.
-    """
-
-    documents: np.ndarray
-    representative: np.ndarray
-    kept: np.ndarray
-
-
-class Buckets(NamedTuple):
-    """The buckets of a stretch of positions.
-
-    first : uint32 (num_bands, num_positions), a bucket's first slot within its band, or NO_BUCKET;
-    slots : uint32, all bands one after the other; band_starts : int64 (num_bands,).
-    """
-
-    first: np.ndarray
-    slots: np.ndarray
-    band_starts: np.ndarray
-
-
-class Rules(NamedTuple):
-    """What counts as a duplicate: threshold, JACCARD or CONTAINMENT; how many kept documents a bucket lists;
-    how many positions from 0 are kept whatever they resemble; whether none is ever removed (all pairs)."""
-
-    threshold: float
-    similarity: int
-    max_bucket: int
-    num_against: int
-    all_pairs: bool
-
-
-class Found(NamedTuple):
-    """Results, appended. left, right : uint32 positions; similarity : float64; exact : uint8; best : uint8, 1 on the
-    pair that removed `right`. counters : int64: pairs in use, pairs compared, documents that met a full bucket."""
-
-    left: np.ndarray
-    right: np.ndarray
-    similarity: np.ndarray
-    exact: np.ndarray
-    best: np.ndarray
-    counters: np.ndarray
-
-
-class Postings(NamedTuple):
-    """For each sampled shingle, the kept documents that have it.
-
-    keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
-    (num_slots,), the latest entry; lengths : int64 (num_slots,). next : int64, member : uint32, (capacity,).
-    used : int64 (1,), entries in use.
-    """
-
-    keys: np.ndarray
-    head: np.ndarray
-    lengths: np.ndarray
-    next: np.ndarray
-    member: np.ndarray
-    used: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -161,14 +87,15 @@ def _gather(buckets, column, max_bucket, candidates, ends):
 
 
 @njit(nogil=True, cache=True)
-def _append(found, left, right, similarity, exact, best):
+def _append(found, left, right, similarity, distance, exact):
     """Append a pair; return its place."""
     place = found.counters[0]
     found.left[place] = left
     found.right[place] = right
     found.similarity[place] = similarity
+    found.distance[place] = distance
     found.exact[place] = exact
-    found.best[place] = best
+    found.best[place] = 0
     found.counters[0] = place + 1
     return place
 
@@ -188,7 +115,7 @@ def _judge(position, candidates, order, sets, rules, found):
             similarity = _similarity(sets, document, order.documents[other_first], rules)
             found.counters[1] += 1
         if similarity >= rules.threshold:
-            place = _append(found, other, position, similarity, exact, 0)
+            place = _append(found, other, position, similarity, 0, exact)
             if best < 0 or similarity > found.similarity[best]:
                 best = place
     if best >= 0 and not rules.all_pairs:
@@ -206,7 +133,7 @@ def _is_plain_copy(position, order, rules, found):
     if position < rules.num_against:
         order.kept[position] = 1
     else:
-        _append(found, first, position, 1.0, 1, 1)
+        found.best[_append(found, first, position, 1.0, 0, True)] = 1
     return True
 
 
@@ -241,27 +168,6 @@ def sieve(begin, stop, order, sets, buckets, rules, found):
     return stop
 
 
-def make_postings(num_keys: int, capacity: int) -> Postings:
-    """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
-    num_slots = 1 << max(4, (2 * num_keys).bit_length())
-    return Postings(
-        np.zeros(num_slots, np.uint64),
-        np.full(num_slots, _NONE, np.int64),
-        np.zeros(num_slots, np.int64),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.uint32),
-        np.zeros(1, np.int64),
-    )
-
-
-def grow(postings: Postings) -> Postings:
-    """Return the same postings with room for twice as many entries."""
-    free = np.empty(len(postings.member), np.int64)
-    return postings._replace(
-        next=np.concatenate([postings.next, free]), member=np.concatenate([postings.member, free.astype(np.uint32)])
-    )
-
-
 @njit(nogil=True, cache=True)
 def _slot(keys, key):
     """Return the slot of a key, or the free one where it belongs."""
@@ -291,8 +197,8 @@ def _hits(postings, sample, needed, hits, candidates):
     touched = 0
     for key in sample:
         slot = _slot(postings.keys, key)
-        entry = postings.head[slot] if postings.keys[slot] == key and key != U64(0) else _NONE
-        while entry != _NONE:
+        entry = postings.head[slot] if postings.keys[slot] == key and key != U64(0) else NONE
+        while entry != NONE:
             member = postings.member[entry]
             if hits[member] == 0:
                 candidates[touched] = member
@@ -349,4 +255,87 @@ def sieve_contained(span, order, sets, postings, needed, hits, rules, found):
                 postings.lengths[slot] += 1
                 postings.used[0] = entry + 1
         found.counters[2] += full
+    return span[1]
+
+
+@njit(nogil=True, cache=True)
+def _num_listed(node, near, listed):
+    """Return how many kept documents have this fingerprint or one near it."""
+    total = np.int64(listed.num_kept[node])
+    for i in range(near.starts[node], near.starts[node + 1]):
+        total += np.int64(listed.num_kept[near.others[i]])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _judge_near(position, order, sets, near, listed, rules, found):
+    """Measure a document against the kept ones with near fingerprints; return whether one of them removes it."""
+    first = np.int64(order.representative[position])
+    document = order.documents[first]
+    node = np.int64(near.node[position])
+    begin = near.starts[node] - 1  # stands for the document's own fingerprint
+    best = -1
+    full = False
+    for i in range(begin, near.starts[node + 1]):
+        other = node if i == begin else np.int64(near.others[i])
+        distance = np.int64(0) if i == begin else np.int64(near.distances[i])
+        full |= listed.num_kept[other] > rules.max_bucket
+        member = listed.first[other]
+        while member != NONE:
+            exact = np.int64(order.representative[member]) == first
+            similarity = 1.0 if exact else 1.0 - distance / rules.bits
+            if not exact:
+                found.counters[1] += 1
+                if rules.similarity != HAMMING:
+                    kept = order.documents[np.int64(order.representative[member])]
+                    similarity = _similarity(sets, document, kept, rules)
+            if rules.similarity == HAMMING or similarity >= rules.threshold:
+                place = _append(found, member, position, similarity, distance, exact)
+                ahead = best < 0 or similarity > found.similarity[best]
+                if ahead or (similarity == found.similarity[best] and member < found.left[best]):
+                    best = place
+            else:
+                found.counters[3] += 1
+            member = listed.next[member]
+    found.counters[2] += full
+    if best >= 0 and not rules.all_pairs:
+        found.best[best] = 1
+        return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def sieve_near(span, order, sets, near, listed, rules, found):
+    """Decide positions span[0] to span[1]; return where it stopped, early when `found` is nearly full.
+
+    As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own. A fingerprint
+    lists at most `max_bucket` documents, of which one is enough where the distance alone decides: the earliest.
+    """
+    alone = rules.similarity == HAMMING and not rules.all_pairs
+    for position in range(span[0], span[1]):
+        if len(found.left) - found.counters[0] < 2:
+            return position
+        if _is_plain_copy(position, order, rules, found):
+            continue
+        order.kept[position] = 1
+        if near.node[position] == NO_NODE:
+            continue
+        node = np.int64(near.node[position])
+        if len(found.left) - found.counters[0] < _num_listed(node, near, listed) + 2:
+            return position
+        if (position >= rules.num_against or rules.all_pairs) and _judge_near(
+            position, order, sets, near, listed, rules, found
+        ):
+            order.kept[position] = 0
+            continue
+        if alone and listed.num_kept[node] > 0:
+            continue
+        listed.num_kept[node] += 1
+        if listed.num_kept[node] > rules.max_bucket:
+            continue
+        if listed.first[node] == NONE:
+            listed.first[node] = position
+        else:
+            listed.next[listed.last[node]] = position
+        listed.last[node] = position
     return span[1]

@@ -28,7 +28,8 @@ class Example(NamedTuple):
     """A removed document beside the kept one that removed it.
 
     passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; what no slice
-    covers is shown unmarked. truncated : whether the texts are only parts of the documents.
+    covers is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
+    fingerprints, or None where there are none.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Example(NamedTuple):
     passages: Sequence[tuple[int, int, bool]]
     kept_passages: Sequence[tuple[int, int, bool]]
     truncated: bool
+    distance: int | None = None
 
 
 def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:

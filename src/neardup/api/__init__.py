@@ -1,0 +1,1 @@
+"""What users call; neardup itself names all of it."""

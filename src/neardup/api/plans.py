@@ -1,0 +1,27 @@
+"""Foresee a run."""
+
+from __future__ import annotations
+
+from neardup.candidates.plan import Plan, make_plan
+from neardup.config import MinHash
+from neardup.engines import local
+from neardup.errors import InputError
+
+
+def plan(*, documents: float, document_bytes: float = 4000, method: MinHash = MinHash()) -> Plan:  # noqa: B008
+    """Foresee a run: its bands, what it compares, the memory and disk it takes, the S-curve.
+
+    Parameters
+    ----------
+    documents : how many there are.
+    document_bytes : the average size of a text in bytes of UTF-8.
+    method : threshold and recall, or bands and rows.
+
+    Returns
+    -------
+    Plan
+    """
+    for name, value in (("documents", documents), ("document_bytes", document_bytes)):
+        if isinstance(value, bool) or not (isinstance(value, (int, float)) and 1 <= value <= 1e15):
+            raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")
+    return make_plan(int(documents), document_bytes, method.threshold, method.recall, local.bands_of(method))

@@ -1,0 +1,36 @@
+"""Compare single texts."""
+
+from __future__ import annotations
+
+from neardup.config import MinHash
+from neardup.engines import compare as comparing
+from neardup.engines import local
+from neardup.results import Comparison
+
+
+def compare(left: str, right: str, *, method: MinHash = MinHash()) -> Comparison:  # noqa: B008 - frozen
+    """Compare two texts: how alike they are, and where.
+
+    Parameters
+    ----------
+    left, right : the texts themselves.
+    method : how they are compared; `containment` asks how much of `left` is in `right`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import neardup
+    >>> method = neardup.MinHash(ngram=2)
+    >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=method).similarity
+    0.75
+    """
+    bands = local.bands_of(method)
+    measures = comparing.measure(left, right, method, bands)
+    similarity = measures.left_in_right if method.similarity == "containment" else measures.jaccard
+    marked = comparing.mark(left, right, method)
+    return Comparison(
+        left, right, measures, similarity, method.threshold, bands, similarity >= method.threshold, *marked
+    )

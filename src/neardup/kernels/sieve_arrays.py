@@ -1,0 +1,133 @@
+"""The arrays that the sieve works on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+JACCARD, CONTAINMENT, HAMMING = 0, 1, 2
+NO_NODE = np.uint32(0xFFFFFFFF)
+NONE = np.int64(-1)
+
+
+class Sets(NamedTuple):
+    """The sorted shingle sets. hashes : uint64; starts : int64, sizes : uint32, by document."""
+
+    hashes: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+
+
+class Order(NamedTuple):
+    """Documents in the order of the sieve, all by position.
+
+    documents : uint32, the document at each position; representative : uint32, the first position of equal
+    content; kept : uint8, written by the sieve.
+    """
+
+    documents: np.ndarray
+    representative: np.ndarray
+    kept: np.ndarray
+
+
+class Buckets(NamedTuple):
+    """The buckets of a stretch of positions.
+
+    first : uint32 (num_bands, num_positions), a bucket's first slot within its band, or NO_BUCKET;
+    slots : uint32, all bands one after the other; band_starts : int64 (num_bands,).
+    """
+
+    first: np.ndarray
+    slots: np.ndarray
+    band_starts: np.ndarray
+
+
+class Rules(NamedTuple):
+    """What counts as a duplicate: threshold; JACCARD, CONTAINMENT or HAMMING; how many kept documents a bucket lists;
+    how many positions from 0 are kept whatever they resemble; whether none is ever removed (all pairs); the bits of
+    a fingerprint, if there are any."""
+
+    threshold: float
+    similarity: int
+    max_bucket: int
+    num_against: int
+    all_pairs: bool
+    bits: int = 64
+
+
+class Found(NamedTuple):
+    """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; exact : uint8; best :
+    uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared, documents that met a
+    full bucket, pairs near by fingerprint and below the threshold."""
+
+    left: np.ndarray
+    right: np.ndarray
+    similarity: np.ndarray
+    distance: np.ndarray
+    exact: np.ndarray
+    best: np.ndarray
+    counters: np.ndarray
+
+
+class Postings(NamedTuple):
+    """For each sampled shingle, the kept documents that have it.
+
+    keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
+    (num_slots,), the latest entry; lengths : int64 (num_slots,). next : int64, member : uint32, (capacity,).
+    used : int64 (1,), entries in use.
+    """
+
+    keys: np.ndarray
+    head: np.ndarray
+    lengths: np.ndarray
+    next: np.ndarray
+    member: np.ndarray
+    used: np.ndarray
+
+
+class Neighbours(NamedTuple):
+    """Fingerprints, each a node, and which of them are near.
+
+    node : uint32 by position, the node of a document's fingerprint, or NO_NODE. The neighbours of node i are
+    others[starts[i]:starts[i + 1]], uint32, at `distances`, uint8; each pair is there twice.
+    """
+
+    node: np.ndarray
+    starts: np.ndarray
+    others: np.ndarray
+    distances: np.ndarray
+
+
+class Listed(NamedTuple):
+    """The kept documents of each fingerprint, in their order: chains of positions.
+
+    first, last : int64 by node, NONE where empty; num_kept : uint32 by node, those that are not listed included;
+    next : int64 by position.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    num_kept: np.ndarray
+    next: np.ndarray
+
+
+def make_postings(num_keys: int, capacity: int) -> Postings:
+    """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
+    num_slots = 1 << max(4, (2 * num_keys).bit_length())
+    return Postings(
+        np.zeros(num_slots, np.uint64),
+        np.full(num_slots, NONE, np.int64),
+        np.zeros(num_slots, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.uint32),
+        np.zeros(1, np.int64),
+    )
+
+
+def grow(postings: Postings) -> Postings:
+    """Return the same postings with room for twice as many entries."""
+    free = np.empty(len(postings.member), np.int64)
+    return postings._replace(
+        next=np.concatenate([postings.next, free]), member=np.concatenate([postings.member, free.astype(np.uint32)])
+    )
