@@ -193,6 +193,7 @@ class SimHash(Shingling):
             "Where document frequencies come from: one pass over the corpus, the lines of each document, or a table "
             "saved by `neardup idf`.",
             str,
+            words=("corpus", "lines"),
             or_kind=IdfSource,
         ),
     )

@@ -11,7 +11,11 @@ from neardup.errors import SettingError
 
 @dataclass(frozen=True)
 class Limits:
-    """What a parameter accepts: a closed range of numbers, or one of some words; and what it is, in a sentence."""
+    """What a parameter accepts: a closed range of numbers, or one of some words; and what it is, in a sentence.
+
+    choices, numbers : all that is accepted, but for words that begin with one of `prefixes`, or are None, callables
+    or of a kind that is named. words : those with a meaning of their own where any string is accepted.
+    """
 
     help: str
     kind: type = float
@@ -20,6 +24,7 @@ class Limits:
     above: float | None = None
     choices: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     optional: bool = False
     or_callable: bool = False

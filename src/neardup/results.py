@@ -88,7 +88,7 @@ class Comparison:
     """The result of `compare`: measures, and where the texts agree.
 
     left_passages, right_passages : (start, end, shared) stretches that cover each text, positions in characters.
-    duplicate : whether the similarity reaches the threshold.
+    bands : of MinHash, else None. duplicate : whether the method takes them for duplicates.
     """
 
     left: str = field(repr=False)
@@ -96,7 +96,7 @@ class Comparison:
     measures: Measures
     similarity: float
     threshold: float
-    bands: Bands
+    bands: Bands | None
     duplicate: bool
     left_passages: list[Passage] = field(repr=False)
     right_passages: list[Passage] = field(repr=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from neardup.config import MinHash
+from neardup.config import Method, MinHash
 from neardup.engines import compare as comparing
 from neardup.engines import local
 from neardup.results import Comparison
 
 
-def compare(left: str, right: str, *, method: MinHash = MinHash()) -> Comparison:  # noqa: B008 - frozen
+def compare(left: str, right: str, *, method: Method = MinHash()) -> Comparison:  # noqa: B008 - frozen
     """Compare two texts: how alike they are, and where.
 
     Parameters
@@ -27,10 +27,10 @@ def compare(left: str, right: str, *, method: MinHash = MinHash()) -> Comparison
     >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=method).similarity
     0.75
     """
-    bands = local.bands_of(method)
+    bands = local.bands_of(method) if isinstance(method, MinHash) else None
     measures = comparing.measure(left, right, method, bands)
-    similarity = measures.left_in_right if method.similarity == "containment" else measures.jaccard
+    contained = isinstance(method, MinHash) and method.similarity == "containment"
+    similarity = measures.left_in_right if contained else measures.jaccard
+    duplicate = comparing.are_duplicates(measures, similarity, method)
     marked = comparing.mark(left, right, method)
-    return Comparison(
-        left, right, measures, similarity, method.threshold, bands, similarity >= method.threshold, *marked
-    )
+    return Comparison(left, right, measures, similarity, method.threshold, bands, duplicate, *marked)

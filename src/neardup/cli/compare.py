@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
-from neardup.config import MinHash, Shingling
+from neardup.cli.methods import build_method, method_options
+from neardup.cli.settings import SectionedCommand, SectionOption
 from neardup.errors import InputError
-from neardup.limits import limits_of
 
 if TYPE_CHECKING:
     from neardup.results import Comparison
-
-_SHINGLING = tuple(limits_of(Shingling))
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Show how alike two texts are, and where.")
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
-@settings_options(MinHash, "Similarity", without=_SHINGLING)
-@settings_options(MinHash, "Text", only=_SHINGLING)
+@method_options
 @click.option("--full", is_flag=True, cls=SectionOption, section="Printing", help="Fold no passage, however long.")
 @click.option(
     "--plain", is_flag=True, cls=SectionOption, section="Printing",
@@ -48,7 +44,7 @@ def compare(left: str, right: str, full: bool, plain: bool, as_json: bool, **val
     from neardup.api import texts as api
     from neardup.cli import comparison, summary
 
-    method = build(MinHash, values)
+    method = build_method(values)
     result = api.compare(*texts, method=method)
     if as_json:
         summary.print_json(_record(result))
@@ -81,7 +77,7 @@ def read_text(name: str) -> str:
 def _record(result: Comparison) -> dict[str, Any]:
     return {
         **result.measures._asdict(),
-        **result.bands._asdict(),
+        **(result.bands._asdict() if result.bands is not None else {}),
         "similarity": result.similarity,
         "threshold": result.threshold,
         "duplicate": result.duplicate,

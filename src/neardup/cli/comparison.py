@@ -9,7 +9,7 @@ from rich.text import Text
 from neardup.cli.hunks import align, pieces
 from neardup.cli.marks import Gap, Marks, fold_stretches, fold_whole
 from neardup.cli.rows import Rows
-from neardup.config import MinHash
+from neardup.config import Method, MinHash, SimHash
 from neardup.output.charts import percent, plural, visible
 from neardup.results import Comparison
 
@@ -19,7 +19,7 @@ _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to 
 def print_comparison(
     result: Comparison,
     names: tuple[str, str],
-    method: MinHash,
+    method: Method,
     *,
     plain: bool = False,
     full: bool = False,
@@ -57,37 +57,68 @@ def print_comparison(
         _print_stacked(hunks, names, console)
 
 
-def _print_measures(result: Comparison, method: MinHash, console: Console) -> None:
+def _print_measures(result: Comparison, method: Method, console: Console) -> None:
     found, rows = result.measures, Rows()
     union = found.num_left + found.num_right - found.num_shared
-    strong = ("bold", "") if method.similarity == "jaccard" else ("", "bold")
-    rows.figure("Jaccard", f"{found.jaccard:.4f}", f"{found.num_shared:,} of {union:,} shingles are shared", strong[0])
-    rows.figure("A in B", f"{found.left_in_right:.4f}", _of(found.num_shared, found.num_left, "A"), strong[1])
-    rows.figure("B in A", f"{found.right_in_left:.4f}", _of(found.num_shared, found.num_right, "B"))
-    rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", f"Jaccard as {result.bands.num_hashes} hashes estimate it")
-    bands = f"{plural(result.bands.num_bands, 'band')} of {plural(result.bands.rows_per_band, 'row')}"
-    rows.figure("Chance", percent(found.candidate_probability), f"that a run compares the two: {bands}")
+    what = "shingles" if isinstance(method, MinHash) else "features"
+    strong = "containment" if isinstance(method, MinHash) and method.similarity == "containment" else "jaccard"
+    if isinstance(method, SimHash):
+        strong = "distance"
+        distance = "-" if found.distance is None else str(found.distance)
+        rows.figure("Distance", distance, f"of the {method.bits} bits of two fingerprints differ", "bold")
+    bold = {strong: "bold"}
+    rows.figure(
+        "Jaccard",
+        f"{found.jaccard:.4f}",
+        f"{found.num_shared:,} of {union:,} {what} are shared",
+        bold.get("jaccard", ""),
+    )
+    rows.figure(
+        "A in B",
+        f"{found.left_in_right:.4f}",
+        _of(found.num_shared, found.num_left, what, "A"),
+        bold.get("containment", ""),
+    )
+    rows.figure("B in A", f"{found.right_in_left:.4f}", _of(found.num_shared, found.num_right, what, "B"))
+    if result.bands is not None and found.estimated_jaccard is not None and found.candidate_probability is not None:
+        estimated = f"Jaccard as {result.bands.num_hashes} hashes estimate it"
+        rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", estimated)
+        bands = f"{plural(result.bands.num_bands, 'band')} of {plural(result.bands.rows_per_band, 'row')}"
+        rows.figure("Chance", percent(found.candidate_probability), f"that a run compares the two: {bands}")
+    if isinstance(method, SimHash) and found.fingerprints is not None:
+        for name, fingerprint in zip("AB", found.fingerprints, strict=True):
+            rows.line(f"SimHash of {name}", f"{fingerprint:0{method.bits // 4}x}")
     rows.print(console)
 
 
-def _of(shared: int, size: int, name: str) -> str:
-    return f"containment: {shared:,} of the {size:,} shingles of {name}"
+def _of(shared: int, size: int, what: str, name: str) -> str:
+    return f"containment: {shared:,} of the {size:,} {what} of {name}"
 
 
-def _verdict(result: Comparison, method: MinHash) -> Text:
+def _verdict(result: Comparison, method: Method) -> Text:
     found = result.measures
     if not (found.num_left and found.num_right):
         empty = " and ".join(n for n, size in (("A", found.num_left), ("B", found.num_right)) if not size)
         return Text("  Not duplicates: ", "bold yellow").append(f"{empty} has no token, and equals nothing.", "default")
     if found.same_text:
         return Text("  Exact copies: ", "bold green").append("the same text after normalisation.", "not bold default")
-    measure = "Jaccard similarity" if method.similarity == "jaccard" else "containment of A in B"
-    figures = f"{result.similarity:.4f}"
+    said = _reason(result, method)
     if result.duplicate:
-        said = f"the {measure} {figures} reaches the threshold {result.threshold:g}."
         return Text("  Near-duplicates: ", "bold green").append(said, "not bold default")
-    said = f"the {measure} {figures} is below the threshold {result.threshold:g}."
     return Text("  Not duplicates: ", "bold yellow").append(said, "not bold default")
+
+
+def _reason(result: Comparison, method: Method) -> str:
+    """Say which measure decided, and how."""
+    distance, figures = result.measures.distance, f"{result.similarity:.4f}"
+    if isinstance(method, SimHash):
+        near = distance is not None and distance <= method.max_distance
+        if not near or method.confirm == "hamming":
+            return f"the distance {distance} is {'within' if near else 'beyond'} {method.max_distance} bits."
+    containment = isinstance(method, MinHash) and method.similarity == "containment"
+    measure = "containment of A in B" if containment else "Jaccard similarity"
+    verb = "reaches" if result.duplicate else "is below"
+    return f"the {measure} {figures} {verb} the threshold {result.threshold:g}."
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:

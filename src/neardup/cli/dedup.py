@@ -9,12 +9,10 @@ from typing import Any
 import click
 
 from neardup.cli.interrupt import interruptible
+from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import Function, SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import inputs_argument, named, shown_options, source_options
-from neardup.config import MinHash, Running, Shingling, Sieve
-from neardup.limits import limits_of
-
-_SHINGLING = tuple(limits_of(Shingling))
+from neardup.config import Running, Sieve
 
 
 def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], Function]:
@@ -37,8 +35,7 @@ def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], 
     help="An earlier collection, never removed from; may be given several times.",
 )  # fmt: skip
 @source_options
-@settings_options(MinHash, "Similarity", without=_SHINGLING)
-@settings_options(MinHash, "Text", only=_SHINGLING)
+@method_options
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
 @shown_options
@@ -76,7 +73,7 @@ def dedup(
         from neardup.cli.progress import watching
         from neardup.output.directory import OutputDirectory
 
-        method, sieve, running = build(MinHash, values), build(Sieve, values), build(Running, values)
+        method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
         source = Inputs(named(inputs), named(against), text_column, id_column, text_unit)
         folder = OutputDirectory(output, overwrite=overwrite, resume=resume)
         with watching(quiet) as watcher:

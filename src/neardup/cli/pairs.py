@@ -8,12 +8,10 @@ from typing import Any
 import click
 
 from neardup.cli.interrupt import interruptible
+from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import inputs_argument, named, shown_options, source_options
-from neardup.config import MinHash, Running, Shingling, Sieve
-from neardup.limits import limits_of
-
-_SHINGLING = tuple(limits_of(Shingling))
+from neardup.config import Running, Sieve
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="List all pairs of duplicates.")
@@ -27,8 +25,7 @@ _SHINGLING = tuple(limits_of(Shingling))
     help="Replace FILE once the new one is whole.",
 )  # fmt: skip
 @source_options
-@settings_options(MinHash, "Similarity", without=_SHINGLING)
-@settings_options(MinHash, "Text", only=_SHINGLING)
+@method_options
 @settings_options(Sieve, "Running", only=("max_bucket",))
 @settings_options(Running, "Running")
 @shown_options
@@ -59,7 +56,7 @@ def pairs(
         from neardup.cli.progress import watching
 
         file = PairsFile(Path(output), overwrite=overwrite)
-        method, sieve, running = build(MinHash, values), build(Sieve, values), build(Running, values)
+        method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
         source = Inputs(named(inputs), None, text_column, id_column, text_unit)
         with watching(quiet) as watcher:
             report = run_pairs(source, method, sieve, running, file.write, watcher=watcher)

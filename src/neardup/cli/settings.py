@@ -21,13 +21,13 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A value within the limits of a setting; numbers may be written 1e6 or 1_000_000."""
 
     def __init__(self, limits: Limits) -> None:
-        self.limits = dataclasses.replace(limits, or_callable=False)
-        self.name = "text" if limits.choices else "integer" if limits.kind is int else "number"
+        self.limits = dataclasses.replace(limits, or_callable=False, or_kind=None)
+        self.name = "text" if limits.kind is str else "integer" if limits.kind is int else "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value; fail with what is accepted."""
         parsed = value
-        if isinstance(value, str) and not self.limits.choices:
+        if isinstance(value, str) and self.limits.kind is not str:
             parsed = parse_number(value, whole=self.limits.kind is int)
         if not self.limits.accepts(parsed):
             self.fail(f"must be {self.limits.describe()}: got {value!r}.", param, ctx)
@@ -37,7 +37,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         """Offer the words that are accepted."""
         from click.shell_completion import CompletionItem
 
-        words = (*self.limits.choices, *self.limits.prefixes)
+        words = (*self.limits.choices, *map(str, self.limits.numbers), *self.limits.prefixes)
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
@@ -100,23 +100,31 @@ def settings_options(
 
     def decorate(function: Function) -> Function:
         for name in reversed(chosen):
-            function = _option(name, defaults[name], limits_of(settings)[name], section)(function)
+            function = setting_option(name, defaults[name], limits_of(settings)[name], section)(function)
         return function
 
     return decorate
 
 
-def _option(name: str, default: Any, limits: Limits, section: str) -> Callable[[Function], Function]:
+def setting_option(
+    name: str, default: Any, limits: Limits, section: str, *, said_default: str | None = None
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds an option for one setting.
+
+    said_default : what the help calls the default of an option that is None unless given.
+    """
     flag = name.replace("_", "-")
-    shown: dict[str, Any] = {"cls": SectionOption, "section": section, "default": default, "help": limits.help}
+    said = f"{limits.help}  [default: {said_default}]" if said_default else limits.help
+    shown: dict[str, Any] = {"cls": SectionOption, "section": section, "default": default, "help": said}
+    shown["show_default"] = default not in (None, False, ())
     if limits.kind is bool:
-        names = f"--{flag}/--no-{flag}" if default else f"--{flag}"
-        return click.option(names, is_flag=True, show_default=bool(default), **shown)
-    words = [*limits.choices, *(f"{prefix}COLUMN" for prefix in limits.prefixes)]
-    metavar = "|".join(words) if words else "N" if limits.kind is int else "X"
-    return click.option(
-        f"--{flag}", type=SettingType(limits), metavar=metavar, show_default=default is not None, **shown
-    )
+        return click.option(f"--{flag}/--no-{flag}" if default is not False else f"--{flag}", is_flag=True, **shown)
+    if limits.kind is tuple:
+        return click.option(f"--{flag}", name, multiple=True, metavar="WORD", **shown)
+    words = [*limits.choices, *map(str, limits.numbers), *(f"{prefix}COLUMN" for prefix in limits.prefixes)]
+    words += [*limits.words, "FILE"] if limits.kind is str and not limits.choices else []
+    metavar = "|".join(words) or ("N" if limits.kind is int else "X")
+    return click.option(f"--{flag}", name, type=SettingType(limits), metavar=metavar, **shown)
 
 
 def build(settings: type[Settings], values: dict[str, Any]) -> Settings:

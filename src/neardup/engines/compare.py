@@ -8,20 +8,25 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.config import MinHash
+from neardup.config import Method, MinHash, SimHash
+from neardup.engines.count import idf_of_texts
+from neardup.engines.simhash import fingerprint_documents
 from neardup.engines.write import marked_passages, spans_of
 from neardup.errors import InputError
 from neardup.features.shingles import shingle_documents
 from neardup.fingerprints.minhash import sign
+from neardup.fingerprints.simhash import to_integers
 from neardup.verify.passages import Passage
 
 
 class Measures(NamedTuple):
     """How alike two texts are.
 
-    num_left, num_right, num_shared : distinct shingles. jaccard : shared out of all. left_in_right, right_in_left :
-    containment. estimated_jaccard : from MinHash signatures of the run's length. candidate_probability : the chance
-    that the bands propose the pair. same_text : equal after normalisation.
+    num_left, num_right, num_shared : distinct shingles or features. jaccard : shared out of all. left_in_right,
+    right_in_left : containment. estimated_jaccard : from MinHash signatures of the run's length.
+    candidate_probability : the chance that the bands propose the pair. fingerprints : of SimHash; distance : the
+    bits in which they differ. What the method does not have, or a text without features has not, is None.
+    same_text : equal after normalisation.
     """
 
     num_left: int
@@ -30,13 +35,15 @@ class Measures(NamedTuple):
     jaccard: float
     left_in_right: float
     right_in_left: float
-    estimated_jaccard: float
-    candidate_probability: float
+    estimated_jaccard: float | None
+    candidate_probability: float | None
+    fingerprints: tuple[int, int] | None
+    distance: int | None
     same_text: bool
 
 
-def measure(left: str, right: str, method: MinHash, bands: Bands) -> Measures:
-    """Return how alike two texts are; all zero when one has no features.
+def measure(left: str, right: str, method: Method, bands: Bands | None) -> Measures:
+    """Return how alike two texts are; no likeness where one has no features.
 
     Raises
     ------
@@ -45,12 +52,23 @@ def measure(left: str, right: str, method: MinHash, bands: Bands) -> Measures:
     """
     _refuse_half_surrogates("left", left)
     _refuse_half_surrogates("right", right)
-    shingles = shingle_documents(pa.array([left, right], pa.large_string()), method)
-    first, second = (np.unique(shingles.hashes[shingles.offsets[i] : shingles.offsets[i + 1]]) for i in (0, 1))
+    texts = pa.array([left, right], pa.large_string())
+    fingerprints = None
+    if isinstance(method, SimHash):
+        made = fingerprint_documents(texts, method, idf_of_texts(method))
+        hashes, offsets, content = made.hashes, made.offsets, made.content
+        fingerprints = to_integers(made.fingerprints)
+    else:
+        hashes, offsets, content, _ = shingle_documents(texts, method)
+    first, second = (np.unique(hashes[offsets[i] : offsets[i + 1]]) for i in (0, 1))
     shared = len(np.intersect1d(first, second, assume_unique=True))
-    signatures = sign(shingles.hashes, shingles.offsets, bands.num_hashes, method.seed)
     jaccard = shared / max(1, len(first) + len(second) - shared)
     both = len(first) > 0 and len(second) > 0
+    estimated = chance = None
+    if bands is not None and isinstance(method, MinHash):
+        signatures = sign(hashes, offsets, bands.num_hashes, method.seed)
+        estimated = float(np.mean(signatures[0] == signatures[1])) if both else 0.0
+        chance = float(candidate_probability(jaccard, bands)) if both else 0.0
     return Measures(
         num_left=len(first),
         num_right=len(second),
@@ -58,10 +76,20 @@ def measure(left: str, right: str, method: MinHash, bands: Bands) -> Measures:
         jaccard=jaccard,
         left_in_right=shared / max(1, len(first)),
         right_in_left=shared / max(1, len(second)),
-        estimated_jaccard=float(np.mean(signatures[0] == signatures[1])) if both else 0.0,
-        candidate_probability=float(candidate_probability(jaccard, bands)) if both else 0.0,
-        same_text=both and bool(np.array_equal(shingles.content[0], shingles.content[1])),
+        estimated_jaccard=estimated,
+        candidate_probability=chance,
+        fingerprints=(fingerprints[0], fingerprints[1]) if fingerprints and both else None,
+        distance=(fingerprints[0] ^ fingerprints[1]).bit_count() if fingerprints and both else None,
+        same_text=both and bool(np.array_equal(content[0], content[1])),
     )
+
+
+def are_duplicates(measures: Measures, similarity: float, method: Method) -> bool:
+    """Return whether a run would take two texts for duplicates, once it compares them."""
+    if isinstance(method, MinHash):
+        return similarity >= method.threshold
+    near = measures.distance is not None and measures.distance <= method.max_distance
+    return near and (method.confirm == "hamming" or similarity >= method.threshold)
 
 
 def _refuse_half_surrogates(name: str, text: str) -> None:
@@ -74,6 +102,6 @@ def _refuse_half_surrogates(name: str, text: str) -> None:
         ) from error
 
 
-def mark(left: str, right: str, method: MinHash) -> tuple[list[Passage], list[Passage]]:
+def mark(left: str, right: str, method: Method) -> tuple[list[Passage], list[Passage]]:
     """Return the shared and differing passages of two texts."""
     return marked_passages(left, spans_of(left, method), right, spans_of(right, method), method.ngram)

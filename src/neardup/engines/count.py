@@ -11,3 +11,8 @@ from neardup.engines.stages import Watcher
 def idf_of(method: SimHash, tasks: list[Task], scratch: Scratch, threads: int, watcher: Watcher) -> IdfSource:
     """Return the document frequencies that a method weighs by."""
     raise NotImplementedError
+
+
+def idf_of_texts(method: SimHash) -> IdfSource | None:
+    """Return the document frequencies for single texts, which are no corpus; None where none are asked for."""
+    raise NotImplementedError

@@ -1,0 +1,93 @@
+"""The options of the methods: all of them at every command, and only those of the method asked for are taken."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from neardup.cli.settings import Function, SectionOption, setting_option
+from neardup.config import Jieba, Method, MinHash, Shingling, SimHash
+from neardup.errors import SettingError
+from neardup.limits import limits_of
+
+METHODS: dict[str, type[MinHash] | type[SimHash]] = {"minhash": MinHash, "simhash": SimHash}
+_TEXT = tuple(limits_of(Shingling))
+_JIEBA = {
+    "jieba_mode": "mode", "hmm": "hmm", "user_dict": "user_dict", "add_word": "words", "stop_words": "stop_words",
+    "part_of_speech": "parts_of_speech",
+}  # fmt: skip
+
+
+def method_options(function: Function) -> Function:
+    """Add --method, and the options of every method and of its text; those not given are None."""
+    for name in reversed(_JIEBA):
+        limits = limits_of(Jieba)[_JIEBA[name]]
+        default = () if limits.kind is tuple else None
+        said = _said(Jieba, _JIEBA[name])
+        function = setting_option(name, default, limits, "Chinese words (--tokens jieba)", said_default=said)(function)
+    sections = {
+        "Text": _TEXT,
+        "Fingerprints (--method simhash)": [n for n in limits_of(SimHash) if n not in limits_of(MinHash)],
+        "Similarity": [n for n in limits_of(MinHash) if n not in _TEXT],
+    }
+    for section, names in sections.items():
+        for name in reversed(names):
+            owner = MinHash if name in limits_of(MinHash) else SimHash
+            limits = limits_of(owner)[name]
+            function = setting_option(name, None, limits, section, said_default=_said_default(name))(function)
+    return click.option(
+        "--method", type=click.Choice(list(METHODS)), default="minhash", show_default=True, cls=SectionOption,
+        section="Similarity", help="How documents are compared: sets of shingles, or fingerprints of weighted words.",
+    )(function)  # fmt: skip
+
+
+def build_method(values: dict[str, Any]) -> Method:
+    """Return the method that a command was given, taking its options out of the values.
+
+    Raises
+    ------
+    SettingError
+        If an option belongs to another method, or to Chinese words where no such words are asked for.
+    """
+    method = METHODS[values.pop("method")]
+    chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
+    chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
+    names = {name for settings in METHODS.values() for name in limits_of(settings)} & values.keys()
+    given = {name: value for name in names if (value := values.pop(name)) is not None}
+    for name in sorted(given):
+        if name not in limits_of(method):
+            other = next(word for word, settings in METHODS.items() if name in limits_of(settings))
+            raise SettingError(
+                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add --method {other}, or "
+                f"leave {_flag(name)} out."
+            )
+    if chinese and given.get("tokens") != "jieba":
+        option = next(_flag(name) for name, field in _JIEBA.items() if field in chinese)
+        raise SettingError(
+            f"{option} goes with --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add --tokens jieba, or "
+            f"leave {option} out."
+        )
+    if chinese:
+        given["tokens"] = Jieba(**chinese)
+    return method(**given)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _said_default(name: str) -> str | None:
+    """Say the default of a setting, that of each method where they differ."""
+    said = {word: _said(settings, name) for word, settings in METHODS.items() if name in limits_of(settings)}
+    first, *others = said.items()
+    different = [f"{word}: {value}" for word, value in others if value != first[1]]
+    return "; ".join([str(first[1]), *different]) if first[1] else None
+
+
+def _said(settings: type, name: str) -> str | None:
+    default = {field.name: field.default for field in dataclasses.fields(settings)}[name]
+    if default is None or default == () or default is False:
+        return None
+    return "yes" if default is True else str(default)
