@@ -1,0 +1,334 @@
+"""Cut Chinese texts into words.
+
+The words are those of jieba, from its dictionary and its hidden Markov model, by the package rjieba (extra ``zh``),
+which docs/decisions/0009-segmenter.md weighs against others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.metadata import version
+from itertools import accumulate
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.config import Jieba, Shingling
+from neardup.errors import MissingExtraError
+from neardup.features.normalise import normalise
+from neardup.features.unicode_tables import CLASS_MASK, CLASS_SHIFT, SINGLE, TRANSPARENT, WORD, load_tables
+from neardup.features.word_files import Entry, parse_entry, read_lines, stamp_of
+
+if TYPE_CHECKING:
+    import rjieba
+
+PACKAGE = "rjieba"
+MAX_PIECE = 65_536
+"""Longest text that is cut at once, in characters: working memory is a hundred bytes a character."""
+_BREAKS = "\n 。，；、！？,;!?"
+"""Where a longer text may be cut without changing a word: jieba's words hold none of these."""
+
+_HALF_SURROGATE = TRANSPARENT + 1
+
+_lock = Lock()  # two threads at the first batch make one dictionary, not two
+
+
+class _Located(NamedTuple):
+    """Words, where each begins in the text, and its part of speech where that was asked for."""
+
+    words: list[str]
+    starts: list[int]
+    tags: list[str]
+
+
+class Segmenter:
+    """Cut normalised texts into words, as one setting says; made by `segmenter_of`.
+
+    Threads may share one: nothing changes after it was made, and the package lets other threads run meanwhile.
+    """
+
+    def __init__(
+        self, settings: Jieba, dictionary: rjieba.Jieba, tags: dict[str, str], stop_words: frozenset[str]
+    ) -> None:
+        self._settings, self._dictionary = settings, dictionary
+        self._tags, self._stop_words = tags, stop_words
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the words of a normalised text."""
+        words: list[str] = []
+        for piece in _pieces(_visible(text)[0]):
+            words += self._cut(piece)
+        stop_words = self._stop_words
+        if not stop_words:
+            return [word for word in words if word.isalnum() or _has_letter(word)]
+        return [word for word in words if word not in stop_words and (word.isalnum() or _has_letter(word))]
+
+    def places(self, text: str) -> list[tuple[str, int, int]]:
+        """Return the words of a normalised text, each with its place, ``text[start:end]``; slower than a call.
+
+        In full and in search mode words overlap; those that do share one place, from the first to the last of them.
+        """
+        if not text:
+            return []
+        shown, stood = _visible(text)
+        words, starts, tags = self._locate(shown)
+        ends = [start + len(word) for word, start in zip(words, starts, strict=True)]
+        if words and self._settings.mode != "exact":
+            starts, ends = _united(starts, ends)
+        places = zip(
+            words,
+            stood[np.array(starts, np.int64)].tolist(),
+            (stood[np.array(ends, np.int64) - 1] + 1).tolist(),
+            strict=True,
+        )
+        wanted = self._settings.parts_of_speech
+        return [
+            place
+            for place, tag in zip(places, tags or words, strict=True)
+            if (not wanted or tag.startswith(wanted)) and place[0] not in self._stop_words and _has_letter(place[0])
+        ]
+
+    def _cut(self, text: str) -> list[str]:
+        """Return the words of a piece, white space and punctuation among them."""
+        wanted = self._settings.parts_of_speech
+        if wanted:
+            return [word for word, tag in self._tag(text) if tag.startswith(wanted)]
+        if self._settings.mode == "exact":
+            return self._dictionary.cut(text, self._settings.hmm)
+        if self._settings.mode == "search":
+            return self._dictionary.cut_for_search(text, self._settings.hmm)
+        return _full_mode(text, self._dictionary).words
+
+    def _tag(self, text: str) -> list[tuple[str, str]]:
+        """Return the words of a piece with their parts of speech, "x" where there is none."""
+        # The package keeps its own tag of a word that it knew before; jieba takes the user's.
+        own = self._tags
+        return [(word, own.get(word, tag) or "x") for word, tag in self._dictionary.tag(text, self._settings.hmm)]
+
+    def _locate(self, text: str) -> _Located:
+        """Return all words of a text, white space and punctuation among them."""
+        located, behind = _Located([], [], []), 0
+        for piece in _pieces(text):
+            if self._settings.mode == "exact":
+                tagged = self._tag(piece)
+                words, tags = [word for word, _ in tagged], [tag for _, tag in tagged]
+                starts = [0, *accumulate(map(len, words))][: len(words)]
+            elif self._settings.mode == "full":
+                words, starts, tags = _full_mode(piece, self._dictionary)
+            else:
+                tokens = self._dictionary.tokenize(piece, "search", self._settings.hmm)
+                words, starts, tags = [token[0] for token in tokens], [token[1] for token in tokens], []
+            located.words.extend(words)
+            located.starts.extend(start + behind for start in starts)
+            located.tags.extend(tags)
+            behind += len(piece)
+        return located
+
+
+def segmenter_of(
+    settings: Jieba, *, nfkc: bool = True, case_fold: bool = True, fold_chinese: bool = False
+) -> Segmenter:
+    """Return the function that cuts normalised texts into Chinese words.
+
+    Parameters
+    ----------
+    settings : Jieba
+        How to cut.
+    nfkc, case_fold, fold_chinese : bool
+        How the texts are normalised, so that added words and stop words can be, too.
+
+    Returns
+    -------
+    Segmenter
+        Called with a text, it returns its words in order: what jieba gives, without what has no letter, digit or
+        underscore, the rule of ``tokens="words"``. The same one for the same settings, as long as the files that
+        they name are the same.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package rjieba is not installed.
+    InputError
+        If a file cannot be read, or a line of the user dictionary cannot be understood.
+
+    Notes
+    -----
+    Time is linear in the text, in every mode. A text longer than 65,536 characters is cut into pieces of at most so
+    many, behind the last line break, space, comma or full stop of a piece, which changes no word; only where 65,536
+    characters hold none of these, a word may be cut in two.
+
+    Full mode differs from that of rjieba, which lists single characters too: here, as in jieba, they are listed only
+    where no longer word begins and the word before has ended.
+    """
+    _package()
+    with _lock:
+        return _segmenter(
+            settings, (nfkc, case_fold, fold_chinese), stamp_of(settings.user_dict), stamp_of(settings.stop_words)
+        )
+
+
+def describe_segmenter(settings: Jieba) -> dict[str, Any]:
+    """Return what decides the words of a text: fingerprints are comparable only if all of it is equal.
+
+    Parameters
+    ----------
+    settings : Jieba
+        How to cut.
+
+    Returns
+    -------
+    dict
+        Of values that JSON can hold: package, version, mode, hmm, words, parts_of_speech, and the SHA-256 of the
+        files as ``user_dict_sha256`` and ``stop_words_sha256``, None without one.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package rjieba is not installed.
+    InputError
+        If a file cannot be read.
+    """
+    _package()
+    digests = [
+        read_lines(path, stamp_of(path), parameter).digest if path is not None else None
+        for path, parameter in ((settings.user_dict, "user_dict"), (settings.stop_words, "stop_words"))
+    ]
+    return {
+        "package": PACKAGE,
+        "version": version(PACKAGE),
+        "mode": settings.mode,
+        "hmm": settings.hmm,
+        "user_dict_sha256": digests[0],
+        "words": list(settings.words),
+        "stop_words_sha256": digests[1],
+        "parts_of_speech": list(settings.parts_of_speech),
+    }
+
+
+def _package() -> Any:
+    try:
+        return import_module(PACKAGE)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"tokens='jieba' needs the package {PACKAGE}, which is not installed. "
+            'Install it: pip install "neardup[zh]". Or use tokens="words", which takes a Chinese character as a word.'
+        ) from error
+
+
+@lru_cache(maxsize=16)
+def _segmenter(
+    settings: Jieba, normalisation: tuple[bool, bool, bool], user_dict: object, stop_words: object
+) -> Segmenter:
+    """Return a segmenter; the last two stand for the files' contents, so that a file that changed is read again."""
+    nfkc, case_fold, fold_chinese = normalisation
+    shingling = Shingling(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    entries = [Entry(word, None, None) for word in settings.words]
+    stops: frozenset[str] = frozenset()
+    if settings.user_dict is not None:
+        lines = read_lines(settings.user_dict, user_dict, "user_dict").lines
+        entries = [
+            parse_entry(line, number, settings.user_dict) for number, line in enumerate(lines, 1) if line.strip()
+        ] + entries  # fmt: skip
+    if settings.stop_words is not None:
+        lines = read_lines(settings.stop_words, stop_words, "stop_words").lines
+        stops = frozenset(normalise(line.strip(), shingling) for line in lines if line.strip())
+    # Texts come normalised, so a word must be to be found in them.
+    own = tuple(entry._replace(word=normalise(entry.word, shingling)) for entry in entries)
+    tags = {entry.word: entry.tag for entry in own if entry.tag is not None}
+    return Segmenter(settings, _dictionary(own), tags, stops)
+
+
+@lru_cache(maxsize=4)
+def _dictionary(entries: tuple[Entry, ...]) -> rjieba.Jieba:
+    """Return jieba's dictionary with some words added: 0.1 s and 25 MB, hence shared by all modes."""
+    dictionary: rjieba.Jieba = _package().Jieba()
+    for entry in entries:
+        dictionary.add_word(entry.word, entry.frequency, entry.tag)  # a frequency of None: as suggest_freq says
+    return dictionary
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces of at most MAX_PIECE characters, as `segmenter_of` says."""
+    start = 0
+    while len(text) - start > MAX_PIECE:
+        cut = max(text.rfind(mark, start, start + MAX_PIECE) for mark in _BREAKS) + 1
+        cut = cut or start + MAX_PIECE
+        yield text[start:cut]
+        start = cut
+    yield text[start:]
+
+
+def _full_mode(text: str, dictionary: rjieba.Jieba) -> _Located:
+    """Return the words of jieba's full mode.
+
+    All words of two characters or more, and a single character where no such word begins and the last one listed
+    has ended. The package lists its words by where they begin, then by length, so that each is the first match behind
+    the one before it.
+    """
+    text = text.replace("\n", " ")  # else a line break is part of the Latin word behind it
+    words: list[str] = []
+    starts: list[int] = []
+    start, length, reach = -1, 0, 0
+    for word in dictionary.cut_all(text):
+        if len(word) == 1:
+            continue
+        if len(word) <= length or not text.startswith(word, start):
+            at = text.find(word, start + 1)
+            singles = range(max(start + 1, reach), at)
+            words += text[singles.start : at]
+            starts += singles
+            start = at
+        words.append(word)
+        starts.append(start)
+        length, reach = len(word), start + len(word)
+        if word.isascii():  # a run of Latin letters, which holds no other words
+            start, length = reach - 1, 0
+    singles = range(max(start + 1, reach), len(text))
+    words += text[singles.start :]
+    starts += singles
+    return _Located(words, starts, [])
+
+
+def _united(starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
+    """Return for each range the one that it and those that overlap with it make up together; one range at least."""
+    order = np.argsort(starts, kind="stable")
+    begins, reaches = np.array(starts, np.int64)[order], np.maximum.accumulate(np.array(ends, np.int64)[order])
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = begins[1:] >= reaches[:-1]
+    homes = np.empty(len(order), np.int64)
+    homes[order] = np.cumsum(is_first) - 1
+    lasts = np.concatenate([np.flatnonzero(is_first)[1:] - 1, [len(order) - 1]])
+    return begins[is_first][homes].tolist(), reaches[lasts][homes].tolist()
+
+
+def _visible(text: str) -> tuple[str, npt.NDArray[np.int64]]:
+    """Return a text without what all tokens pass over, such as zero-width spaces, and where the rest of it stood.
+
+    Half surrogates, which the package does not take, become U+FFFD, which is no letter either.
+    """
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    kinds = _kinds()[codes]
+    if not (kinds >= TRANSPARENT).any():
+        return text, np.arange(len(text))
+    places = np.flatnonzero(kinds != TRANSPARENT)
+    return codes[places].tobytes().decode("utf-32-le", "replace"), places
+
+
+@lru_cache(maxsize=65_536)
+def _has_letter(word: str) -> bool:
+    """Return whether a word holds a character that ``tokens="words"`` counts."""
+    kinds = _kinds()[[ord(character) for character in word]]
+    return bool(((kinds == WORD) | (kinds == SINGLE)).any())
+
+
+@cache
+def _kinds() -> npt.NDArray[np.uint8]:
+    """Return the token class of each code point; half surrogates have one of their own."""
+    entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
+    kinds = (entries >> np.uint32(CLASS_SHIFT) & np.uint32(CLASS_MASK)).astype(np.uint8)
+    kinds[0xD800:0xE000] = _HALF_SURROGATE
+    return kinds
