@@ -6,7 +6,7 @@ which docs/decisions/0009-segmenter.md weighs against others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import version
@@ -127,6 +127,16 @@ class Segmenter:
             located.tags.extend(tags)
             behind += len(piece)
         return located
+
+
+def cutter_of(shingling: Shingling) -> Callable[[str], Iterable[Any]] | None:
+    """Return the Python function that cuts a normalised text into tokens, or None where a kernel does."""
+    tokens = Jieba() if shingling.tokens == "jieba" else shingling.tokens
+    if isinstance(tokens, Jieba):
+        return segmenter_of(
+            tokens, nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=shingling.fold_chinese
+        )
+    return tokens if callable(tokens) else None
 
 
 def segmenter_of(

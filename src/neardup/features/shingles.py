@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ from neardup.arrays import flatten_strings
 from neardup.config import Shingling
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
+from neardup.features.segmenters import Segmenter, cutter_of
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import Shingles, Tables, Text, make_buffers
 
@@ -46,9 +49,10 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     Shingles, with num_documents rows: `hashes` in the order of the text with repeats, `offsets`, and `content`, a
     128-bit hash of the token sequence; the content hash of a document without features means nothing.
     """
-    if callable(shingling.tokens):
-        return _shingle_token_lists(texts, shingling)
-    mode = _MODES[shingling.tokens]
+    cut = cutter_of(shingling)
+    if cut is not None:
+        return _shingle_token_lists(texts, cut, shingling)
+    mode = _MODES[str(shingling.tokens)]
     text = Text(*flatten_strings(texts))
     tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
     whole = _shingle(text, tables, mode, shingling.ngram, workspace or Workspace())
@@ -78,14 +82,13 @@ def _empty(hashes: npt.NDArray[np.uint64], num_documents: int) -> Shingles:
     return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
 
 
-def _shingle_token_lists(texts: pa.Array, shingling: Shingling) -> Shingles:
+def _shingle_token_lists(texts: pa.Array, cut: Callable[[str], Iterable[Any]], shingling: Shingling) -> Shingles:
     from neardup.kernels import tokens as kernel
 
-    assert callable(shingling.tokens)
     lists = []
     for text in texts.to_pylist():
-        tokens = list(shingling.tokens(normalise(text or "", shingling)))
-        if not all(isinstance(token, str) for token in tokens):
+        tokens = list(cut(normalise(text or "", shingling)))
+        if not isinstance(cut, Segmenter) and not all(isinstance(token, str) for token in tokens):
             wrong = next(token for token in tokens if not isinstance(token, str))
             raise InputError(
                 f"The tokenizer must return strings: got {wrong!r} from {shingling.tokens!r}. "

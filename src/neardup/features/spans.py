@@ -15,7 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.config import Jieba
 from neardup.errors import SettingError
+from neardup.features.segmenters import segmenter_of
 from neardup.features.unicode_tables import (
     CLASS_MASK,
     CLASS_SHIFT,
@@ -73,7 +75,7 @@ class _Character(NamedTuple):
 def token_spans(
     text: str,
     *,
-    tokens: str | Callable[[str], Iterable[str]],
+    tokens: str | Jieba | Callable[[str], Iterable[str]],
     nfkc: bool,
     case_fold: bool,
     fold_chinese: bool,
@@ -84,9 +86,9 @@ def token_spans(
     ----------
     text : str
         The document as it was read.
-    tokens : {"words", "chars", "whitespace"} or callable
-        What a token is. A callable gets the normalised text and returns its tokens in order; empty ones are
-        left out.
+    tokens : {"words", "chars", "whitespace", "jieba"}, Jieba or callable
+        What a token is. Words of jieba that overlap share one place. A callable gets the normalised text and
+        returns its tokens in order; empty ones are left out.
     nfkc, case_fold, fold_chinese : bool
         The normalisation, as in `neardup.features.unicode_tables.load_tables`.
 
@@ -120,13 +122,18 @@ def token_spans(
         if quick is not None:
             return quick
     located = _normalised(text, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    if isinstance(tokens, Jieba) or tokens == "jieba":
+        settings = tokens if isinstance(tokens, Jieba) else Jieba()
+        segmenter = segmenter_of(settings, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+        places = segmenter.places("".join(item.character for item in located))
+        return [TokenSpan(located[start].start, located[end - 1].end, word) for word, start, end in places]
     if callable(tokens):
         normalised = "".join(item.character for item in located)
         return list(_find(located, normalised, tokens(normalised)))
     if tokens not in _SPLITTERS:
         raise SettingError(
-            f"tokens must be one of {', '.join(map(repr, _SPLITTERS))}, or a callable: got {tokens!r}. "
-            'Use "words" unless the text has no words to speak of.'
+            f"tokens must be one of {', '.join(map(repr, _SPLITTERS))}, 'jieba', a Jieba or a callable: got "
+            f'{tokens!r}. Use "words" unless the text has no words to speak of.'
         )
     visible = (item for item in located if item.token_class != TRANSPARENT)
     return list(_SPLITTERS[tokens](visible))
