@@ -1,17 +1,48 @@
-"""From texts to SimHash fingerprints: where features, weights and votes meet."""
+"""From texts to SimHash fingerprints: where features, weights, hashes and votes meet."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.config import IdfSource, SimHash
+from neardup.errors import SettingError
+from neardup.features.compatible import prepare, settle, tie_of
+from neardup.features.document_counts import DocumentCounts
+from neardup.features.feature_hashes import hash_features
+from neardup.features.feature_strings import (
+    Strings,
+    cutter_of,
+    pack_tokens,
+    shingle_strings,
+    strings_of,
+    token_strings,
+    weighted_tokens,
+)
+from neardup.features.idf import IdfTable, describe_features, inverse_frequencies
 from neardup.features.shingles import Workspace, shingle_documents
-from neardup.features.weights import distinct_features
-from neardup.fingerprints.simhash import summarise
+from neardup.features.weights import (
+    Features,
+    Weighed,
+    add_own_weights,
+    choose,
+    distinct_features,
+    line_frequencies,
+)
+from neardup.fingerprints.simhash import (
+    SCHEME_NAME,
+    SCHEME_VERSION,
+    Sums,
+    extend,
+    num_words,
+    summarise,
+    summarise_weighted,
+)
+from neardup.kernels.token_arrays import Shingles, TokenStrings
 
 
 class Fingerprinted(NamedTuple):
@@ -29,6 +60,31 @@ class Fingerprinted(NamedTuple):
     offsets: npt.NDArray[np.int64]
 
 
+class Described(NamedTuple):
+    """The features of documents before they are weighed.
+
+    shingles : all features. tokens : as strings, where they are at hand. own : the weights that came with all features.
+    """
+
+    shingles: Shingles
+    tokens: TokenStrings | None
+    own: npt.NDArray[np.float64] | None
+
+
+class Summands(NamedTuple):
+    """What is added up: the distinct features that count, their weights, and their hashes.
+
+    idf : float64, of each feature, where it weighs. strings : the features, where asked for or needed for their hashes.
+    words : uint64 (num_features, num_words).
+    """
+
+    features: Features
+    idf: npt.NDArray[np.float64] | None
+    weighed: Weighed
+    strings: Strings | None
+    words: npt.NDArray[np.uint64]
+
+
 def fingerprint_documents(
     texts: pa.Array, method: SimHash, idf: IdfSource | None = None, workspace: Workspace | None = None
 ) -> Fingerprinted:
@@ -38,13 +94,151 @@ def fingerprint_documents(
     ----------
     texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
     method : how texts become fingerprints.
-    idf : the document frequencies, where method asks for those of a corpus.
+    idf : the document frequencies, where method asks for those of a corpus; see `idf_of`.
     workspace : where the hashes are written; valid until it is used again. None for memory of their own.
+
+    Raises
+    ------
+    SettingError
+        If method weighs by tfidf with the frequencies of a corpus, and there is no table.
+    SchemeError
+        If the table counts other features.
     """
-    shingles = shingle_documents(texts, method, workspace)
-    voters, offsets = shingles.hashes, shingles.offsets
-    if method.weights == "one":
-        features = distinct_features(voters, offsets)
-        voters, offsets = features.hashes, features.offsets
-    fingerprints = summarise(voters, offsets, method.bits)
+    texts, settled = prepare(texts, method), settle(method)
+    described = describe(texts, settled, workspace)
+    shingles = described.shingles
+    if settled.hash == "native" and settled.weights in ("one", "tf") and not (settled.num_keywords or settled.levels):
+        hashes, offsets = shingles.hashes, shingles.offsets
+        if settled.weights == "one":
+            hashes, _, _, offsets = distinct_features(hashes, offsets)
+        fingerprints = summarise(hashes, offsets, method.bits, tie=tie_of(method))
+    else:
+        fingerprints = add_up(weigh(texts, described, settled, idf), method).fingerprints
     return Fingerprinted(fingerprints, shingles.content, shingles.hashes, shingles.offsets)
+
+
+def describe(
+    texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
+) -> Described:
+    """Return the features of documents; as strings too where the hash of method needs them, or where asked."""
+    with_strings = with_strings or method.hash != "native"
+    if method.weights == "own":
+        features, weights = weighted_tokens(texts, method)
+        return describe_weighted(features, weights, method)
+    if cutter_of(method) is not None:
+        cut = token_strings(texts, method)
+        return Described(shingle_strings(cut, method.ngram), cut, None)
+    tokens = token_strings(texts, method) if with_strings else None
+    return Described(shingle_documents(texts, method, workspace), tokens, None)
+
+
+def describe_weighted(features: list[list[str]], weights: list[list[float]], method: SimHash) -> Described:
+    """Return features that come with their weights."""
+    if method.ngram != 1:
+        raise SettingError(
+            f"weights='own' weighs single features: got ngram={method.ngram}. Use ngram=1, and let the callable return "
+            "n-grams with their weights."
+        )
+    tokens = pack_tokens(features, method)
+    own = np.array([weight for document in weights for weight in document], np.float64)
+    return Described(shingle_strings(tokens, 1), tokens, own)
+
+
+def weigh(
+    texts: pa.Array, described: Described, method: SimHash, idf: IdfSource | None, *, with_strings: bool = False
+) -> Summands:
+    """Weigh the distinct features of documents, keep the weightiest if method says so, and hash them."""
+    shingles = described.shingles
+    features = distinct_features(shingles.hashes, shingles.offsets)
+    frequencies = None
+    if described.own is not None:
+        weights = add_own_weights(described.own, shingles.hashes, shingles.offsets)
+    elif method.weights == "one":
+        weights = np.ones(len(features.hashes))
+    else:
+        weights = features.counts.astype(np.float64)
+        if method.weights == "tfidf":
+            frequencies = _idf(texts, features, method, idf)
+            weights = weights * frequencies
+    weighed = choose(weights, features.offsets, top=method.num_keywords, levels=method.levels)
+    if weighed.places is not None:
+        places = weighed.places
+        features = Features(features.hashes[places], features.counts[places], features.firsts[places], weighed.offsets)
+        frequencies = None if frequencies is None else frequencies[places]
+    strings = None
+    if with_strings or method.hash != "native":
+        assert described.tokens is not None
+        separated = method.tokens != "chars"
+        strings = strings_of(described.tokens, method.ngram, separated, features, shingles.offsets)
+    if method.hash == "native":
+        words = extend(features.hashes, method.bits)
+    else:
+        assert strings is not None
+        words = hash_features(strings, method.hash, num_words(method.bits))
+    return Summands(features, frequencies, weighed, strings, words)
+
+
+def add_up(summands: Summands, method: SimHash) -> Sums:
+    """Return the fingerprints of documents whose features are weighed."""
+    weighed = summands.weighed
+    return summarise_weighted(summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_of(method))
+
+
+def _idf(texts: pa.Array, features: Features, method: SimHash, idf: IdfSource | None) -> npt.NDArray[np.float64]:
+    if method.idf == "lines":
+        lists = pc.split_pattern(pc.fill_null(texts, ""), "\n")
+        limits = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
+        described = describe(lists.flatten(), method)
+        lines = distinct_features(described.shingles.hashes, described.shingles.offsets)
+        return inverse_frequencies(*line_frequencies(features, lines, limits.astype(np.int64)))
+    if not isinstance(idf, IdfTable):
+        raise SettingError(
+            f"weights='tfidf' needs the document frequencies of a corpus: got idf={method.idf!r} and no table. Give an "
+            "IdfTable, or idf='lines' to take them from the lines of each document."
+        )
+    idf.require(method)
+    return idf.lookup(features.hashes)
+
+
+def idf_of(method: SimHash) -> IdfTable | None:
+    """Return the table of document frequencies that method names, by itself or by its path; else None."""
+    if method.weights != "tfidf":
+        return None
+    if isinstance(method.idf, str):
+        return None if method.idf in ("corpus", "lines") else IdfTable.open(method.idf)
+    assert isinstance(method.idf, IdfTable)
+    return method.idf
+
+
+def describe_counted(texts: pa.Array, method: SimHash, workspace: Workspace | None = None) -> Features:
+    """Return the distinct features of a batch of documents, for `DocumentCounts.add` to be called in their order."""
+    shingles = describe(texts, method, workspace).shingles
+    return distinct_features(shingles.hashes, shingles.offsets)
+
+
+def count_documents(
+    texts: pa.Array, method: SimHash, counts: DocumentCounts, workspace: Workspace | None = None
+) -> None:
+    """Add the next batch of documents to the counts that an IDF table is made of."""
+    counts.add(describe_counted(texts, method, workspace))
+
+
+def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]:
+    """Return what decides the bits of a fingerprint, in values that JSON can hold: equal, or not comparable.
+
+    Parameters
+    ----------
+    method : how texts become fingerprints.
+    idf_version : the version of the table of document frequencies, if there is one.
+    """
+    scheme: dict[str, Any] = {"name": SCHEME_NAME, "version": SCHEME_VERSION, "bits": method.bits}
+    scheme["scheme"] = method.scheme
+    if method.scheme != "native":
+        return scheme
+    function = method.hash
+    if callable(function):
+        function = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
+    scheme |= {"features": describe_features(method), "hash": function, "weights": method.weights}
+    if method.weights == "tfidf":
+        scheme["idf"] = idf_version if idf_version is not None else method.idf
+    return scheme | {"top": method.num_keywords, "levels": method.levels}

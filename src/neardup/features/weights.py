@@ -32,3 +32,80 @@ def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.in
     kernel.distinct_features(hashes, offsets, found.hashes, found.counts, found.firsts, found.offsets)
     end = found.offsets[-1]
     return Features(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
+
+
+def add_own_weights(
+    weights: npt.NDArray[np.float64], hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return the weight of each distinct feature: the sum over its occurrences, whatever their order.
+
+    Parameters
+    ----------
+    weights : float64 array, of all occurrences.
+    hashes : uint64 array as long, their hashes.
+    offsets : int64 array of shape (num_documents + 1,).
+
+    Returns
+    -------
+    float64 array, in the order of `distinct_features`.
+    """
+    if not len(weights):
+        return np.empty(0)
+    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((weights, hashes, documents))
+    documents, hashes = documents[order], hashes[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (hashes[1:] != hashes[:-1]) | (documents[1:] != documents[:-1])
+    return np.add.reduceat(weights[order], np.flatnonzero(begins))
+
+
+class Weighed(NamedTuple):
+    """Features that count, with their weights. places : which of the distinct ones they are, None for all."""
+
+    weights: npt.NDArray[np.float64]
+    offsets: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64] | None
+
+
+def choose(weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, top: int, levels: bool) -> Weighed:
+    """Keep the weightiest features of each document, and put levels for their weights.
+
+    Parameters
+    ----------
+    weights : float64 array, the weights of distinct features, in each document by rising hash.
+    offsets : int64 array of shape (num_documents + 1,).
+    top : features of a document to keep; 0 for all. Of equal weights those of least hash stay, so that the order of
+        words does not matter.
+    levels : whether weights become 1 to 5: one more than how many fifths of the kept features weigh less.
+    """
+    if not top and not levels:
+        return Weighed(weights, offsets, None)
+    from neardup.kernels import weights as kernel
+
+    weights, kept = weights.copy(), np.empty(len(weights), np.bool_)
+    kernel.choose(weights, offsets, top, levels, kept)
+    return Weighed(weights[kept], np.concatenate([[0], np.cumsum(kept)])[offsets], np.flatnonzero(kept))
+
+
+def line_frequencies(
+    features: Features, lines: Features, line_limits: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return in how many lines of its document each feature occurs, and how many lines with features there are.
+
+    Parameters
+    ----------
+    features : the distinct features of the documents.
+    lines : the distinct features of every line of every document.
+    line_limits : int64 array of shape (num_documents + 1,), the range of lines of each document.
+
+    Returns
+    -------
+    Two int64 arrays as long as the features.
+    """
+    from neardup.kernels import weights as kernel
+
+    table = distinct_features(lines.hashes, lines.offsets[line_limits])
+    found = np.empty(len(features.hashes), np.int64)
+    kernel.look_up_each(features.hashes, features.offsets, table.hashes, table.offsets, table.counts, found)
+    num_lines = np.diff(np.concatenate([[0], np.cumsum(np.diff(lines.offsets) > 0)])[line_limits])
+    return found, np.repeat(num_lines, np.diff(features.offsets))

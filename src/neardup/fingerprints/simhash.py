@@ -8,6 +8,8 @@ Bit i of a fingerprint is bit i % 64 of word i // 64.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -48,6 +50,39 @@ def summarise(hashes: Fingerprints, offsets: npt.NDArray[np.int64], bits: int, *
     return _trim(fingerprints, bits)
 
 
+class Sums(NamedTuple):
+    """Fingerprints, and the signed sum of every bit of the last document: float64 (64 * num_words,)."""
+
+    fingerprints: Fingerprints
+    last_sums: npt.NDArray[np.float64]
+
+
+def summarise_weighted(
+    words: Fingerprints,
+    weights: npt.NDArray[np.float64],
+    offsets: npt.NDArray[np.int64],
+    bits: int,
+    *,
+    tie: int = 1,
+) -> Sums:
+    """Return the fingerprints of documents whose features have weights.
+
+    Parameters
+    ----------
+    words : uint64 array of shape (num_features, num_words), the hashes of the features.
+    weights : float64 array of shape (num_features,). Sums of whole numbers are exact below 2^53.
+    offsets : int64 array of shape (num_documents + 1,), the range of features of each document.
+    bits : 32, 64, 128 or 256.
+    tie : the bit, 0 or 1, where a sum is zero.
+    """
+    from neardup.kernels import simhash as kernel
+
+    fingerprints = np.empty((len(offsets) - 1, num_words(bits)), np.uint64)
+    sums = np.zeros(64 * num_words(bits))
+    kernel.add_up(words, weights, offsets, tie, sums, fingerprints)
+    return Sums(_trim(fingerprints, bits), sums)
+
+
 def _trim(fingerprints: Fingerprints, bits: int) -> Fingerprints:
     """Clear what lies above the bits of a fingerprint."""
     if bits % 64:
@@ -58,3 +93,14 @@ def _trim(fingerprints: Fingerprints, bits: int) -> Fingerprints:
 def to_integers(fingerprints: Fingerprints) -> list[int]:
     """Return each fingerprint as one integer."""
     return [sum(word << 64 * place for place, word in enumerate(words)) for words in fingerprints.tolist()]
+
+
+def extend(hashes: Fingerprints, bits: int) -> Fingerprints:
+    """Return native feature hashes of as many words as a fingerprint has, shape (num_features, num_words)."""
+    if num_words(bits) == 1:
+        return hashes[:, None]
+    from neardup.kernels import simhash as kernel
+
+    words = np.empty((len(hashes), num_words(bits)), np.uint64)
+    kernel.extend_hashes(hashes, words)
+    return words

@@ -125,3 +125,29 @@ def vote(hashes, offsets, tie, fingerprints):
                     values[i] = _word_of(span[i], word)
             _count(values, planes[:num_planes])
             fingerprints[document, word] = _at_least(planes[:num_planes], least) if len(span) else U64(0)
+
+
+@njit(nogil=True, cache=True)
+def add_up(words, weights, offsets, tie, sums, fingerprints):
+    """Fill the fingerprints of documents whose features have weights; leave the sums of the last one in `sums`.
+
+    words : uint64 (num_features, num_words), the feature hashes; weights : float64 (num_features,); offsets : int64
+    (num_documents + 1,); tie : the bit where a sum is zero; sums : float64 (64 * num_words,); fingerprints : uint64
+    (num_documents, num_words), zeros for a document without features. Features are added in their order.
+    """
+    for document in range(len(offsets) - 1):
+        sums[:] = 0.0
+        for i in range(offsets[document], offsets[document + 1]):
+            weight = weights[i]
+            for word in range(words.shape[1]):
+                value = words[i, word]
+                part = sums[64 * word : 64 * word + 64]
+                for bit in range(64):
+                    part[bit] += weight if (value >> U64(bit)) & U64(1) else -weight
+        for word in range(words.shape[1]):
+            ones = U64(0)
+            for bit in range(64):
+                total = sums[64 * word + bit]
+                ones |= U64(total > 0 or (total == 0 and tie)) << U64(bit)
+            empty = offsets[document] == offsets[document + 1]
+            fingerprints[document, word] = U64(0) if empty else ones

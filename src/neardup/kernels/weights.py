@@ -63,3 +63,68 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
             distinct[place], counts[place], firsts[place] = value, 1, start + order[i]
             size += 1
         distinct_offsets[document + 1] = size
+
+
+@njit(nogil=True, cache=True)
+def choose(weights, offsets, top, levels, kept):
+    """Mark the `top` weightiest features of each document, all if 0; with `levels`, put levels for their weights.
+
+    weights : float64, changed; offsets : int64 (num_documents + 1,); levels : bool; kept : bool. Of equal weights the
+    first are taken, which are those of least hash. The level is 1 to 5: one more than the fifths of the kept features
+    that weigh less.
+    """
+    for document in range(len(offsets) - 1):
+        span = weights[offsets[document] : offsets[document + 1]]
+        marks = kept[offsets[document] : offsets[document + 1]]
+        ranked = np.sort(span)
+        if top and top < len(span):
+            ranked = ranked[len(span) - top :]
+            room = top - (len(ranked) - np.searchsorted(ranked, ranked[0], side="right"))
+            for i in range(len(span)):
+                marks[i] = span[i] > ranked[0] or (span[i] == ranked[0] and room > 0)
+                room -= span[i] == ranked[0]
+        else:
+            marks[:] = True
+        if levels:
+            for i in range(len(span)):
+                span[i] = 1 + 5 * np.searchsorted(ranked, span[i]) // len(ranked)
+
+
+@njit(nogil=True, cache=True)
+def look_up(wanted, hashes, starts, counts, found):
+    """Fill found with the count of each wanted hash, 0 where it is not in the table.
+
+    wanted : uint64; hashes : uint64, rising; counts : as long; starts : int64 (2^k + 1,), where the hashes whose
+    leading k bits are i begin; found : int64 (len(wanted),). Uniform hashes: a look-up reads two places or three.
+    """
+    bits = 0
+    while (1 << bits) < len(starts) - 1:
+        bits += 1
+    for i in range(len(wanted)):
+        value = wanted[i]
+        # A shift by 64 is none: hence two.
+        bucket = np.int64((value >> U64(1)) >> U64(63 - bits))
+        low, high = starts[bucket], starts[bucket + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if hashes[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        hit = low < len(hashes) and hashes[low] == value
+        found[i] = counts[low] if hit else 0
+
+
+@njit(nogil=True, cache=True)
+def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
+    """Fill found with the count of each wanted hash in the table of its own document, 0 where it is not there.
+
+    wanted, hashes : uint64, rising in each document; both offsets : int64 (num_documents + 1,); counts : as long as
+    hashes; found : int64 (len(wanted),).
+    """
+    for document in range(len(offsets) - 1):
+        place, stop = offsets[document], offsets[document + 1]
+        for i in range(wanted_offsets[document], wanted_offsets[document + 1]):
+            while place < stop and hashes[place] < wanted[i]:
+                place += 1
+            found[i] = counts[place] if place < stop and hashes[place] == wanted[i] else 0

@@ -1,0 +1,64 @@
+"""Hash features as other programs do: FNV-1, FNV-1a, MD5, or a Python callable."""
+
+from __future__ import annotations
+
+import hashlib
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.config import FeatureHash
+from neardup.errors import InputError
+from neardup.features.feature_strings import Strings
+
+
+def hash_features(strings: Strings, function: str | FeatureHash, num_words: int) -> npt.NDArray[np.uint64]:
+    """Return the hashes of features, bit i in bit i % 64 of word i // 64.
+
+    Parameters
+    ----------
+    strings : the features.
+    function : "fnv1" or "fnv1a", 64 bits; "md5", whose digest is read as one big-endian number; or a callable from
+        bytes to an integer, of which the lower bits count.
+    num_words : 64-bit words of a hash.
+
+    Returns
+    -------
+    uint64 array of shape (num_features, num_words).
+
+    Raises
+    ------
+    InputError
+        If a callable returns anything but an integer of 0 or more.
+    """
+    if callable(function):
+        return _call(strings, function, num_words)
+    if function == "md5":
+        digests = b"".join(hashlib.md5(feature, usedforsecurity=False).digest() for feature in strings.to_bytes())
+        words = np.frombuffer(digests, ">u8").reshape(-1, 2)
+        return np.ascontiguousarray(words[:, ::-1][:, :num_words], np.uint64)
+    from neardup.kernels import feature_hashes as kernel
+
+    hashes = np.empty(len(strings.offsets) - 1, np.uint64)
+    (kernel.fnv1 if function == "fnv1" else kernel.fnv1a)(strings.data, strings.offsets, hashes)
+    return hashes[:, None]
+
+
+def _call(strings: Strings, function: FeatureHash, num_words: int) -> npt.NDArray[np.uint64]:
+    """Call a function once for each distinct feature of a batch."""
+    mask = (1 << 64 * num_words) - 1
+    known: dict[bytes, bytes] = {}
+    packed = []
+    for feature in strings.to_bytes():
+        if feature not in known:
+            value: Any = function(feature)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+                raise InputError(
+                    f"A feature hash must be an integer of 0 or more: got {value!r} from {function!r} for the feature "
+                    f"{feature!r}. Return an int, for example int.from_bytes(digest, 'big')."
+                )
+            known[feature] = (int(value) & mask).to_bytes(8 * num_words, "little")
+        packed.append(known[feature])
+    return np.frombuffer(b"".join(packed), "<u8").astype(np.uint64).reshape(-1, num_words)

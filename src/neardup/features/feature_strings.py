@@ -1,0 +1,195 @@
+"""Features as strings: what a hash of another program, a list of keywords or an explanation needs.
+
+A feature of several tokens is these joined by one space; of several characters, these side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain, pairwise
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.config import Jieba, Shingling, SimHash
+from neardup.errors import InputError
+from neardup.features.normalise import normalise
+from neardup.features.shingles import _MODES, _tables
+from neardup.features.weights import Features
+from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_buffers
+
+_SPACE, _NOTHING = 0x20, -1
+
+
+class Strings(NamedTuple):
+    """UTF-8 strings, one after the other. data : uint8; offsets : int64 (num_strings + 1,)."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+
+    def to_list(self) -> list[str]:
+        """Return them as Python strings."""
+        return [string.decode() for string in self.to_bytes()]
+
+    def to_bytes(self) -> list[bytes]:
+        """Return them as they are."""
+        data = self.data.tobytes()
+        return [data[start:stop] for start, stop in pairwise(self.offsets.tolist())]
+
+
+def cutter_of(shingling: Shingling) -> Callable[[str], Iterable[Any]] | None:
+    """Return the Python function that cuts a normalised text into tokens, or None where a kernel does."""
+    tokens = shingling.tokens
+    if isinstance(tokens, Jieba) or tokens == "jieba":
+        from neardup.features.segmenters import segmenter_of
+
+        return segmenter_of(
+            tokens if isinstance(tokens, Jieba) else Jieba(),
+            nfkc=shingling.nfkc,
+            case_fold=shingling.case_fold,
+            fold_chinese=shingling.fold_chinese,
+        )
+    return tokens if callable(tokens) else None
+
+
+def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
+    """Return the tokens of documents, those whose hashes `shingle_documents` rolls, as strings.
+
+    Parameters
+    ----------
+    texts : string array of any Arrow string type; a null has no tokens.
+    shingling : how texts become tokens; the length of a shingle does not matter.
+    """
+    cut = cutter_of(shingling)
+    if cut is not None:
+        return pack_tokens([cut(normalise(text or "", shingling)) for text in texts.to_pylist()], shingling)
+    tables = partial(_tables, fold_chinese=shingling.fold_chinese, mode=_MODES[str(shingling.tokens)])
+    whole, flagged = _write(texts, tables(shingling.nfkc, shingling.case_fold), shingling)
+    if not flagged.any():
+        return whole
+    normalised = [normalise(text, shingling) for text in texts.filter(pa.array(flagged)).to_pylist()]
+    part, _ = _write(pa.array(normalised, pa.large_string()), tables(False, False), shingling)
+    starts, stops = whole.limits[:-1].copy(), whole.limits[1:].copy()
+    starts[flagged], stops[flagged] = part.limits[:-1] + whole.limits[-1], part.limits[1:] + whole.limits[-1]
+    order = np.concatenate([np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)])
+    both = Strings(
+        np.concatenate([whole.data, part.data]), np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]])
+    )
+    joined = _join(both, order, np.ones(len(order), np.int64), _NOTHING)
+    return TokenStrings(*joined, _limits(stops - starts))
+
+
+def _write(texts: pa.Array, tables: Any, shingling: Shingling) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
+    from neardup.kernels import tokens as kernel
+
+    text = Text(*flatten_strings(texts))
+    num_documents = len(texts)
+    room = 3 * len(text.data)
+    tokens = TokenStrings(np.empty(room, np.uint8), np.empty(room + 1, np.int64), np.empty(num_documents + 1, np.int64))
+    flagged = np.zeros(num_documents, np.bool_)
+    stream = make_buffers(int(np.diff(text.offsets).max(initial=0))).stream
+    kernel.write_tokens(text, tables, _MODES[str(shingling.tokens)], stream, tokens, flagged)
+    offsets = tokens.offsets[: tokens.limits[-1] + 1].copy()
+    return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.limits), flagged
+
+
+def pack_tokens(lists: Sequence[Iterable[Any]], source: object) -> TokenStrings:
+    """Return lists of tokens side by side, empty tokens left out; `source` is who returned them, for the error."""
+    packed = [list(tokens) for tokens in lists]
+    for token in chain.from_iterable(packed):
+        if not isinstance(token, str):
+            tokens = getattr(source, "tokens", source)
+            raise InputError(
+                f"The tokenizer must return strings: got {token!r} from {tokens!r}. Return an iterable of str."
+            )
+    packed = [[token for token in tokens if token] for tokens in packed]
+    strings = flatten_strings(pa.array(chain.from_iterable(packed), pa.large_string()))
+    return TokenStrings(*strings, _limits([len(tokens) for tokens in packed]))
+
+
+def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], list[list[float]]]:
+    """Return the features of documents with the weights that the callable `method.tokens` gave them."""
+    assert callable(method.tokens)
+    pairs = [list(method.tokens(normalise(text or "", method))) for text in texts.to_pylist()]
+    return split_pairs(pairs, method.tokens)
+
+
+def split_pairs(lists: Sequence[Sequence[Any]], source: object) -> tuple[list[list[str]], list[list[float]]]:
+    """Return the features and the weights of lists of (feature, weight), pairs of an empty feature left out."""
+    features: list[list[str]] = []
+    weights: list[list[float]] = []
+    for pairs in lists:
+        checked = [_check_pair(pair, source) for pair in pairs]
+        features.append([feature for feature, _ in checked if feature])
+        weights.append([weight for feature, weight in checked if feature])
+    return features, weights
+
+
+def _check_pair(pair: Any, source: object) -> tuple[str, float]:
+    try:
+        feature, weight = pair
+        if isinstance(feature, str) and isinstance(weight, Real) and math.isfinite(weight):
+            return feature, float(weight)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(
+        f"Weighted features must be pairs of a string and a finite number: got {pair!r} from {source!r}. "
+        "Give an iterable of (str, number)."
+    )
+
+
+def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
+    """Return the hashes of n-grams of tokens that are strings, and the content hash of each document."""
+    from neardup.kernels import tokens as kernel
+
+    num_documents = len(tokens.limits) - 1
+    longest = int(max(np.diff(tokens.limits).max(initial=0), np.diff(tokens.offsets).max(initial=0)))
+    shingles = Shingles(
+        np.empty(int(tokens.limits[-1]) + num_documents, np.uint64),
+        np.empty(num_documents + 1, np.int64),
+        np.empty((num_documents, 2), np.uint64),
+        np.zeros(num_documents, np.bool_),
+    )
+    kernel.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, make_buffers(longest), shingles)
+    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+
+
+def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Features, offsets: Any) -> Strings:
+    """Return distinct features as strings.
+
+    Parameters
+    ----------
+    tokens : the tokens of the documents.
+    ngram : tokens in a feature; all of a document that has fewer.
+    separated : whether a space stands between the tokens of a feature.
+    places : the distinct features, with where each occurs first.
+    offsets : int64 array of shape (num_documents + 1,), the range of all features of each document.
+    """
+    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(places.offsets))
+    firsts = places.firsts - offsets[documents] + tokens.limits[documents]
+    sizes = np.minimum(ngram, np.diff(tokens.limits))[documents]
+    strings = Strings(tokens.data, tokens.offsets)
+    return _join(strings, firsts, sizes, _SPACE if separated else _NOTHING)
+
+
+def _join(strings: Strings, firsts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], separator: int) -> Strings:
+    from neardup.kernels import feature_hashes as kernel
+
+    lengths = strings.offsets[firsts + sizes] - strings.offsets[firsts]
+    offsets = _limits(lengths + (sizes - 1 if separator >= 0 else 0))
+    joined = Strings(np.empty(offsets[-1], np.uint8), offsets)
+    kernel.join_runs(strings.data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
+    return joined
+
+
+def _limits(counts: Any) -> npt.NDArray[np.int64]:
+    """Return where ranges of such lengths begin and end."""
+    limits = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=limits[1:])
+    return limits

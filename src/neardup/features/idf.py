@@ -1,0 +1,229 @@
+"""The table of document frequencies that TF-IDF weights come from: saved, versioned, and bound to its features."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.config import IdfSource, Jieba, Shingling
+from neardup.errors import InputError, SchemeError
+from neardup.features.feature_strings import cutter_of, pack_tokens, shingle_strings
+from neardup.features.normalise import normalise
+from neardup.features.shingles import shingle_documents
+
+FEATURES_VERSION = 1
+"""Version of the native feature hashes, those of `shingle_documents`."""
+LEAST_IDF = 0.01
+_GRAIN = 2.0**32
+_METADATA_KEY = b"neardup"
+_FORMAT, _FORMAT_VERSION = "neardup-idf", 1
+
+
+def describe_features(shingling: Shingling) -> dict[str, Any]:
+    """Return what decides which features a text has, in values that JSON can hold."""
+    tokens: Any = shingling.tokens
+    if tokens == "jieba" or isinstance(tokens, Jieba):
+        from neardup.features.segmenters import describe_segmenter
+
+        tokens = describe_segmenter(tokens if isinstance(tokens, Jieba) else Jieba())
+    elif callable(tokens):
+        name = getattr(tokens, "__qualname__", type(tokens).__qualname__)
+        tokens = f"{getattr(tokens, '__module__', '')}.{name}"
+    return {
+        "tokens": tokens,
+        "ngram": shingling.ngram,
+        "nfkc": shingling.nfkc,
+        "case_fold": shingling.case_fold,
+        "fold_chinese": shingling.fold_chinese,
+        "version": FEATURES_VERSION,
+    }
+
+
+def inverse_frequencies(
+    document_counts: npt.NDArray[np.int64], num_documents: npt.NDArray[np.int64] | int
+) -> npt.NDArray[np.float64]:
+    """Return log(N / (df + 1)), at least 0.01.
+
+    Parameters
+    ----------
+    document_counts : int64 array, the documents that hold each feature.
+    num_documents : int, or int64 array as long: all documents.
+
+    Notes
+    -----
+    Two deviations from the formula. In a small corpus it comes to 0 or less for features of most documents; with 0.01
+    no text loses all its weight, or votes against its own words. And the logarithm is rounded to 2^-32, so that sums
+    of weights are exact: they depend neither on their order nor on the last bit of a library's logarithm.
+    """
+    values = np.log(np.maximum(num_documents, 1) / (document_counts.astype(np.float64) + 1))
+    return np.rint(np.maximum(values, LEAST_IDF) * _GRAIN) / _GRAIN
+
+
+@dataclass(frozen=True, eq=False)
+class IdfTable(IdfSource):
+    """How many documents of a corpus hold each feature.
+
+    num_documents : int, the documents of the corpus. hashes : uint64, rising: the native hashes of the features.
+    counts : uint32, the documents that hold each. scheme : what decides the features of a text. max_undercount : int,
+    how many documents a count may lack, where the corpus had more features than could be counted at once.
+
+    Examples
+    --------
+    >>> table = IdfTable.from_counts({"the": 999, "aardvark": 1}, num_documents=1000)
+    >>> table.counts.tolist()
+    [1, 999]
+    """
+
+    num_documents: int
+    hashes: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.uint32]
+    scheme: Mapping[str, Any] = field(default_factory=dict)
+    max_undercount: int = 0
+
+    @cached_property
+    def version(self) -> str:
+        """A short digest of the content, which fingerprints made with the table carry."""
+        digest = hashlib.sha256(f"{self.num_documents} {json.dumps(dict(self.scheme), sort_keys=True)}".encode())
+        digest.update(self.hashes.astype("<u8").tobytes())
+        digest.update(self.counts.astype("<u4").tobytes())
+        return digest.hexdigest()[:12]
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Where the hashes of each value of their leading bits begin: about two hashes for one value."""
+        bits = max(1, len(self.hashes).bit_length() - 1)
+        leading = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+        return np.append(np.searchsorted(self.hashes, leading), len(self.hashes)).astype(np.int64)
+
+    def document_counts(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Return the documents that hold each feature, 0 for one that is not in the table."""
+        from neardup.kernels import weights as kernel
+
+        found = np.empty(len(hashes), np.int64)
+        kernel.look_up(hashes, self.hashes, self._starts, self.counts, found)
+        return found
+
+    def lookup(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+        """Return the inverse document frequency of each feature, as `inverse_frequencies` has it."""
+        return inverse_frequencies(self.document_counts(hashes), self.num_documents)
+
+    def require(self, shingling: Shingling) -> None:
+        """Raise SchemeError unless the table counts the features that `shingling` makes."""
+        wanted = describe_features(shingling)
+        different = [name for name in wanted if self.scheme.get(name) != wanted[name]]
+        if different:
+            theirs = ", ".join(f"{name}={self.scheme.get(name)!r}" for name in different)
+            ours = ", ".join(f"{name}={wanted[name]!r}" for name in different)
+            raise SchemeError(
+                f"The table of document frequencies counts other features: it has {theirs}, the method {ours}. Use a "
+                "table made with the method's settings (neardup idf), or the settings of the table."
+            )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as a Parquet file, which is whole once it has its name."""
+        about = {
+            "format": _FORMAT,
+            "format_version": _FORMAT_VERSION,
+            "num_documents": self.num_documents,
+            "scheme": dict(self.scheme),
+            "max_undercount": self.max_undercount,
+            "version": self.version,
+        }
+        schema = pa.schema(
+            [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)],
+            {_METADATA_KEY: json.dumps(about).encode()},
+        )
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            pq.write_table(pa.table([self.hashes, self.counts], schema=schema), temporary, compression="zstd")
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> IdfTable:
+        """Read a table that `save` wrote.
+
+        Raises
+        ------
+        InputError
+            If there is no such file, or it is not such a table, or a later format, or damaged.
+        """
+        try:
+            table = pq.read_table(Path(path), partitioning=None)
+            about = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+            if about.get("format") != _FORMAT or about.get("format_version") != _FORMAT_VERSION:
+                raise ValueError(f"its metadata says format {about.get('format')} {about.get('format_version')}")
+            hashes, counts = table["hash"].to_numpy(), table["documents"].to_numpy()
+            loaded = cls(about["num_documents"], hashes, counts, about["scheme"], about["max_undercount"])
+            if loaded.version != about["version"]:
+                raise ValueError("its content is not what was written")
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise InputError(
+                f"{os.fspath(path)} is not a table of document frequencies in format {_FORMAT} {_FORMAT_VERSION}: "
+                f"{error}. Make one with neardup idf."
+            ) from error
+        return loaded
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[str, int], *, num_documents: int, method: Shingling | None = None) -> IdfTable:
+        """Make a table from words and how many documents hold each.
+
+        Parameters
+        ----------
+        counts : words with their document counts. A word is normalised as method says; those that become the same are
+            added up.
+        num_documents : all documents of the corpus.
+        method : the settings that texts will be described with; those of `SimHash()` when None.
+
+        Raises
+        ------
+        InputError
+            If a word is several features, or a count is below 0 or above num_documents.
+        """
+        from neardup.config import SimHash
+
+        method = method or SimHash()
+        for word, count in counts.items():
+            if not 0 <= count <= num_documents:
+                raise InputError(
+                    f"A document count must be from 0 to num_documents={num_documents}: got {count!r} for {word!r}. "
+                    "Count each document once, or correct num_documents."
+                )
+        all_hashes, has_feature = _word_hashes(list(counts), method)
+        hashes, places = np.unique(all_hashes, return_inverse=True)
+        totals = np.zeros(len(hashes), np.int64)
+        np.add.at(totals, places, np.array(list(counts.values()), np.int64)[has_feature])
+        capped = np.minimum(totals, num_documents).astype(np.uint32)
+        return cls(num_documents, hashes, capped, describe_features(method))
+
+
+def _word_hashes(words: list[str], method: Shingling) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Return the hash of each word that is a feature, and which words are: "..." is none."""
+    if cutter_of(method) is not None:
+        # A dictionary's word stands for itself: cutting it again might take it apart.
+        normal = [normalise(word, method) for word in words]
+        lists = [word.split(" ") if method.ngram > 1 else [word] for word in normal]
+        shingles = shingle_strings(pack_tokens(lists, method), method.ngram)
+    else:
+        shingles = shingle_documents(pa.array(words, pa.large_string()), method)
+    num_features = np.diff(shingles.offsets)
+    if num_features.max(initial=0) > 1:
+        word = words[int(np.argmax(num_features > 1))]
+        raise InputError(
+            f"A word must be one feature: got {word!r}, which is several with tokens={method.tokens!r} and "
+            f"ngram={method.ngram}. Leave it out, or use the tokens that the words were counted with."
+        )
+    return shingles.hashes, num_features > 0
