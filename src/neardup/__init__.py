@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neardup.api.texts import compare
     from neardup.candidates.bands import Bands, candidate_probability, choose_bands
     from neardup.candidates.plan import Plan
-    from neardup.config import MinHash
+    from neardup.config import Jieba, MinHash
     from neardup.errors import (
         ColumnError,
         InputError,
@@ -37,7 +37,7 @@ _HOMES = {
     "neardup.api.texts": ("compare",),
     "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
     "neardup.candidates.plan": ("Plan",),
-    "neardup.config": ("MinHash",),
+    "neardup.config": ("Jieba", "MinHash"),
     "neardup.errors": (
         "ColumnError", "InputError", "MissingExtraError", "NeardupError", "OutputError", "ResumeError", "SchemeError",
         "SettingError",
@@ -53,6 +53,7 @@ __all__ = [
     "Deduplication",
     "DuplicatePairs",
     "InputError",
+    "Jieba",
     "MinHash",
     "MissingExtraError",
     "NeardupError",
