@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from neardup.api.texts import compare
     from neardup.candidates.bands import Bands, candidate_probability, choose_bands
     from neardup.candidates.plan import Plan
-    from neardup.config import Jieba, MinHash
+    from neardup.config import Jieba, MinHash, SimHash
+    from neardup.engines.explain import keywords, simhash
     from neardup.errors import (
         ColumnError,
         InputError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         SchemeError,
         SettingError,
     )
+    from neardup.features.idf import IdfTable
     from neardup.results import Comparison, Deduplication, DuplicatePairs
 
 _HOMES = {
@@ -37,11 +39,13 @@ _HOMES = {
     "neardup.api.texts": ("compare",),
     "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
     "neardup.candidates.plan": ("Plan",),
-    "neardup.config": ("Jieba", "MinHash"),
+    "neardup.config": ("Jieba", "MinHash", "SimHash"),
+    "neardup.engines.explain": ("keywords", "simhash"),
     "neardup.errors": (
         "ColumnError", "InputError", "MissingExtraError", "NeardupError", "OutputError", "ResumeError", "SchemeError",
         "SettingError",
     ),
+    "neardup.features.idf": ("IdfTable",),
     "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs"),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -52,6 +56,7 @@ __all__ = [
     "Comparison",
     "Deduplication",
     "DuplicatePairs",
+    "IdfTable",
     "InputError",
     "Jieba",
     "MinHash",
@@ -62,13 +67,16 @@ __all__ = [
     "ResumeError",
     "SchemeError",
     "SettingError",
+    "SimHash",
     "__version__",
     "candidate_probability",
     "choose_bands",
     "compare",
     "dedup",
     "find_pairs",
+    "keywords",
     "plan",
+    "simhash",
 ]
 
 

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.config import SimHash
-from neardup.engines.simhash import Described, Summands, add_up, describe, describe_weighted, idf_of, weigh
+from neardup.engines.count import given_idf
+from neardup.engines.simhash import Described, Summands, add_up, describe, describe_weighted, weigh
 from neardup.errors import InputError, SettingError
 from neardup.features.compatible import prepare, settle
-from neardup.features.feature_strings import pack_tokens, shingle_strings, split_pairs
+from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable
+from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
 
 WeightedFeature = tuple[str, float]
@@ -155,7 +157,7 @@ def _work(
             f"There are no features, and so no fingerprint: got {_shorten(text)}. Leave such texts out: nothing says "
             "that two of them are alike."
         )
-    summands = weigh(texts, described, settled, idf or idf_of(settled), with_strings=True)
+    summands = weigh(texts, described, settled, idf or given_idf(settled), with_strings=True)
     return summands, add_up(summands, method)
 
 
@@ -168,7 +170,7 @@ def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> t
                 f"Features without weights and without lines cannot be weighed with weights={method.weights!r}, "
                 f"idf={method.idf!r}. Give pairs of a feature and its weight, or use weights='tf'."
             )
-        tokens = pack_tokens([features], "the features given")
+        tokens = pack_tokens([features])
         return Described(shingle_strings(tokens, 1), tokens, None), method
     names, weights = split_pairs([features], "the features given")
     return describe_weighted(names, weights, method), method

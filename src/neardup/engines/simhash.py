@@ -12,19 +12,12 @@ import pyarrow.compute as pc
 from neardup.config import IdfSource, SimHash
 from neardup.errors import SettingError
 from neardup.features.compatible import prepare, settle, tie_of
-from neardup.features.document_counts import DocumentCounts
 from neardup.features.feature_hashes import hash_features
-from neardup.features.feature_strings import (
-    Strings,
-    cutter_of,
-    pack_tokens,
-    shingle_strings,
-    strings_of,
-    token_strings,
-    weighted_tokens,
-)
+from neardup.features.feature_strings import Strings, strings_of, token_strings, weighted_tokens
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies
+from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Workspace, shingle_documents
+from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.features.weights import (
     Features,
     Weighed,
@@ -94,7 +87,7 @@ def fingerprint_documents(
     ----------
     texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
     method : how texts become fingerprints.
-    idf : the document frequencies, where method asks for those of a corpus; see `idf_of`.
+    idf : the document frequencies, where method asks for those of a corpus.
     workspace : where the hashes are written; valid until it is used again. None for memory of their own.
 
     Raises
@@ -139,7 +132,7 @@ def describe_weighted(features: list[list[str]], weights: list[list[float]], met
             f"weights='own' weighs single features: got ngram={method.ngram}. Use ngram=1, and let the callable return "
             "n-grams with their weights."
         )
-    tokens = pack_tokens(features, method)
+    tokens = pack_tokens(features)
     own = np.array([weight for document in weights for weight in document], np.float64)
     return Described(shingle_strings(tokens, 1), tokens, own)
 
@@ -198,29 +191,6 @@ def _idf(texts: pa.Array, features: Features, method: SimHash, idf: IdfSource | 
         )
     idf.require(method)
     return idf.lookup(features.hashes)
-
-
-def idf_of(method: SimHash) -> IdfTable | None:
-    """Return the table of document frequencies that method names, by itself or by its path; else None."""
-    if method.weights != "tfidf":
-        return None
-    if isinstance(method.idf, str):
-        return None if method.idf in ("corpus", "lines") else IdfTable.open(method.idf)
-    assert isinstance(method.idf, IdfTable)
-    return method.idf
-
-
-def describe_counted(texts: pa.Array, method: SimHash, workspace: Workspace | None = None) -> Features:
-    """Return the distinct features of a batch of documents, for `DocumentCounts.add` to be called in their order."""
-    shingles = describe(texts, method, workspace).shingles
-    return distinct_features(shingles.hashes, shingles.offsets)
-
-
-def count_documents(
-    texts: pa.Array, method: SimHash, counts: DocumentCounts, workspace: Workspace | None = None
-) -> None:
-    """Add the next batch of documents to the counts that an IDF table is made of."""
-    counts.add(describe_counted(texts, method, workspace))
 
 
 def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]:

@@ -6,9 +6,9 @@ A feature of several tokens is these joined by one space; of several characters,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -17,12 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import flatten_strings
-from neardup.config import Jieba, Shingling, SimHash
+from neardup.config import Shingling, SimHash
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
+from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import _MODES, _tables
+from neardup.features.token_lists import cut_documents, limits_of_counts
 from neardup.features.weights import Features
-from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_buffers
+from neardup.kernels.token_arrays import Text, TokenStrings, make_buffers
 
 _SPACE, _NOTHING = 0x20, -1
 
@@ -43,21 +45,6 @@ class Strings(NamedTuple):
         return [data[start:stop] for start, stop in pairwise(self.offsets.tolist())]
 
 
-def cutter_of(shingling: Shingling) -> Callable[[str], Iterable[Any]] | None:
-    """Return the Python function that cuts a normalised text into tokens, or None where a kernel does."""
-    tokens = shingling.tokens
-    if isinstance(tokens, Jieba) or tokens == "jieba":
-        from neardup.features.segmenters import segmenter_of
-
-        return segmenter_of(
-            tokens if isinstance(tokens, Jieba) else Jieba(),
-            nfkc=shingling.nfkc,
-            case_fold=shingling.case_fold,
-            fold_chinese=shingling.fold_chinese,
-        )
-    return tokens if callable(tokens) else None
-
-
 def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
     """Return the tokens of documents, those whose hashes `shingle_documents` rolls, as strings.
 
@@ -68,7 +55,7 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
     """
     cut = cutter_of(shingling)
     if cut is not None:
-        return pack_tokens([cut(normalise(text or "", shingling)) for text in texts.to_pylist()], shingling)
+        return cut_documents(texts, cut, shingling)
     tables = partial(_tables, fold_chinese=shingling.fold_chinese, mode=_MODES[str(shingling.tokens)])
     whole, flagged = _write(texts, tables(shingling.nfkc, shingling.case_fold), shingling)
     if not flagged.any():
@@ -82,7 +69,7 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
         np.concatenate([whole.data, part.data]), np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]])
     )
     joined = _join(both, order, np.ones(len(order), np.int64), _NOTHING)
-    return TokenStrings(*joined, _limits(stops - starts))
+    return TokenStrings(*joined, limits_of_counts(stops - starts))
 
 
 def _write(texts: pa.Array, tables: Any, shingling: Shingling) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
@@ -97,20 +84,6 @@ def _write(texts: pa.Array, tables: Any, shingling: Shingling) -> tuple[TokenStr
     kernel.write_tokens(text, tables, _MODES[str(shingling.tokens)], stream, tokens, flagged)
     offsets = tokens.offsets[: tokens.limits[-1] + 1].copy()
     return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.limits), flagged
-
-
-def pack_tokens(lists: Sequence[Iterable[Any]], source: object) -> TokenStrings:
-    """Return lists of tokens side by side, empty tokens left out; `source` is who returned them, for the error."""
-    packed = [list(tokens) for tokens in lists]
-    for token in chain.from_iterable(packed):
-        if not isinstance(token, str):
-            tokens = getattr(source, "tokens", source)
-            raise InputError(
-                f"The tokenizer must return strings: got {token!r} from {tokens!r}. Return an iterable of str."
-            )
-    packed = [[token for token in tokens if token] for tokens in packed]
-    strings = flatten_strings(pa.array(chain.from_iterable(packed), pa.large_string()))
-    return TokenStrings(*strings, _limits([len(tokens) for tokens in packed]))
 
 
 def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], list[list[float]]]:
@@ -144,22 +117,6 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
     )
 
 
-def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
-    """Return the hashes of n-grams of tokens that are strings, and the content hash of each document."""
-    from neardup.kernels import tokens as kernel
-
-    num_documents = len(tokens.limits) - 1
-    longest = int(max(np.diff(tokens.limits).max(initial=0), np.diff(tokens.offsets).max(initial=0)))
-    shingles = Shingles(
-        np.empty(int(tokens.limits[-1]) + num_documents, np.uint64),
-        np.empty(num_documents + 1, np.int64),
-        np.empty((num_documents, 2), np.uint64),
-        np.zeros(num_documents, np.bool_),
-    )
-    kernel.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, make_buffers(longest), shingles)
-    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
-
-
 def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Features, offsets: Any) -> Strings:
     """Return distinct features as strings.
 
@@ -182,14 +139,7 @@ def _join(strings: Strings, firsts: npt.NDArray[np.int64], sizes: npt.NDArray[np
     from neardup.kernels import feature_hashes as kernel
 
     lengths = strings.offsets[firsts + sizes] - strings.offsets[firsts]
-    offsets = _limits(lengths + (sizes - 1 if separator >= 0 else 0))
+    offsets = limits_of_counts(lengths + (sizes - 1 if separator >= 0 else 0))
     joined = Strings(np.empty(offsets[-1], np.uint8), offsets)
     kernel.join_runs(strings.data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
     return joined
-
-
-def _limits(counts: Any) -> npt.NDArray[np.int64]:
-    """Return where ranges of such lengths begin and end."""
-    limits = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=limits[1:])
-    return limits

@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 
 from neardup.config import IdfSource, Jieba, Shingling
 from neardup.errors import InputError, SchemeError
-from neardup.features.feature_strings import cutter_of, pack_tokens, shingle_strings
 from neardup.features.normalise import normalise
+from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import shingle_documents
+from neardup.features.token_lists import pack_tokens, shingle_strings
 
 FEATURES_VERSION = 1
 """Version of the native feature hashes, those of `shingle_documents`."""
@@ -216,7 +217,7 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[npt.NDArray[np.ui
         # A dictionary's word stands for itself: cutting it again might take it apart.
         normal = [normalise(word, method) for word in words]
         lists = [word.split(" ") if method.ngram > 1 else [word] for word in normal]
-        shingles = shingle_strings(pack_tokens(lists, method), method.ngram)
+        shingles = shingle_strings(pack_tokens(lists), method.ngram)
     else:
         shingles = shingle_documents(pa.array(words, pa.large_string()), method)
     num_features = np.diff(shingles.offsets)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +10,9 @@ import pyarrow as pa
 
 from neardup.arrays import flatten_strings
 from neardup.config import Shingling
-from neardup.errors import InputError
 from neardup.features.normalise import normalise
-from neardup.features.segmenters import Segmenter, cutter_of
+from neardup.features.segmenters import cutter_of
+from neardup.features.token_lists import cut_documents, shingle_strings
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import Shingles, Tables, Text, make_buffers
 
@@ -51,7 +48,7 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     """
     cut = cutter_of(shingling)
     if cut is not None:
-        return _shingle_token_lists(texts, cut, shingling)
+        return shingle_strings(cut_documents(texts, cut, shingling), shingling.ngram)
     mode = _MODES[str(shingling.tokens)]
     text = Text(*flatten_strings(texts))
     tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
@@ -80,28 +77,6 @@ def _empty(hashes: npt.NDArray[np.uint64], num_documents: int) -> Shingles:
     offsets = np.empty(num_documents + 1, np.int64)
     content = np.empty((num_documents, 2), np.uint64)
     return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
-
-
-def _shingle_token_lists(texts: pa.Array, cut: Callable[[str], Iterable[Any]], shingling: Shingling) -> Shingles:
-    from neardup.kernels import tokens as kernel
-
-    lists = []
-    for text in texts.to_pylist():
-        tokens = list(cut(normalise(text or "", shingling)))
-        if not isinstance(cut, Segmenter) and not all(isinstance(token, str) for token in tokens):
-            wrong = next(token for token in tokens if not isinstance(token, str))
-            raise InputError(
-                f"The tokenizer must return strings: got {wrong!r} from {shingling.tokens!r}. "
-                "Return an iterable of str."
-            )
-        lists.append(tokens)
-    token_offsets = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(tokens) for tokens in lists], out=token_offsets[1:])
-    text = Text(*flatten_strings(pa.array(chain.from_iterable(lists), pa.large_string())))
-    longest = int(max(np.diff(token_offsets).max(initial=0), np.diff(text.offsets).max(initial=0)))
-    shingles = _empty(np.empty(int(token_offsets[-1]) + len(lists), np.uint64), len(lists))
-    kernel.shingle_tokens(text, token_offsets, shingling.ngram, make_buffers(longest), shingles)
-    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 
 def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:

@@ -1,0 +1,72 @@
+"""Documents as lists of tokens, from a callable or a segmenter: flat strings, and their hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.config import Shingling
+from neardup.errors import InputError
+from neardup.features.normalise import normalise
+from neardup.features.segmenters import Segmenter
+from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_buffers
+
+
+def cut_documents(texts: pa.Array, cut: Callable[[str], Iterable[Any]], shingling: Shingling) -> TokenStrings:
+    """Return the tokens that a function cuts normalised texts into; a null has none."""
+    lists = [list(cut(normalise(text or "", shingling))) for text in texts.to_pylist()]
+    return pack_tokens(lists, None if isinstance(cut, Segmenter) else shingling.tokens)
+
+
+def pack_tokens(lists: Sequence[list[Any]], source: object = None) -> TokenStrings:
+    """Return lists of tokens side by side.
+
+    Parameters
+    ----------
+    lists : the tokens of each document.
+    source : who returned them, for the error; None where they are strings without doubt.
+
+    Raises
+    ------
+    InputError
+        If a token is not a string.
+    """
+    wrong = [] if source is None else [token for token in chain.from_iterable(lists) if not isinstance(token, str)]
+    if wrong:
+        raise InputError(
+            f"The tokenizer must return strings: got {wrong[0]!r} from {source!r}. Return an iterable of str."
+        )
+    # An empty token is none; without any, the lists are taken as they are.
+    if any(not all(tokens) for tokens in lists):
+        lists = [[token for token in tokens if token] for tokens in lists]
+    strings = flatten_strings(pa.array(chain.from_iterable(lists), pa.large_string()))
+    return TokenStrings(*strings, limits_of_counts([len(tokens) for tokens in lists]))
+
+
+def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
+    """Return the hashes of n-grams of tokens that are strings, and the content hash of each document."""
+    from neardup.kernels import tokens as kernel
+
+    num_documents = len(tokens.limits) - 1
+    longest = int(max(np.diff(tokens.limits).max(initial=0), np.diff(tokens.offsets).max(initial=0)))
+    shingles = Shingles(
+        np.empty(int(tokens.limits[-1]) + num_documents, np.uint64),
+        np.empty(num_documents + 1, np.int64),
+        np.empty((num_documents, 2), np.uint64),
+        np.zeros(num_documents, np.bool_),
+    )
+    kernel.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, make_buffers(longest), shingles)
+    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+
+
+def limits_of_counts(counts: Any) -> npt.NDArray[np.int64]:
+    """Return where ranges of such lengths begin and end, one after the other."""
+    limits = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=limits[1:])
+    return limits
