@@ -11,11 +11,14 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
+from neardup.cli.methods import build_method
 from neardup.cli.settings import SettingType, parse_number
-from neardup.config import MinHash, Running, Sieve
+from neardup.config import Jieba, MinHash, Running, Sieve, SimHash
+from neardup.errors import SettingError
 from neardup.limits import limits_of
 
-SETTINGS = [MinHash, Sieve, Running]
+METHODS = {"minhash": MinHash, "simhash": SimHash}
+SETTINGS = [MinHash, SimHash, Sieve, Running]
 FIELDS = [(settings, field) for settings in SETTINGS for field in dataclasses.fields(settings)]
 
 
@@ -35,20 +38,62 @@ def parsed(command: str, *arguments: str) -> dict:
 @pytest.mark.parametrize(("settings", "field"), FIELDS, ids=_called)
 def test_every_setting_is_an_option_of_dedup_with_its_default_and_help(settings, field):
     option = options_of("dedup")[field.name]
+    if settings in METHODS.values():  # None until given, since each method has defaults of its own
+        owner = MinHash if field.name in limits_of(MinHash) else SimHash
+        assert option.help.startswith(limits_of(owner)[field.name].help)
+        if field.default not in (None, False):
+            assert str("yes" if field.default is True else field.default) in option.help.partition("[default: ")[2]
+        return
     assert option.default == field.default
     assert option.help == limits_of(settings)[field.name].help
     assert parsed("dedup", "in.parquet", "-o", "out")[field.name] == field.default
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_with_no_option_has_the_defaults_of_the_library(method):
+    assert build_method(parsed("dedup", "in.parquet", "-o", "out", "--method", method)) == METHODS[method]()
+
+
+FINGERPRINT = "--method simhash --bits 128 --weights tfidf --top 30 --no-nfkc"
+CHINESE = "--tokens jieba --jieba-mode search --no-hmm --add-word 石墨烯"
+
+
+def test_options_become_the_settings_of_their_method():
+    values = parsed(
+        "compare", "a", "b", *["--method", "simhash", "--bits", "128", "--weights", "tfidf", "--top", "30", "--no-nfkc"]
+    )
+    assert build_method(values) == SimHash(bits=128, weights="tfidf", top=30, nfkc=False)
+    values = parsed(
+        "compare", "a", "b", *["--tokens", "jieba", "--jieba-mode", "search", "--no-hmm", "--add-word", "石墨烯"]
+    )
+    assert build_method(values) == MinHash(tokens=Jieba(mode="search", hmm=False, words=("石墨烯",)))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--max-distance 2", "--max-distance belongs to --method simhash"),
+        ("--method simhash --recall 0.9", "--recall belongs to --method minhash"),
+        ("--no-hmm", "--hmm goes with --tokens jieba: got --tokens words"),
+        ("--tokens chars --user-dict words.txt", "--user-dict goes with --tokens jieba: got --tokens chars"),
+    ],
+)
+def test_an_option_of_another_method_is_refused(options, said):
+    with pytest.raises(SettingError, match=said):
+        build_method(parsed("compare", "a", "b", *options.split()))
+
+
 @pytest.mark.parametrize("command", ["dedup", "pairs", "compare"])
-def test_every_field_of_minhash_is_an_option(command):
-    assert set(limits_of(MinHash)) <= set(options_of(command))
+@pytest.mark.parametrize("settings", METHODS.values(), ids=_called)
+def test_every_field_of_a_method_is_an_option(command, settings):
+    assert set(limits_of(settings)) <= set(options_of(command))
 
 
 @pytest.mark.parametrize(("command", "function"), [("dedup", neardup.dedup), ("pairs", neardup.find_pairs)])
 def test_a_command_takes_what_its_function_takes(command, function):
     arguments = set(inspect.signature(function).parameters)
-    arguments = arguments - {"source", "method", "watcher"} | set(limits_of(MinHash))
+    arguments = arguments - {"source", "watcher"} | set(limits_of(MinHash)) | set(limits_of(SimHash))
+    arguments |= {"jieba_mode", "hmm", "user_dict", "add_word", "stop_words", "part_of_speech"}
     printing = {"quiet", "as_json", "help"}
     assert set(options_of(command)) - printing - arguments <= {"output", "overwrite"}
     assert arguments <= set(options_of(command))
@@ -56,7 +101,7 @@ def test_a_command_takes_what_its_function_takes(command, function):
 
 @pytest.mark.parametrize(
     ("settings", "field"),
-    [(s, f) for s, f in FIELDS if limits_of(s)[f.name].kind is not bool],
+    [(s, f) for s, f in FIELDS if limits_of(s)[f.name].kind is not bool and f.name != "idf"],
     ids=_called,
 )
 def test_a_value_outside_the_limits_is_refused_with_what_is_accepted(settings, field):

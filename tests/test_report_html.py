@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.output import charts
+from neardup.output import charts, wording
 from neardup.output.report_html import headline, render_notebook, render_report
 from reference.reports import HOSTILE, example, hostile, report
 
@@ -153,10 +153,10 @@ def test_hidden_characters_are_named_and_scripts_are_left_alone() -> None:
     (text, _) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', render_report(report(), [hostile()]), re.S)
     for name in ("[NUL]", "[ESC]", "[U+202E]", "[CR]", "[U+FEFF]", "[U+D800]", "مرحبا", "你好"):
         assert name in text
-    assert charts.escape_text("a\n\tb") == "a\n\tb"
-    assert "[LF]" in charts.escape_text("a\nb", lines=False)
+    assert wording.escape_text("a\n\tb") == "a\n\tb"
+    assert "[LF]" in wording.escape_text("a\nb", lines=False)
     joined = "نمی\u200cخواهم \u200f👨\u200d👩"
-    assert charts.escape_text(joined) == joined
+    assert wording.escape_text(joined) == joined
 
 
 @given(
@@ -166,7 +166,7 @@ def test_hidden_characters_are_named_and_scripts_are_left_alone() -> None:
 def test_no_passage_can_lose_a_part_of_the_text(text: str, passages: list[tuple[int, int, bool]]) -> None:
     page = render_report(report(), [example(text=text + "x", passages=passages)])
     (shown,) = re.findall(r'class="removed">.*?<div class="text" dir="auto">(.*?)</div>', page, re.S)
-    assert Page(f"<p>{shown}</p>").texts["p"][0] == charts.visible(text + "x")
+    assert Page(f"<p>{shown}</p>").texts["p"][0] == wording.visible(text + "x")
 
 
 def test_only_what_differs_is_marked() -> None:
@@ -190,7 +190,7 @@ def test_a_long_id_is_cut_in_the_list_and_whole_when_opened() -> None:
 def test_only_a_similarity_of_one_reads_one() -> None:
     html = render_report(report(), [example(similarity=0.99999), example(similarity=1.0), example(similarity=0.8)])
     assert re.findall(r'class="similarity">([^<]*)<', html) == ["0.999", "1.000", "0.800"]
-    assert [charts.percent(share) for share in (0, 1e-9, 0.5, 0.99999, 1)] == [
+    assert [wording.percent(share) for share in (0, 1e-9, 0.5, 0.99999, 1)] == [
         "0 %", "< 0.1 %", "50.0 %", "> 99.9 %", "100 %",
     ]  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neardup.output.report_html import Example
+from neardup.output.report_items import Example
 
 HOSTILE = (
     "<script>document.title='pwned'</script> </textarea></style></script> --> ]]> \" ' &amp; "

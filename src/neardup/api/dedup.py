@@ -20,7 +20,7 @@ from neardup.engines.tell import Places, pair_batches, removed_batches
 from neardup.errors import InputError, NeardupError, OutputError, SettingError
 from neardup.formats import FILE_FORMATS
 from neardup.output.directory import OutputDirectory
-from neardup.output.report_html import Example
+from neardup.output.report_items import Example
 from neardup.results import Deduplication
 from neardup.schemas import pairs_schema, removed_schema
 

@@ -10,7 +10,7 @@ from neardup.cli.hunks import align, pieces
 from neardup.cli.marks import Gap, Marks, fold_stretches, fold_whole
 from neardup.cli.rows import Rows
 from neardup.config import Method, MinHash, SimHash
-from neardup.output.charts import percent, plural, visible
+from neardup.output.wording import percent, plural, visible
 from neardup.results import Comparison
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs

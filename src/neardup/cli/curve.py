@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from neardup.output.charts import percent
+from neardup.output.wording import percent
 
 _WIDTH, _HEIGHT = 60, 16
 _MARGIN = 7

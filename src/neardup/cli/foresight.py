@@ -9,7 +9,7 @@ from neardup.candidates.bands import candidate_probability
 from neardup.candidates.plan import Plan
 from neardup.cli.curve import draw_curve
 from neardup.cli.rows import Rows
-from neardup.output.charts import memory, percent
+from neardup.output.wording import memory, percent
 
 
 def print_plan(plan: Plan, console: Console | None = None) -> None:

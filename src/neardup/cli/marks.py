@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from neardup.cli.hunks import Piece, Stretch
-from neardup.output.charts import plural, visible
+from neardup.output.wording import plural, visible
 
 _CONTEXT = 60  # characters of a shared passage that stay in sight beside a difference
 _LEAST_FOLDED = 60  # shorter stretches are shown: the note that they are folded is as long

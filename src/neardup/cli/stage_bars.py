@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.text import Text
 
-from neardup.output.charts import duration
+from neardup.output.wording import duration
 
 LABELS = {
     "read": "Read",

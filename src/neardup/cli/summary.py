@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.rows import Rows
-from neardup.output.charts import duration, memory, percent, plural, visible
+from neardup.output.wording import duration, memory, percent, plural, visible
 
 _MAX_STAGES, _MAX_REJECTED = 4, 5
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.config import Method, MinHash, SimHash
-from neardup.engines.count import idf_of_texts
+from neardup.engines.count import given_idf
 from neardup.engines.simhash import fingerprint_documents
 from neardup.engines.write import marked_passages, spans_of
 from neardup.errors import InputError
@@ -55,7 +55,7 @@ def measure(left: str, right: str, method: Method, bands: Bands | None) -> Measu
     texts = pa.array([left, right], pa.large_string())
     fingerprints = None
     if isinstance(method, SimHash):
-        made = fingerprint_documents(texts, method, idf_of_texts(method))
+        made = fingerprint_documents(texts, method, given_idf(method))
         hashes, offsets, content = made.hashes, made.offsets, made.content
         fingerprints = to_integers(made.fingerprints)
     else:

@@ -1,18 +1,81 @@
-"""Count in how many documents each feature occurs, before they are weighed."""
+"""Count in how many documents of a corpus each feature occurs: what TF-IDF weighs by."""
 
 from __future__ import annotations
 
-from neardup.config import IdfSource, SimHash
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from neardup.config import IdfSource, Shingling, SimHash
+from neardup.documents.batch import Rejected
+from neardup.engines.batches import map_batches
 from neardup.engines.describe import Task
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Watcher
+from neardup.errors import SettingError
+from neardup.features.document_counts import DocumentCounts
+from neardup.features.idf import IdfTable
+from neardup.features.shingles import shingle_documents
+from neardup.features.weights import Features, distinct_features
+
+_FILE = "idf.parquet"
+
+
+def count_corpus(
+    tasks: list[Task], shingling: Shingling, threads: int, watcher: Watcher, reject: Callable[[Rejected], None]
+) -> IdfTable:
+    """Return the document frequencies of all features of the documents of all tasks.
+
+    Notes
+    -----
+    One pass; features are found on a pool of threads and counted in the order of the documents, so that the table
+    does not depend on the threads.
+    """
+    counts = DocumentCounts()
+
+    def features_of(texts: pa.Array) -> Features:
+        shingles = shingle_documents(texts, shingling)
+        return distinct_features(shingles.hashes, shingles.offsets)
+
+    for _, features in map_batches(tasks, features_of, threads, watcher, reject):
+        counts.add(features)
+    return counts.table(shingling)
+
+
+def needs_count(method: SimHash) -> bool:
+    """Return whether a corpus must be read once to be weighed, before it is read to be compared."""
+    return method.weights == "tfidf" and method.idf == "corpus"
 
 
 def idf_of(method: SimHash, tasks: list[Task], scratch: Scratch, threads: int, watcher: Watcher) -> IdfSource:
-    """Return the document frequencies that a method weighs by."""
-    raise NotImplementedError
+    """Count a corpus, or take what an interrupted run counted of it."""
+    file = scratch.directory / _FILE
+    if file.exists():
+        return IdfTable.open(file)
+    table = count_corpus(tasks, method, threads, watcher, _ignore)
+    table.save(file)
+    return table
 
 
-def idf_of_texts(method: SimHash) -> IdfSource | None:
-    """Return the document frequencies for single texts, which are no corpus; None where none are asked for."""
-    raise NotImplementedError
+def given_idf(method: SimHash) -> IdfSource | None:
+    """Return the table that a method names, or None if it names none.
+
+    Raises
+    ------
+    SettingError
+        If frequencies of a corpus are asked for: here is none to count.
+    """
+    if method.weights != "tfidf" or method.idf == "lines":
+        return None
+    if method.idf == "corpus":
+        raise SettingError(
+            "weights='tfidf' takes document frequencies from a corpus, and single texts are none: got idf='corpus'. "
+            "Give a table as idf (--idf TABLE, made by neardup idf), or idf='lines' to count lines of the text itself."
+        )
+    table = method.idf if isinstance(method.idf, IdfTable) else IdfTable.open(str(method.idf))
+    table.require(method)
+    return table
+
+
+def _ignore(_: Rejected) -> None:
+    """Rows that cannot be read are listed when the documents are read to be compared."""

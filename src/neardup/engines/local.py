@@ -16,7 +16,7 @@ from neardup.decide.connected import connect, roots
 from neardup.decide.priority import priority_order
 from neardup.engines.audit import audit
 from neardup.engines.confirm import Confirmed, exact_similarity, pass_contained, pass_near, pass_sieve, sort_wanted
-from neardup.engines.count import idf_of
+from neardup.engines.count import given_idf, idf_of, needs_count
 from neardup.engines.describe import Corpus, Reading, Task, describer_of, read_all
 from neardup.engines.near import Near, find_near, fingerprints_of, rules_of
 from neardup.engines.propose import fill_buckets, find_copies
@@ -150,9 +150,11 @@ def _read(
         reading.resume()
     threads, total = thread_count(running), _known_total(tasks)
     idf = None
-    if isinstance(method, SimHash) and method.weights == "tfidf" and method.idf != "lines":
-        with stages.stage("weigh", total) as watcher:
+    if isinstance(method, SimHash) and needs_count(method):
+        with stages.stage("count", total) as watcher:
             idf = idf_of(method, tasks, scratch, threads, watcher)
+    elif isinstance(method, SimHash):
+        idf = given_idf(method)
     with stages.stage("read", total) as watcher:
         return read_all(reading, describer_of(method, bands, idf), threads, running.batch_rows, watcher)
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from neardup.errors import ResumeError
 
 _MAX_MAPPED_BYTES = 192 << 20
+_NOT_COLUMNS = (".json", ".parquet")
 
 
 class Scratch:
@@ -88,7 +89,7 @@ class Scratch:
         return state
 
     def _columns(self) -> list[Path]:
-        return [path for path in self.directory.iterdir() if path.suffix != ".json"]
+        return [path for path in self.directory.iterdir() if path.suffix not in _NOT_COLUMNS]
 
     @staticmethod
     def _delete(columns: Iterable[Path]) -> None:

@@ -26,7 +26,8 @@ from neardup.errors import InputError
 from neardup.features.spans import TokenSpan, token_spans
 from neardup.formats import filter_rows
 from neardup.output.kept import open_kept
-from neardup.output.report_html import Example, render_report
+from neardup.output.report_html import render_report
+from neardup.output.report_items import Example
 from neardup.schemas import removed_schema
 from neardup.verify.passages import LocatedTokens, Passage, passages
 
@@ -138,7 +139,7 @@ def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
             Example(
                 values[0], values[1], values[2], texts[0], values[3], values[4], values[5], texts[1],
                 float(measured.similarity[i]), bool(measured.exact[i]), *marked, truncated,
-                int(measured.distance[i]) if "distance" in method.measures else None,
+                None if "similarity" in method.measures else int(measured.distance[i]),
             )
         )  # fmt: skip
     return result

@@ -11,41 +11,16 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_DOWN, Decimal
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from neardup.output import charts
-from neardup.output.charts import duration, escape_text, interval, known, memory, percent, plural, setting
+from neardup.output.report_items import Example, removed_list
+from neardup.output.wording import duration, escape_text, interval, known, memory, percent, plural, setting
 
 Report = Mapping[str, Any]
 
 _MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
-_MAX_LABEL = 160  # characters of an id in the list; the opened item shows it whole
-
-
-class Example(NamedTuple):
-    """A removed document beside the kept one that removed it.
-
-    passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; what no slice
-    covers is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
-    fingerprints, or None where there are none.
-    """
-
-    id: str
-    file: str
-    row: int
-    text: str
-    kept_id: str
-    kept_file: str
-    kept_row: int
-    kept_text: str
-    similarity: float
-    exact: bool
-    passages: Sequence[tuple[int, int, bool]]
-    kept_passages: Sequence[tuple[int, int, bool]]
-    truncated: bool
-    distance: int | None = None
 
 
 def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
@@ -108,6 +83,7 @@ def render_notebook(report: dict[str, Any]) -> str:
         f'<figure style="flex:1 1 260px;max-width:360px;margin:0">{title}{chart}</figure>'
         for title, chart in (
             ("Similarity of the near-duplicates", charts.similarity_chart(report)),
+            ("Hamming distance of the near-duplicates", charts.distance_chart(report)),
             ("Clusters by size (logarithmic)", charts.cluster_chart(report)),
         )
         if chart
@@ -144,7 +120,7 @@ def _sections(report: Report, examples: Sequence[Example]) -> list[tuple[str, st
         ("time", "Time by stage", charts.time_chart(report)),
         ("inputs", "Inputs", _inputs(report)),
         ("settings", "Settings", _settings(report)),
-        ("removed", "Removed documents", _removed(examples, (report.get("counts") or {}).get("removed", 0))),
+        ("removed", "Removed documents", removed_list(examples, (report.get("counts") or {}).get("removed", 0))),
     ]
 
 
@@ -180,12 +156,15 @@ def _count_rows(report: Report) -> list[tuple[str, str, str, str]]:
 
 def _run_rows(report: Report) -> list[tuple[str, str]]:
     """Return (label, value) for what the run measured about itself."""
-    counts, bound = report.get("counts") or {}, report.get("bound") or {}
+    counts, bound, near = (report.get(key) or {} for key in ("counts", "bound", "fingerprints"))
+    missed = f"every pair within {near['max_distance']} bits" if near else "not estimated"
     rows = (
-        ("Recall, estimated", interval(report.get("recall"), "estimated") or "not estimated"),
+        ("Recall" if near else "Recall, estimated", interval(report.get("recall"), "estimated") or missed),
         ("Recall, audited", interval(report.get("audit"), "recall")),
         ("Pairs compared", known(counts.get("compared"), "{:,}".format)),
         ("Pairs confirmed", known(counts.get("confirmed"), "{:,}".format)),
+        ("Distinct fingerprints", known(near.get("distinct"), "{:,}".format)),
+        ("Collisions caught", known(near.get("collisions"), "{:,}".format)),
         ("Full buckets", known(bound.get("buckets"), "{:,}".format)),
         ("Met a full bucket", known(bound.get("documents"), "{:,}".format)),
         ("Time", known(report.get("seconds"), duration)),
@@ -211,14 +190,21 @@ def _found(report: Report) -> str:
     bins = [(f"{low:.4g} to {high:.4g}", f"{count:,}") for low, high, count in limits]
     groups = charts.group_sizes(report.get("cluster_sizes") or ())
     sizes = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in groups]
-    figures = _figure(
-        "Near-duplicates by similarity to the document that removed them; exact copies are not among them",
-        charts.similarity_chart(report),
-        _table("Near-duplicates by similarity", ("similarity", "documents"), bins, numbers=(1,)),
-    ) + _figure(
-        "Clusters by number of documents, the kept one included; lengths are logarithmic",
-        charts.cluster_chart(report),
-        _table("Clusters by size", ("documents each", "clusters", "documents in all"), sizes, numbers=(1, 2)),
+    figures = (
+        _figure(
+            "Near-duplicates by similarity to the document that removed them; exact copies are not among them",
+            charts.similarity_chart(report),
+            _table("Near-duplicates by similarity", ("similarity", "documents"), bins, numbers=(1,)),
+        )
+        + _figure(
+            "Near-duplicates by Hamming distance to the document that removed them; exact copies are not among them",
+            charts.distance_chart(report),
+        )
+        + _figure(
+            "Clusters by number of documents, the kept one included; lengths are logarithmic",
+            charts.cluster_chart(report),
+            _table("Clusters by size", ("documents each", "clusters", "documents in all"), sizes, numbers=(1, 2)),
+        )
     )
     return f'<div class="pair">{figures}</div>' if figures else "<p>No duplicates were found.</p>"
 
@@ -230,7 +216,9 @@ def _figure(title: str, chart: str, table: str = "") -> str:
 
 
 def _recall(report: Report) -> str:
-    bands, audit, bound = (report.get(key) or {} for key in ("bands", "audit", "bound"))
+    bands, audit, bound, near = (report.get(key) or {} for key in ("bands", "audit", "bound", "fingerprints"))
+    if near:
+        return _guarantee(near)
     estimate = interval(report.get("recall"), "estimated")
     said = "<p><strong>No estimate of recall:</strong> the run had no pairs to estimate it from.</p>"
     if estimate:
@@ -260,34 +248,75 @@ def _recall(report: Report) -> str:
     return f'<div class="pair">{_figure(title, chart)}<div class="prose">{said}</div></div>'
 
 
+def _guarantee(near: Report) -> str:
+    """Say what a search among fingerprints can miss."""
+    distance = near["max_distance"]
+    said = (
+        f"<p><strong>No pair of fingerprints within {plural(distance, 'bit')} is missed:</strong> cut into more than "
+        f"{distance} blocks, two such fingerprints agree in at least one of them, and all that agree in one "
+        "are compared (Manku, Jain and Das Sarma, 2007).</p><p>What a fingerprint cannot tell is another matter. Texts "
+        "that share most of their words can be further apart, and unrelated texts can collide, short ones above all: "
+        f"{plural(near.get('short', 0), 'document')} had fewer features than SimHash needs.</p>"
+    )
+    if near.get("collisions"):
+        said += (
+            f"<p>{plural(near['collisions'], 'pair')} of near fingerprints had texts that are not alike; exact "
+            "similarity kept them apart.</p>"
+        )
+    return f'<div class="prose">{said}</div>'
+
+
 def _meaning(report: Report) -> str:
+    """Say what the words of the page mean, as the settings have it."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
-    limit, keep = setting(settings.get("threshold", "the threshold")), setting(settings.get("keep", "first"))
+    tokens = setting(scheme.get("tokens", "tokens"))
+    grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if scheme.get("ngram", 1) != 1 else f"its {tokens}"
+    measure, limit = _similarity(report, grams), setting(settings.get("threshold", "the threshold"))
+    alike = f"measures at least {limit} similar to it"
+    if near := report.get("fingerprints"):
+        alike = f"has a fingerprint within {plural(near['max_distance'], 'bit')} of its own"
+        if settings.get("confirm") == "jaccard":
+            alike += f", and measures at least {limit} similar to it"
+    keep = setting(settings.get("keep", "first"))
     decides = (
         f"Documents pass in order of priority (<code>keep: {keep}</code>). One is removed when a document "
-        f"already kept measures at least {limit} similar to it; otherwise it is kept. So every removed one "
+        f"already kept {alike}; otherwise it is kept. So every removed one "
         "names the kept one that removed it, and no chain of look-alikes joins documents that are not alike."
     )
     if settings.get("clusters") == "connected":
         decides = (
-            f"Documents at least {limit} similar are linked; all that a chain of links joins are a cluster. "
-            f"One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less similar."
+            f"Documents are linked when one {alike.replace(' to it', ' to the other')}; all that a chain of links "
+            f"joins are a cluster. One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less "
+            "similar."
         )
-    tokens = setting(scheme.get("tokens", "tokens"))
-    grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if "ngram" in scheme else "parts of it"
-    measure = f"The measure is {setting(settings.get('similarity', 'named in the settings'))}"
-    if settings.get("similarity") == "jaccard":
-        measure = "Jaccard similarity is the number of features in both, divided by the number in either"
     terms = {
         "Removed, kept": decides,
-        "Similarity": f"The features of a document are {grams}. {measure}; it is computed exactly, never "
-        "estimated: hashing only proposes the pairs to compare. Digits not shown are cut, not rounded.",
+        "Distance" if near and settings.get("confirm") == "hamming" else "Similarity": measure,
         "Exact copy, near-duplicate": "An exact copy has the same text after normalisation. A near-duplicate "
-        "reaches the threshold without that; it may measure 1, when all that differs is not a feature.",
+        "is as near without that; it may measure the same, when all that differs is not a feature.",
         "Without features": "Empty, or nothing in it to compare. Such documents are kept, and never grouped.",
         "Rejected": "Could not be read. Each is named, with its place and the reason, in the output.",
     }
     return f"<dl>{''.join(f'<div><dt>{term}</dt><dd>{text}</dd></div>' for term, text in terms.items())}</dl>"
+
+
+def _similarity(report: Report, grams: str) -> str:
+    """Say what was measured of two documents."""
+    settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
+    measure = f"The measure is {setting(settings.get('similarity', 'named in the settings'))}"
+    if settings.get("similarity") == "jaccard" or settings.get("confirm") == "jaccard":
+        measure = "Jaccard similarity is the number of features in both, divided by the number in either"
+    exact = f"{measure}; it is computed exactly, never estimated: hashing only proposes the pairs to compare. "
+    cut = "Digits not shown are cut, not rounded."
+    if not report.get("fingerprints"):
+        return f"The features of a document are {grams}. {exact}{cut}"
+    votes = (
+        f"The features of a document are {grams}, weighed by {setting(scheme.get('weights', 'their frequency'))}. Each "
+        f"votes with its weight on every one of {setting(scheme.get('bits', 64))} bits; the majorities are the "
+        "fingerprint (Charikar, 2002). The Hamming distance of two documents is the number of bits in which their "
+        "fingerprints differ."
+    )
+    return f"{votes} {exact}{cut}" if settings.get("confirm") == "jaccard" else votes
 
 
 def _inputs(report: Report) -> str:
@@ -327,62 +356,6 @@ def _table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *
         body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
     head = f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>"
     return f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
-
-
-def _removed(examples: Sequence[Example], removed: int) -> str:
-    if not examples:
-        return f"<p>{'This report holds no examples.' if removed else 'Nothing was removed.'}</p>"
-    items = "".join(_item(number, example) for number, example in enumerate(examples, 1))
-    total = plural(max(removed, len(examples)), "removed document")
-    return (
-        f'<p class="legend">Shown: {len(examples):,} of {total}. Open one to read it beside the document '
-        "that removed it: <del>only the removed text has this</del>, <ins>only the kept text has this</ins>. "
-        "Rows count from 0.</p>"
-        f'<ol id="removed-list">\n{items}</ol>'
-    )
-
-
-def _item(number: int, example: Example) -> str:
-    kind, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
-    label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
-    place = _place(example.file, example.row)
-    # Three digits, cut: only what is 1 may read 1.000.
-    digits = Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN)
-    note = '<p class="hint">Long texts: only a part of them is shown.</p>' if example.truncated else ""
-    removed = _marked(example.text, example.passages, "del")
-    kept = _marked(example.kept_text, example.kept_passages, "ins")
-    if example.text == example.kept_text and not example.truncated:
-        kept = '<p class="hint">The same text, character for character.</p>'
-    return (
-        f'<li id="removed-{number}" data-kind="{kind}" data-similarity="{float(example.similarity)!r}">'
-        f'<details><summary><span class="similarity">{digits}</span> <span class="kind {kind}">{word}</span> '
-        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {place}</summary>{note}<div class="texts">'
-        f"{_document('Removed', example.id, place, removed)}"
-        f"{_document('Kept', example.kept_id, _place(example.kept_file, example.kept_row), kept)}"
-        "</div></details></li>\n"
-    )
-
-
-def _document(title: str, name: str, place: str, body: str) -> str:
-    heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
-    return f'<div class="{title.lower()}"><h3>{heading}</h3>{place}{body}</div>'
-
-
-def _place(file: str, row: int) -> str:
-    return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
-
-
-def _marked(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
-    """Return the text with every passage that is not shared inside a `mark` element, and all of it."""
-    body, position = "", 0
-    for start, end, shared in passages:
-        start = max(start, position)
-        passage = escape_text(text[start:end])
-        body += escape_text(text[position:start])
-        body += passage if shared or not passage else f"<{mark}>{passage}</{mark}>"
-        position = max(start, end)
-    body += escape_text(text[position:])
-    return f'<div class="text" dir="auto">{body or "<i>(empty)</i>"}</div>'
 
 
 def _hash(text: str) -> str:

@@ -1,0 +1,94 @@
+"""Write the list of removed documents, each beside the document that removed it, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_DOWN, Decimal
+from typing import NamedTuple
+
+from neardup.output.wording import escape_text, plural
+
+_MAX_LABEL = 160  # characters of an id in the list; the opened item shows it whole
+
+
+class Example(NamedTuple):
+    """A removed document beside the kept one that removed it.
+
+    passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; what no slice
+    covers is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
+    fingerprints, shown in place of the similarity where it alone decided; else None.
+    """
+
+    id: str
+    file: str
+    row: int
+    text: str
+    kept_id: str
+    kept_file: str
+    kept_row: int
+    kept_text: str
+    similarity: float
+    exact: bool
+    passages: Sequence[tuple[int, int, bool]]
+    kept_passages: Sequence[tuple[int, int, bool]]
+    truncated: bool
+    distance: int | None = None
+
+
+def removed_list(examples: Sequence[Example], removed: int) -> str:
+    """Return the list of removed documents as HTML; `removed` counts all, those not shown included."""
+    if not examples:
+        return f"<p>{'This report holds no examples.' if removed else 'Nothing was removed.'}</p>"
+    items = "".join(_item(number, example) for number, example in enumerate(examples, 1))
+    total = plural(max(removed, len(examples)), "removed document")
+    return (
+        f'<p class="legend">Shown: {len(examples):,} of {total}. Open one to read it beside the document '
+        "that removed it: <del>only the removed text has this</del>, <ins>only the kept text has this</ins>. "
+        "Rows count from 0.</p>"
+        f'<ol id="removed-list">\n{items}</ol>'
+    )
+
+
+def _item(number: int, example: Example) -> str:
+    kind, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
+    label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
+    place = _place(example.file, example.row)
+    # Three digits, cut: only what is 1 may read 1.000.
+    digits = str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
+    if example.distance is not None:
+        digits = plural(example.distance, "bit")
+    note = '<p class="hint">Long texts: only a part of them is shown.</p>' if example.truncated else ""
+    removed = _marked(example.text, example.passages, "del")
+    kept = _marked(example.kept_text, example.kept_passages, "ins")
+    if example.text == example.kept_text and not example.truncated:
+        kept = '<p class="hint">The same text, character for character.</p>'
+    return (
+        f'<li id="removed-{number}" data-kind="{kind}" data-similarity="{float(example.similarity)!r}">'
+        f'<details><summary><span class="similarity">{digits}</span> <span class="kind {kind}">{word}</span> '
+        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {place}</summary>{note}<div class="texts">'
+        f"{_document('Removed', example.id, place, removed)}"
+        f"{_document('Kept', example.kept_id, _place(example.kept_file, example.kept_row), kept)}"
+        "</div></details></li>\n"
+    )
+
+
+def _document(title: str, name: str, place: str, body: str) -> str:
+    heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
+    return f'<div class="{title.lower()}"><h3>{heading}</h3>{place}{body}</div>'
+
+
+def _place(file: str, row: int) -> str:
+    return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
+
+
+def _marked(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
+    """Return the text with every passage that is not shared inside a `mark` element, and all of it."""
+    body, position = "", 0
+    for start, end, shared in passages:
+        start = max(start, position)
+        passage = escape_text(text[start:end])
+        body += escape_text(text[position:start])
+        body += passage if shared or not passage else f"<{mark}>{passage}</{mark}>"
+        position = max(start, end)
+    body += escape_text(text[position:])
+    return f'<div class="text" dir="auto">{body or "<i>(empty)</i>"}</div>'
