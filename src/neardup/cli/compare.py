@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ import click
 
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption
-from neardup.errors import InputError
+from neardup.config import Method, SimHash
+from neardup.errors import InputError, SettingError
 
 if TYPE_CHECKING:
+    from neardup.engines.explain import Explanation
     from neardup.results import Comparison
 
 
@@ -20,13 +23,20 @@ if TYPE_CHECKING:
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @method_options
-@click.option("--full", is_flag=True, cls=SectionOption, section="Printing", help="Fold no passage, however long.")
+@click.option(
+    "--explain", is_flag=True, cls=SectionOption, section="Printing",
+    help="Print how each text becomes its fingerprint: words, weights, hash bits, sums (--method simhash).",
+)  # fmt: skip
+@click.option(
+    "--full", is_flag=True, cls=SectionOption, section="Printing",
+    help="Fold no passage, and with --explain leave out no word, however many there are.",
+)  # fmt: skip
 @click.option(
     "--plain", is_flag=True, cls=SectionOption, section="Printing",
     help="Mark passages by [-...-] and {+...+} instead of colours, as when piped.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
-def compare(left: str, right: str, full: bool, plain: bool, as_json: bool, **values: Any) -> None:
+def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_json: bool, **values: Any) -> None:
     """Compare two texts: how alike they are, by which measures, and where.
 
     A and B are files of UTF-8 text; one of them may be - for standard input. What only A has is red, what only B
@@ -36,20 +46,38 @@ def compare(left: str, right: str, full: bool, plain: bool, as_json: bool, **val
     Examples:
       neardup compare a.txt b.txt
       neardup compare a.txt b.txt --ngram 3 --threshold 0.7
+      neardup compare a.txt b.txt --method simhash --explain
       curl -s https://example.org/ | neardup compare - saved.html --plain
     """
     if left == right == "-":
         raise InputError("A and B are both standard input. Name a file for one of them.")
     texts = [read_text(name) for name in (left, right)]
     from neardup.api import texts as api
-    from neardup.cli import comparison, summary
+    from neardup.cli import comparison, explanation, summary
 
     method = build_method(values)
     result = api.compare(*texts, method=method)
+    explained = _explain(texts, method) if explain else []
     if as_json:
-        summary.print_json(_record(result))
+        record = _record(result)
+        if explain:
+            record["explanations"] = [asdict(one) for one in explained]
+        summary.print_json(record)
     else:
+        for name, one in zip((left, right), explained, strict=False):
+            explanation.print_explanation(name, one, full=full)
         comparison.print_comparison(result, (left, right), method, plain=plain, full=full)
+
+
+def _explain(texts: list[str], method: Method) -> list[Explanation]:
+    """Return how each of the texts becomes its fingerprint."""
+    if not isinstance(method, SimHash):
+        raise SettingError(
+            "--explain shows how a SimHash fingerprint is made: got --method minhash. Add --method simhash."
+        )
+    from neardup.engines.explain import explain
+
+    return [explain(text, method) for text in texts]
 
 
 def read_text(name: str) -> str:
