@@ -1,0 +1,1 @@
+"""Faces of well-known libraries, to be imported in their place."""

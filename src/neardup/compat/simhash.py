@@ -1,0 +1,239 @@
+"""The face of the Python package simhash, version 2: the same fingerprints, by the same calls.
+
+``from neardup.compat.simhash import Simhash, SimhashIndex`` in the place of ``from simhash import ...``. What differs:
+weights above 255 work with NumPy 2, where the package raises OverflowError; features without any give 0; fingerprints
+of two lengths are refused with a SchemeError; a query leaves the index as it is, where the package adds empty buckets
+to it. To fingerprint a corpus, `neardup.SimHash(scheme="simhash")` gives the same numbers in bulk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import InputError, SchemeError, SettingError
+
+__all__ = ["Simhash", "SimhashIndex"]
+
+HashFunction = Callable[[bytes], Any]
+_BATCH = 200  # the package adds up so many features of small whole weights at once
+_SMALL_WEIGHT = 50
+_BIG_BUCKET = 200
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+class Simhash:
+    """A fingerprint of a text, or of features with or without weights.
+
+    Parameters
+    ----------
+    value : a text, which is cut into runs of four letters; features, that is strings, pairs of a string and a weight,
+        or a dict of weights; an integer, or another Simhash, whose fingerprint it is.
+    f : bits of the fingerprint, a multiple of 8.
+    reg : the regular expression, as a string or compiled, of what counts as letters of a text.
+    hashfunc : from UTF-8 bytes to bytes, of which the last f count, or to an integer; MD5 if not given.
+    log : a logger; that named "simhash" when None.
+
+    Examples
+    --------
+    >>> Simhash(["aaa", "bbb"]).value
+    57087923692560392
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        f: int = 64,
+        reg: str | re.Pattern[str] = r"[\w\u4e00-\u9fcc]+",
+        hashfunc: HashFunction = _md5,
+        log: logging.Logger | None = None,
+    ) -> None:
+        if f % 8:
+            raise SettingError(f"f must be a multiple of 8: got {f}. Use 64, or the bits that your hash has.")
+        self.f = f
+        self.f_bytes = f // 8
+        self.reg = reg
+        self.hashfunc = hashfunc
+        self.log = log if log is not None else logging.getLogger("simhash")
+        self.value: int = 0
+        if isinstance(value, Simhash):
+            self.value = value.value
+        elif isinstance(value, str):
+            self.build_by_text(value)
+        elif isinstance(value, Iterable):
+            self.build_by_features(value)
+        elif isinstance(value, Integral):
+            self.value = int(value)
+        else:
+            raise TypeError(f"Bad parameter with type {type(value)}. Give a text, features, an integer or a Simhash.")
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == other.value if isinstance(other, Simhash) else NotImplemented
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Simhash({self.value:#0{self.f // 4 + 2}x}, f={self.f})"
+
+    def _slide(self, content: str, width: int = 4) -> list[str]:
+        return [content[i : i + width] for i in range(max(len(content) - width + 1, 1))]
+
+    def _tokenize(self, content: str) -> list[str]:
+        return self._slide("".join(re.findall(self.reg, content.lower())))
+
+    def build_by_text(self, content: str) -> None:
+        """Set the value to the fingerprint of a text."""
+        self.build_by_features(Counter(self._tokenize(content)))
+
+    def build_by_features(self, features: Iterable[Any]) -> None:
+        """Set the value to the fingerprint of features: strings, pairs of string and weight, or a dict of weights."""
+        pairs = features.items() if isinstance(features, Mapping) else features
+        names: list[str] = []
+        weights: list[Any] = []
+        weight: Any = 1
+        for feature in pairs:
+            if isinstance(feature, str):
+                names.append(feature)  # with the weight of the pair before it, if any, as in the package
+            else:
+                name, weight = feature
+                names.append(name)
+            weights.append(weight)
+        if not all(isinstance(one, Real) for one in weights):
+            wrong = next(one for one in weights if not isinstance(one, Real))
+            raise InputError(f"A weight must be a number: got {wrong!r}. Give pairs of a string and a number.")
+        sums = self._add(names, weights)
+        half = sum(weights) / 2
+        ones = np.array([one > half for one in sums.tolist()] if names else [], np.bool_)
+        self.value = int.from_bytes(np.packbits(ones).tobytes(), "big")
+
+    def _add(self, names: list[str], weights: list[Any]) -> npt.NDArray[Any]:
+        """Return the weight of the features that have each bit, the most significant bit first.
+
+        Sums of floats depend on their order, so they are added in that of the package: small whole weights by 200.
+        """
+        total = np.zeros(self.f, np.float64 if any(not isinstance(one, Integral) for one in weights) else object)
+        batch: list[int] = []
+        bits = self._bits(names)
+        for place, weight in enumerate(weights):
+            if isinstance(weight, int) and weight <= _SMALL_WEIGHT:
+                batch.append(place)
+            else:
+                total = total + bits[place].astype(total.dtype) * weight
+            if len(batch) >= _BATCH:
+                total, batch = total + self._add_whole(bits, weights, batch), []
+        return total + self._add_whole(bits, weights, batch)
+
+    @staticmethod
+    def _add_whole(bits: npt.NDArray[Any], weights: list[Any], batch: list[int]) -> npt.NDArray[np.int64]:
+        return np.array([weights[place] for place in batch], np.int64) @ bits[batch].astype(np.int64)
+
+    def _bits(self, names: list[str]) -> npt.NDArray[np.uint8]:
+        """Return the bits of the hashes, shape (num_features, f), the most significant first."""
+        digests = b"".join([self._digest(name) for name in names])
+        return np.unpackbits(np.frombuffer(digests, np.uint8)).reshape(-1, self.f)
+
+    def _digest(self, name: str) -> bytes:
+        hashed = self.hashfunc(name.encode())
+        if isinstance(hashed, Integral):
+            return (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
+        digest = cast(bytes, hashed)[-self.f_bytes :]
+        if len(digest) < self.f_bytes:
+            raise InputError(
+                f"hashfunc must return an integer, or at least f // 8 = {self.f_bytes} bytes: got {len(digest)} bytes "
+                f"for {name!r}. Use a smaller f or a longer hash."
+            )
+        return digest
+
+    def distance(self, another: Simhash) -> int:
+        """Return in how many bits two fingerprints differ."""
+        if self.f != another.f:
+            raise SchemeError(
+                f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make both with the same f."
+            )
+        return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
+
+
+class SimhashIndex:
+    """Fingerprints by their parts: those within k bits of a given one share one of k + 1 parts with it.
+
+    Parameters
+    ----------
+    objs : list of (identifier, Simhash).
+    f : bits of the fingerprints.
+    k : the distance up to which fingerprints are near.
+    log : a logger; that named "simhash" when None.
+
+    Examples
+    --------
+    >>> index = SimhashIndex([("a", Simhash("the quick brown fox"))], k=3)
+    >>> index.get_near_dups(Simhash("The quick brown fox!"))
+    ['a']
+    """
+
+    def __init__(
+        self, objs: Iterable[tuple[Any, Simhash]], f: int = 64, k: int = 2, log: logging.Logger | None = None
+    ) -> None:
+        self.k = k
+        self.f = f
+        self.log = log if log is not None else logging.getLogger("simhash")
+        self.bucket: dict[str, set[tuple[int, str]]] = {}
+        for identifier, simhash in objs:
+            self.add(identifier, simhash)
+
+    def get_near_dups(self, simhash: Simhash) -> list[str]:
+        """Return the identifiers of the fingerprints within k bits, as strings."""
+        self._require_bits(simhash)
+        found: dict[str, None] = {}
+        for key in self.get_keys(simhash):
+            members = self.bucket.get(key, ())
+            if len(members) > _BIG_BUCKET:
+                self.log.warning("Big bucket found. key:%s, len:%s", key, len(members))
+            for value, identifier in members:
+                if ((simhash.value ^ value) & ((1 << self.f) - 1)).bit_count() <= self.k:
+                    found[identifier] = None
+        return list(found)
+
+    def add(self, obj_id: Any, simhash: Simhash) -> None:
+        """Add a fingerprint under an identifier, which becomes a string."""
+        self._require_bits(simhash)
+        for key in self.get_keys(simhash):
+            self.bucket.setdefault(key, set()).add((simhash.value, str(obj_id)))
+
+    def delete(self, obj_id: Any, simhash: Simhash) -> None:
+        """Take a fingerprint out, if it is there under that identifier."""
+        self._require_bits(simhash)
+        for key in self.get_keys(simhash):
+            self.bucket.get(key, set()).discard((simhash.value, str(obj_id)))
+
+    @property
+    def offsets(self) -> list[int]:
+        """The bit at which each part begins."""
+        return [self.f // (self.k + 1) * part for part in range(self.k + 1)]
+
+    def get_keys(self, simhash: Simhash) -> Iterator[str]:
+        """Yield a key for each part: its bits and its number, in hexadecimal digits."""
+        limits = [*self.offsets[1:], self.f]
+        for part, (offset, limit) in enumerate(zip(self.offsets, limits, strict=True)):
+            bits = simhash.value >> offset & (2 ** (limit - offset) - 1)
+            yield f"{bits:x}:{part:x}"
+
+    def bucket_size(self) -> int:
+        """Return the number of buckets."""
+        return len(self.bucket)
+
+    def _require_bits(self, simhash: Simhash) -> None:
+        if simhash.f != self.f:
+            raise SchemeError(
+                f"The index holds fingerprints of {self.f} bits: got one of {simhash.f}. Make both with the same f."
+            )
