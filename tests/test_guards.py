@@ -29,7 +29,7 @@ STAGES = ("documents", "features", "fingerprints", "candidates", "verify", "deci
 ROWS = (
     ("errors", "version"),
     ("limits",),
-    ("arrays", "config", "formats", "schemas"),
+    ("arrays", "config", "fingerprint_files", "formats", "schemas"),
     ("kernels",),
     STAGES,
     ("engines", "index"),

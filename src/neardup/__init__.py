@@ -12,6 +12,7 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.api.dedup import dedup
+    from neardup.api.features import document_frequencies
     from neardup.api.pairs import find_pairs
     from neardup.api.plans import plan
     from neardup.api.texts import compare
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "neardup.api.dedup": ("dedup",),
+    "neardup.api.features": ("document_frequencies",),
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plans": ("plan",),
     "neardup.api.texts": ("compare",),
@@ -73,6 +75,7 @@ __all__ = [
     "choose_bands",
     "compare",
     "dedup",
+    "document_frequencies",
     "find_pairs",
     "keywords",
     "plan",

@@ -14,6 +14,7 @@ from neardup.limits import limits_of
 
 METHODS: dict[str, type[MinHash] | type[SimHash]] = {"minhash": MinHash, "simhash": SimHash}
 _TEXT = tuple(limits_of(Shingling))
+_FINGERPRINT = ("bits", "weights", "idf", "top", "levels", "hash", "scheme")
 _JIEBA = {
     "jieba_mode": "mode", "hmm": "hmm", "user_dict": "user_dict", "add_word": "words", "stop_words": "stop_words",
     "part_of_speech": "parts_of_speech",
@@ -22,36 +23,55 @@ _JIEBA = {
 
 def method_options(function: Function) -> Function:
     """Add --method, and the options of every method and of its text; those not given are None."""
-    for name in reversed(_JIEBA):
-        limits = limits_of(Jieba)[_JIEBA[name]]
-        default = () if limits.kind is tuple else None
-        said = _said(Jieba, _JIEBA[name])
-        function = setting_option(name, default, limits, "Chinese words (--tokens jieba)", said_default=said)(function)
     sections = {
-        "Text": _TEXT,
         "Fingerprints (--method simhash)": [n for n in limits_of(SimHash) if n not in limits_of(MinHash)],
         "Similarity": [n for n in limits_of(MinHash) if n not in _TEXT],
     }
+    function = text_options(function)
     for section, names in sections.items():
         for name in reversed(names):
             owner = MinHash if name in limits_of(MinHash) else SimHash
-            limits = limits_of(owner)[name]
-            function = setting_option(name, None, limits, section, said_default=_said_default(name))(function)
+            function = setting_option(
+                name, None, limits_of(owner)[name], section, said_default=_said_default(name, *METHODS)
+            )(function)
     return click.option(
         "--method", type=click.Choice(list(METHODS)), default="minhash", show_default=True, cls=SectionOption,
         section="Similarity", help="How documents are compared: sets of shingles, or fingerprints of weighted words.",
     )(function)  # fmt: skip
 
 
+def fingerprint_options(function: Function) -> Function:
+    """Add the options that say how a text becomes a SimHash fingerprint; those not given are None."""
+    function = text_options(function, methods=("simhash",))
+    for name in reversed(_FINGERPRINT):
+        function = setting_option(
+            name, None, limits_of(SimHash)[name], "Fingerprint", said_default=_said_default(name, "simhash")
+        )(function)
+    return function
+
+
+def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS)) -> Function:
+    """Add the options that say how a text is cut into features; those not given are None."""
+    for name in reversed(_JIEBA):
+        limits = limits_of(Jieba)[_JIEBA[name]]
+        default = () if limits.kind is tuple else None
+        said = _said(Jieba, _JIEBA[name])
+        function = setting_option(name, default, limits, "Chinese words (--tokens jieba)", said_default=said)(function)
+    for name in reversed(_TEXT):
+        said = _said_default(name, *methods)
+        function = setting_option(name, None, limits_of(Shingling)[name], "Text", said_default=said)(function)
+    return function
+
+
 def build_method(values: dict[str, Any]) -> Method:
-    """Return the method that a command was given, taking its options out of the values.
+    """Return the method that a command was given, taking its options out of the values; SimHash without --method.
 
     Raises
     ------
     SettingError
         If an option belongs to another method, or to Chinese words where no such words are asked for.
     """
-    method = METHODS[values.pop("method")]
+    method = METHODS[values.pop("method", "simhash")]
     chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {name for settings in METHODS.values() for name in limits_of(settings)} & values.keys()
@@ -78,9 +98,9 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _said_default(name: str) -> str | None:
+def _said_default(name: str, *methods: str) -> str | None:
     """Say the default of a setting, that of each method where they differ."""
-    said = {word: _said(settings, name) for word, settings in METHODS.items() if name in limits_of(settings)}
+    said = {word: _said(METHODS[word], name) for word in methods if name in limits_of(METHODS[word])}
     first, *others = said.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]
     return "; ".join([str(first[1]), *different]) if first[1] else None

@@ -52,10 +52,10 @@ def pairs(
     with interruptible(lambda: f"Nothing was written to {output}."):
         from neardup.api.inputs import Inputs
         from neardup.api.pairs import run_pairs
-        from neardup.cli.pairs_file import PairsFile
         from neardup.cli.progress import watching
+        from neardup.output.table_file import TableFile
 
-        file = PairsFile(Path(output), overwrite=overwrite)
+        file = TableFile(Path(output), overwrite=overwrite)
         method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
         source = Inputs(named(inputs), None, text_column, id_column, text_unit)
         with watching(quiet) as watcher:
@@ -69,4 +69,4 @@ def _tell(report: dict[str, Any], file: Any, quiet: bool, as_json: bool) -> None
     if as_json:
         printing.print_json(report)
     elif not quiet:
-        printing.print_pairs(report, file.path, (file.num_pairs, file.num_exact))
+        printing.print_pairs(report, file.path)

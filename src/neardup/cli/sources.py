@@ -28,7 +28,7 @@ def named(names: Iterable[str]) -> list[Named] | None:
     return [Named(name) for name in names] or None
 
 
-def source_options(function: Function) -> Function:
+def source_options(function: Function, *, without_id: bool = False) -> Function:
     """Add the options that say how inputs are read."""
     options: list[tuple[str, dict[str, Any]]] = [
         ("--text-column", {"metavar": "NAME", "help": "The column of the text; guessed when obvious."}),
@@ -43,6 +43,8 @@ def source_options(function: Function) -> Function:
             },
         ),
     ]
+    if without_id:
+        del options[1]
     for name, settings in reversed(options):
         function = click.option(name, cls=SectionOption, section=_SECTION, **settings)(function)
     return function

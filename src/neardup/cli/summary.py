@@ -33,10 +33,7 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     table.count("Removed", counts["removed"], _share(counts["removed"], read), "bold")
     if counts["removed"]:
         table.count("  exact copies", counts["removed_exact"], "the same text after normalisation")
-        settings = report["settings"]
-        table.count(
-            "  near-duplicates", counts["removed_near"], f"{settings['similarity']} {settings['threshold']:g} or more"
-        )
+        table.count("  near-duplicates", counts["removed_near"], _alike(report))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: kept, never grouped")
     if counts["against"]:
@@ -51,18 +48,16 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     _print_warnings(report, console)
 
 
-def print_pairs(report: dict[str, Any], output: Path, found: tuple[int, int], console: Console | None = None) -> None:
-    """Print the closing table of `neardup pairs`; `found` counts all pairs, and those of exact copies."""
+def print_pairs(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
+    """Print the closing table of `neardup pairs`."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()
     table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
-    table.count("Duplicate pairs", found[0], "measured exactly", "bold green")
-    if found[0]:
-        settings = report["settings"]
-        table.count("  exact copies", found[1], "the same text after normalisation")
-        table.count(
-            "  near-duplicates", found[0] - found[1], f"{settings['similarity']} {settings['threshold']:g} or more"
-        )
+    found, exact = counts["confirmed"], counts["confirmed_exact"]
+    table.count("Duplicate pairs", found, "measured exactly", "bold green")
+    if found:
+        table.count("  exact copies", exact, "the same text after normalisation")
+        table.count("  near-duplicates", found - exact, _alike(report))
     table.count("Compared", counts["compared"], "candidate pairs")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: equal to nothing")
@@ -75,14 +70,29 @@ def print_pairs(report: dict[str, Any], output: Path, found: tuple[int, int], co
     _print_rejected(report, console)
 
 
+def _alike(report: dict[str, Any]) -> str:
+    """Say what made two documents near-duplicates."""
+    settings = report["settings"]
+    if report["fingerprints"] is None:
+        return f"{settings['similarity']} {settings['threshold']:g} or more"
+    within = f"{plural(settings['max_distance'], 'bit')} apart or less"
+    return within + (f", jaccard {settings['threshold']:g} or more" if settings["confirm"] == "jaccard" else "")
+
+
 def _share(part: int, whole: int) -> str:
     return percent(part / whole) if whole else ""
 
 
 def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     table.line()
-    recall, audit = report["recall"], report["audit"]
-    if recall is None:
+    recall, audit, near = report["recall"], report["audit"], report["fingerprints"]
+    if near is not None:
+        table.figure(
+            "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
+        )
+        if report["settings"]["confirm"] == "jaccard":
+            table.count("Collisions", near["collisions"], "near fingerprints of texts that are not alike, told apart")
+    elif recall is None:
         table.figure("Recall", "-", "no near-duplicate to estimate it from")
     else:
         table.figure(
@@ -100,6 +110,20 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         f"measured; {percent(audit['low'])} to {percent(audit['high'])}; "
         f"{audit['found']:,} of {audit['pairs']:,} pairs",
     )  # fmt: skip
+
+
+def print_frequencies(table: Any, rejected: list[dict[str, Any]], output: Path, console: Console | None = None) -> None:
+    """Print what `neardup idf` counted."""
+    console, rows = console or Console(highlight=False), Rows()
+    rows.count("Documents", table.num_documents, "counted once for each of their features")
+    rows.count("Features", len(table.hashes), "distinct", "bold green")
+    if table.max_undercount:
+        rows.count("Undercount", table.max_undercount, "at most: the rarest features were dropped to save memory")
+    rows.count("Rejected", len(rejected), "could not be read", "bold red" if rejected else "")
+    rows.line("Version", table.version)
+    rows.line("Table", visible(output), "bold cyan")
+    rows.print(console)
+    _print_rejected({"rejected": rejected}, console)
 
 
 def _add_cost(table: Rows, report: dict[str, Any]) -> None:

@@ -148,7 +148,7 @@ def _read(
     reading = Reading(tasks, scratch, sieve.keep, running.on_error)
     if resume:
         reading.resume()
-    threads, total = thread_count(running), _known_total(tasks)
+    threads, total = thread_count(running), known_total(tasks)
     idf = None
     if isinstance(method, SimHash) and needs_count(method):
         with stages.stage("count", total) as watcher:
@@ -175,7 +175,7 @@ def _recall(confirmed: Confirmed, bands: Bands | None, samples: Samples | None) 
     return estimate_recall(similarity, group, lambda values: hit_probability(values, samples))
 
 
-def _known_total(tasks: list[Task]) -> int | None:
+def known_total(tasks: list[Task]) -> int | None:
     """Return how many documents there are, if every part knows it beforehand."""
     counts = [task.part.num_rows() for task in tasks]
     return None if None in counts else sum(count for count in counts if count is not None)

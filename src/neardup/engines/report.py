@@ -122,6 +122,7 @@ def _counts(outcome: Outcome) -> dict[str, int]:
         "against": corpus.num_against,
         "compared": outcome.compared,
         "confirmed": len(outcome.pairs.left),
+        "confirmed_exact": int(np.count_nonzero(outcome.pairs.measured.exact)),
         "collisions": outcome.collisions,
     }
 

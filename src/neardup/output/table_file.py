@@ -1,4 +1,4 @@
-"""Write the table of pairs to a file, aside and then in place."""
+"""Write a table to a file, aside and then in place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
@@ -38,40 +37,53 @@ _WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
 }
 
 
-class PairsFile:
-    """A file of pairs that appears only when it is whole; its suffix says the format.
+SUFFIXES = tuple(_WRITERS)
 
-    Attributes
-    ----------
-    num_pairs, num_exact : what was written, once it is.
+
+def check_output(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
+    """Return the path of a file that may be written.
 
     Raises
     ------
     OutputError
-        If the file exists and is not to be replaced, its suffix is unknown, or its folder cannot be written to.
+        If the file exists and is not to be replaced, its suffix is none of these, or its folder cannot be written to.
+    """
+    if path.suffix.lower() not in suffixes:
+        raise OutputError(
+            f"The output {path} must end in {'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
+            f"{path.suffix or 'no suffix'!r}. Name for example {path.stem or 'out'}.parquet."
+        )
+    if path.exists() and not overwrite:
+        raise OutputError(f"The output {path} exists already. Name another file, or pass --overwrite.")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise OutputError(f"The output {path} cannot be written. Name a file in a folder that you may write to.")
+    return path
+
+
+class TableFile:
+    """A file of rows that appears only when it is whole; its suffix says the format. Raises as `check_output` does.
+
+    Attributes
+    ----------
+    num_rows : what was written, once it is.
     """
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
-        self.path = path
+        self.path = check_output(path, SUFFIXES, overwrite=overwrite)
         self.partial = path.with_name(path.name + ".partial")
-        self.num_pairs = self.num_exact = 0
-        if path.suffix.lower() not in _WRITERS:
-            raise OutputError(
-                f"The output {path} must end in one of {', '.join(_WRITERS)}: got {path.suffix or 'no suffix'!r}. "
-                "Name for example pairs.parquet."
-            )
-        if path.exists() and not overwrite:
-            raise OutputError(f"The output {path} exists already. Name another file, or pass --overwrite.")
-        if path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"The output {path} cannot be written. Name a file in a folder that you may write to.")
+        self.num_rows = 0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the format holds text and no bytes."""
+        return self.path.suffix.lower() != ".parquet"
 
     def write(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-        """Write all pairs, then move the file into place."""
+        """Write all rows, then move the file into place."""
         with self._aside(), _WRITERS[self.path.suffix.lower()](self.partial, schema) as writer:
             for batch in batches:
                 writer.write(batch)
-                self.num_pairs += batch.num_rows
-                self.num_exact += pc.sum(batch.column("exact")).as_py() or 0
+                self.num_rows += batch.num_rows
 
     @contextmanager
     def _aside(self) -> Iterator[None]:

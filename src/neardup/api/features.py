@@ -1,0 +1,66 @@
+"""Count the features of a corpus, for weights that depend on it."""
+
+from __future__ import annotations
+
+from neardup.api.inputs import Inputs, Source, tasks_of
+from neardup.config import Running, Shingling, SimHash
+from neardup.documents.batch import Rejected
+from neardup.engines.count import count_corpus
+from neardup.engines.describe import describe_rejected
+from neardup.engines.local import known_total, thread_count
+from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.errors import InputError
+from neardup.features.idf import IdfTable
+
+
+def document_frequencies(
+    source: Source,
+    *,
+    method: Shingling = SimHash(),  # noqa: B008 - frozen
+    text_column: str | None = None,
+    text_unit: str = "auto",
+    threads: int | None = None,
+    on_error: str = "reject",
+    watcher: Watcher | None = None,
+) -> IdfTable:
+    """Count in how many documents of a corpus each feature occurs: the table that TF-IDF weighs by.
+
+    Parameters
+    ----------
+    source, text_column, text_unit, threads, on_error, watcher : as in `dedup`. A document that cannot be read is not
+        counted.
+    method : how texts are cut into features.
+
+    Returns
+    -------
+    IdfTable
+
+    Examples
+    --------
+    >>> import neardup
+    >>> table = neardup.document_frequencies(["the cat", "the dog", "a bird"])
+    >>> neardup.keywords("the cat", table, top=1)[0][0]
+    'cat'
+    """
+    running = Running(threads=threads, on_error=on_error)
+    table, _ = run_document_frequencies(
+        Inputs(source, None, text_column, None, text_unit), method, running, watcher=watcher
+    )
+    return table
+
+
+def run_document_frequencies(
+    inputs: Inputs, method: Shingling, running: Running, *, watcher: Watcher | None
+) -> tuple[IdfTable, list[Rejected]]:
+    """Do what `document_frequencies` does; return what could not be read as well."""
+    rejected: list[Rejected] = []
+
+    def reject(row: Rejected) -> None:
+        if running.on_error == "stop":
+            raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
+        rejected.append(row)
+
+    stages = Stages(watcher or Nobody())
+    tasks = tasks_of(inputs, "first")
+    with stages.stage("count", known_total(tasks)) as counting:
+        return count_corpus(tasks, method, thread_count(running), counting, reject), rejected

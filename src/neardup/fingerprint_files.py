@@ -1,0 +1,150 @@
+"""Write and read files of fingerprints: Parquet with an id, the fingerprint in bytes, and the scheme beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.errors import ColumnError, InputError, SchemeError
+
+SCHEME_KEY = b"neardup.scheme"
+BITS = (32, 64, 128, 256)
+
+
+class FingerprintFile(NamedTuple):
+    """What a file of fingerprints holds.
+
+    ids : Arrow array of strings or int64, (num_fingerprints,). fingerprints : uint64 (num_fingerprints, num_words).
+    scheme : what they were made with. num_null : rows that were left out, of documents without features.
+    """
+
+    ids: pa.Array
+    fingerprints: npt.NDArray[np.uint64]
+    scheme: dict[str, Any]
+    num_null: int
+
+
+def fingerprint_schema(
+    scheme: Mapping[str, Any], *, id_type: pa.DataType | None = None, hexadecimal: bool = False
+) -> pa.Schema:
+    """Return the schema of a file of fingerprints; a document without features has a null."""
+    fields = [
+        pa.field("id", id_type or pa.string(), nullable=False),
+        pa.field("fingerprint", pa.binary(int(scheme["bits"]) // 8)),
+    ]
+    if hexadecimal:
+        fields.append(pa.field("hex", pa.string()))
+    return pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()})
+
+
+def to_binary(
+    fingerprints: npt.NDArray[np.uint64], bits: int, featured: npt.NDArray[np.bool_] | None = None
+) -> pa.FixedSizeBinaryArray:
+    """Return fingerprints as bytes, the most significant first, so that they read as the integer's digits do.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (num_fingerprints, num_words), bit i in bit i % 64 of word i // 64.
+    featured : bool (num_fingerprints,), False where there is no fingerprint; None for all True.
+    """
+    words = np.ascontiguousarray(fingerprints[:, ::-1]).astype(">u8").view(np.uint8).reshape(len(fingerprints), -1)
+    data = np.ascontiguousarray(words[:, words.shape[1] - bits // 8 :])
+    valid = None
+    if featured is not None and not featured.all():
+        valid = pa.py_buffer(np.packbits(featured, bitorder="little"))
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(bits // 8), len(data), [valid, pa.py_buffer(data)])
+
+
+def to_hex(fingerprints: npt.NDArray[np.uint64], bits: int, featured: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return fingerprints as hexadecimal digits, null where there is none."""
+    digits = to_binary(fingerprints, bits).to_pylist()
+    return pa.array(
+        [one.hex() if has else None for one, has in zip(digits, featured.tolist(), strict=True)], pa.string()
+    )
+
+
+def from_binary(column: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return fingerprints given as bytes, the most significant first, or as uint64; uint64 (n, num_words), no nulls."""
+    if pa.types.is_uint64(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
+    width = column.type.byte_width
+    data = np.frombuffer(column.buffers()[1], np.uint8, count=width * (column.offset + len(column)))
+    data = data.reshape(-1, width)[column.offset :]
+    padded = np.zeros((len(data), -(-width // 8) * 8), np.uint8)
+    padded[:, padded.shape[1] - width :] = data
+    return np.ascontiguousarray(padded.view(">u8").astype(np.uint64)[:, ::-1])
+
+
+def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is one that `neardup fingerprint` wrote, or has a column `fingerprint` of such bytes."""
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowException):
+        return False
+    return "fingerprint" in schema.names and _bits(schema.field("fingerprint").type) is not None
+
+
+def read_fingerprints(path: str | os.PathLike[str]) -> FingerprintFile:
+    """Read a file of fingerprints; one without a scheme beside it has the scheme "unknown".
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    ColumnError
+        If it has no column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64, or an id is null.
+    """
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{os.fspath(path)} cannot be read as Parquet: {error}. Name a file of fingerprints."
+        ) from error
+    bits = _bits(table.schema.field("fingerprint").type) if "fingerprint" in table.schema.names else None
+    if bits is None:
+        raise ColumnError(
+            f"{os.fspath(path)} has no column 'fingerprint' of {', '.join(str(b // 8) for b in BITS)} bytes or of "
+            f"uint64: it has {', '.join(f'{f.name} ({f.type})' for f in table.schema)}. Make one with neardup fingerprint."
+        )
+    scheme = json.loads((table.schema.metadata or {}).get(SCHEME_KEY, b"{}")) or {"name": "unknown", "bits": bits}
+    count = table.num_rows
+    ids = table["id"] if "id" in table.schema.names else pa.array(np.arange(count)).cast(pa.string())
+    featured = table["fingerprint"].is_valid()
+    column = table["fingerprint"].filter(featured)
+    ids = ids.filter(featured)
+    if ids.null_count:
+        raise ColumnError(f"{os.fspath(path)} has a null in the column 'id'. Name every fingerprint.")
+    ids = ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.string())
+    return FingerprintFile(_one_chunk(ids), from_binary(_one_chunk(column)), scheme, count - len(column))
+
+
+def require_same(first: Mapping[str, Any], second: Mapping[str, Any], first_name: str, second_name: str) -> None:
+    """Raise SchemeError unless two schemes are equal."""
+    different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
+    if different:
+        ours = ", ".join(f"{name}={first.get(name)!r}" for name in different)
+        theirs = ", ".join(f"{name}={second.get(name)!r}" for name in different)
+        raise SchemeError(
+            f"Fingerprints of two schemes do not compare: {first_name} has {ours}; {second_name} has {theirs}. Make "
+            "both with the same settings (neardup fingerprint)."
+        )
+
+
+def _bits(kind: pa.DataType) -> int | None:
+    """Return how many bits the fingerprints of a column have, or None if it can hold none."""
+    if pa.types.is_uint64(kind):
+        return 64
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width * 8 in BITS:
+        return int(kind.byte_width * 8)
+    return None
+
+
+def _one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
