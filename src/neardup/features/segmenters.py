@@ -316,7 +316,7 @@ def _united(starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
 
 
 def _visible(text: str) -> tuple[str, npt.NDArray[np.int64]]:
-    """Return a text without what all tokens pass over, such as zero-width spaces, and where the rest of it stood.
+    """Return a text without what all tokens pass over, such as zero-width joiners, and where the rest of it stood.
 
     Half surrogates, which the package does not take, become U+FFFD, which is no letter either.
     """
