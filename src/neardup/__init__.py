@@ -13,6 +13,7 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.api.dedup import dedup
     from neardup.api.features import document_frequencies
+    from neardup.api.fingerprints import fingerprint
     from neardup.api.pairs import find_pairs
     from neardup.api.plans import plan
     from neardup.api.texts import compare
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "neardup.api.dedup": ("dedup",),
     "neardup.api.features": ("document_frequencies",),
+    "neardup.api.fingerprints": ("fingerprint",),
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plans": ("plan",),
     "neardup.api.texts": ("compare",),
@@ -77,6 +79,7 @@ __all__ = [
     "dedup",
     "document_frequencies",
     "find_pairs",
+    "fingerprint",
     "keywords",
     "plan",
     "simhash",

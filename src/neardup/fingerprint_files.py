@@ -32,16 +32,14 @@ class FingerprintFile(NamedTuple):
 
 
 def fingerprint_schema(
-    scheme: Mapping[str, Any], *, id_type: pa.DataType | None = None, hexadecimal: bool = False
+    scheme: Mapping[str, Any], columns: tuple[str, ...] = ("fingerprint",), *, id_type: pa.DataType | None = None
 ) -> pa.Schema:
-    """Return the schema of a file of fingerprints; a document without features has a null."""
-    fields = [
-        pa.field("id", id_type or pa.string(), nullable=False),
-        pa.field("fingerprint", pa.binary(int(scheme["bits"]) // 8)),
-    ]
-    if hexadecimal:
-        fields.append(pa.field("hex", pa.string()))
-    return pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()})
+    """Return the schema of a file of fingerprints: bytes, hexadecimal digits, or both; null without features."""
+    fields = [pa.field("id", id_type or pa.string(), nullable=False)]
+    kinds = {"fingerprint": pa.binary(int(scheme["bits"]) // 8), "hex": pa.string()}
+    return pa.schema(
+        [*fields, *(pa.field(name, kinds[name]) for name in columns)], {SCHEME_KEY: json.dumps(dict(scheme)).encode()}
+    )
 
 
 def to_binary(
@@ -85,21 +83,23 @@ def from_binary(column: pa.Array) -> npt.NDArray[np.uint64]:
 def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is one that `neardup fingerprint` wrote, or has a column `fingerprint` of such bytes."""
     try:
-        schema = pq.read_schema(path)
+        return holds_fingerprints(pq.read_schema(path))
     except (OSError, pa.ArrowException):
         return False
+
+
+def holds_fingerprints(schema: pa.Schema) -> bool:
+    """Return whether a table has a column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64."""
     return "fingerprint" in schema.names and _bits(schema.field("fingerprint").type) is not None
 
 
 def read_fingerprints(path: str | os.PathLike[str]) -> FingerprintFile:
-    """Read a file of fingerprints; one without a scheme beside it has the scheme "unknown".
+    """Read a file of fingerprints.
 
     Raises
     ------
     InputError
-        If it cannot be read.
-    ColumnError
-        If it has no column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64, or an id is null.
+        If it cannot be read, or as `from_table` has it.
     """
     try:
         table = pq.read_table(path, partitioning=None)
@@ -107,22 +107,37 @@ def read_fingerprints(path: str | os.PathLike[str]) -> FingerprintFile:
         raise InputError(
             f"{os.fspath(path)} cannot be read as Parquet: {error}. Name a file of fingerprints."
         ) from error
-    bits = _bits(table.schema.field("fingerprint").type) if "fingerprint" in table.schema.names else None
-    if bits is None:
+    return from_table(table, os.fspath(path))
+
+
+def from_table(table: pa.Table, name: str) -> FingerprintFile:
+    """Return the fingerprints of a table; one without a scheme beside it has the scheme "unknown".
+
+    Parameters
+    ----------
+    table : with a column `fingerprint`, and if it likes `id`; else ids are running numbers.
+    name : what errors call it.
+
+    Raises
+    ------
+    ColumnError
+        If it has no column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64, or an id is null.
+    """
+    if not holds_fingerprints(table.schema):
         raise ColumnError(
-            f"{os.fspath(path)} has no column 'fingerprint' of {', '.join(str(b // 8) for b in BITS)} bytes or of "
-            f"uint64: it has {', '.join(f'{f.name} ({f.type})' for f in table.schema)}. Make one with neardup fingerprint."
+            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of uint64: "
+            f"it has {', '.join(f'{field.name} ({field.type})' for field in table.schema)}. Make one with neardup "
+            "fingerprint."
         )
+    bits = _bits(table.schema.field("fingerprint").type)
     scheme = json.loads((table.schema.metadata or {}).get(SCHEME_KEY, b"{}")) or {"name": "unknown", "bits": bits}
-    count = table.num_rows
-    ids = table["id"] if "id" in table.schema.names else pa.array(np.arange(count)).cast(pa.string())
+    ids = table["id"] if "id" in table.schema.names else pa.array(np.arange(table.num_rows)).cast(pa.string())
     featured = table["fingerprint"].is_valid()
-    column = table["fingerprint"].filter(featured)
-    ids = ids.filter(featured)
+    column, ids = table["fingerprint"].filter(featured), ids.filter(featured)
     if ids.null_count:
-        raise ColumnError(f"{os.fspath(path)} has a null in the column 'id'. Name every fingerprint.")
+        raise ColumnError(f"{name} has a null in the column 'id'. Name every fingerprint.")
     ids = ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.string())
-    return FingerprintFile(_one_chunk(ids), from_binary(_one_chunk(column)), scheme, count - len(column))
+    return FingerprintFile(_one_chunk(ids), from_binary(_one_chunk(column)), scheme, table.num_rows - len(column))
 
 
 def require_same(first: Mapping[str, Any], second: Mapping[str, Any], first_name: str, second_name: str) -> None:

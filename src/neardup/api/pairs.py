@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from neardup.api.inputs import Inputs, Source, tasks_of
-from neardup.config import Method, MinHash, Running, Sieve
+from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
+from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.engines import local, write
-from neardup.engines.report import build_report
+from neardup.engines.local import thread_count
+from neardup.engines.near import join_all
+from neardup.engines.report import build_report, fingerprint_pairs_report
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Nobody, Stages, Watcher
-from neardup.engines.tell import Places, pair_batches
+from neardup.engines.tell import Measured, Named, Pairs, Places, pair_batches
+from neardup.errors import InputError, SettingError
+from neardup.fingerprint_files import (
+    FingerprintFile,
+    from_table,
+    holds_fingerprints,
+    is_fingerprint_file,
+    read_fingerprints,
+    require_same,
+)
 from neardup.results import DuplicatePairs
 from neardup.schemas import pairs_schema
+
+Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
 
 
 def find_pairs(
@@ -67,13 +83,16 @@ def run_pairs(
     method: Method,
     sieve: Sieve,
     running: Running,
-    take: Callable[[Iterator[pa.RecordBatch], pa.Schema], None],
+    take: Take,
     *,
     watcher: Watcher | None,
 ) -> dict[str, Any]:
     """Do what `find_pairs` does, but hand the pairs to `take`, batch by batch; return the report."""
     stages = Stages(watcher or Nobody())
+    files = fingerprints_of(inputs.source)
     with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
+        if files:
+            return _run_fingerprint_pairs(files, method, running, scratch, stages, take)
         tasks = tasks_of(inputs, sieve.keep)
         outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         places = Places(tasks, outcome.corpus, scratch)
@@ -82,3 +101,49 @@ def run_pairs(
         report = build_report("pairs", tasks, method, sieve, outcome, stages)
         report["rejected"] = write.read_rejected(scratch.directory)
     return report
+
+
+def fingerprints_of(source: Source) -> dict[str, FingerprintFile]:
+    """Return the fingerprints that a source holds, by the names of its parts; none if it holds texts.
+
+    Raises
+    ------
+    InputError
+        If some parts hold fingerprints, and others texts.
+    """
+    if isinstance(source, pa.Table) and holds_fingerprints(source.schema):
+        return {"source": from_table(source, "source")}
+    paths = [path for name in named_paths(source) for path in (sorted(glob(name)) if has_magic(name) else [name])]
+    texts = [path for path in paths if not is_fingerprint_file(path)]
+    if texts and len(texts) < len(paths):
+        raise InputError(
+            f"Some inputs hold fingerprints, and others texts: {texts[0]} has no fingerprints. Make them first "
+            "(neardup fingerprint), with the same settings."
+        )
+    return {} if texts else {path: read_fingerprints(path) for path in paths}
+
+
+def _run_fingerprint_pairs(
+    files: dict[str, FingerprintFile], method: Method, running: Running, scratch: Scratch, stages: Stages, take: Take
+) -> dict[str, Any]:
+    """Find the pairs among fingerprints, without their texts."""
+    first_name, first = next(iter(files.items()))
+    if not isinstance(method, SimHash) or method.confirm == "jaccard":
+        given = "confirm='jaccard'" if isinstance(method, SimHash) else "MinHash"
+        raise SettingError(
+            f"{first_name} holds fingerprints, which compare by Hamming distance alone: got {given}. Use "
+            "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
+        )
+    for name, file in files.items():
+        require_same(first.scheme, file.scheme, first_name, name)
+    kinds = {file.ids.type for file in files.values()}
+    ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in files.values()])
+    fingerprints = np.concatenate([file.fingerprints for file in files.values()])
+    with stages.stage("join"):
+        near = replace(method, bits=int(first.scheme["bits"]))
+        left, right, distance = join_all(scratch, fingerprints, near, thread_count(running))
+    measured = Measured(1.0 - distance / near.bits, distance.astype(np.uint16), np.zeros(len(left), np.bool_))
+    schema = pairs_schema(("distance",))
+    with stages.stage("write"):
+        take(pair_batches(Pairs(left, right, measured), Named(ids), ("distance",)), schema)
+    return fingerprint_pairs_report(first.scheme, files, near, len(left), stages)

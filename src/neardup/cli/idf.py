@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from neardup.cli.interrupt import interruptible
-from neardup.cli.methods import build_method, text_options
+from neardup.cli.methods import build_simhash, text_options
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import inputs_argument, named, shown_options, source_options
 from neardup.config import Running
@@ -60,7 +60,7 @@ def idf(
         running = build(Running, values)
         source = Inputs(named(inputs), None, text_column, None, text_unit)
         with watching(quiet) as watcher:
-            table, rejected = run_document_frequencies(source, build_method(values), running, watcher=watcher)
+            table, rejected = run_document_frequencies(source, build_simhash(values), running, watcher=watcher)
         table.save(path)
     _tell(table, rejected, path, quiet, as_json)
 

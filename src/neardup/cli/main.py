@@ -13,6 +13,7 @@ import click
 
 from neardup.cli.compare import compare
 from neardup.cli.dedup import dedup
+from neardup.cli.fingerprint import fingerprint
 from neardup.cli.idf import idf
 from neardup.cli.pairs import pairs
 from neardup.cli.plan import plan
@@ -53,7 +54,7 @@ class Program(click.Group):
 
 @click.group(
     cls=Program,
-    commands=[dedup, pairs, compare, idf, plan],
+    commands=[dedup, pairs, compare, fingerprint, idf, plan],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")

@@ -35,8 +35,8 @@ def method_options(function: Function) -> Function:
                 name, None, limits_of(owner)[name], section, said_default=_said_default(name, *METHODS)
             )(function)
     return click.option(
-        "--method", type=click.Choice(list(METHODS)), default="minhash", show_default=True, cls=SectionOption,
-        section="Similarity", help="How documents are compared: sets of shingles, or fingerprints of weighted words.",
+        "--method", type=click.Choice(list(METHODS)), cls=SectionOption, section="Similarity",
+        help="How documents are compared: sets of shingles, or fingerprints of weighted words.  [default: minhash]",
     )(function)  # fmt: skip
 
 
@@ -63,15 +63,15 @@ def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS
     return function
 
 
-def build_method(values: dict[str, Any]) -> Method:
-    """Return the method that a command was given, taking its options out of the values; SimHash without --method.
+def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
+    """Return the method that a command was given, or the default, taking its options out of the values.
 
     Raises
     ------
     SettingError
         If an option belongs to another method, or to Chinese words where no such words are asked for.
     """
-    method = METHODS[values.pop("method", "simhash")]
+    method = METHODS[values.pop("method") or default]
     chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {name for settings in METHODS.values() for name in limits_of(settings)} & values.keys()
@@ -92,6 +92,14 @@ def build_method(values: dict[str, Any]) -> Method:
     if chinese:
         given["tokens"] = Jieba(**chinese)
     return method(**given)
+
+
+def build_simhash(values: dict[str, Any]) -> SimHash:
+    """Return the settings of SimHash that a command was given, as `build_method` does."""
+    values["method"] = "simhash"
+    method = build_method(values)
+    assert isinstance(method, SimHash)
+    return method
 
 
 def _flag(name: str) -> str:

@@ -42,12 +42,14 @@ def pairs(
 ) -> None:
     """Find all pairs of duplicates of a collection, with their exact similarity.
 
-    FILE gets a row for each pair: left_id, right_id, similarity, exact. It appears once it is whole.
+    FILE gets a row for each pair: left_id, right_id, similarity (or distance, of fingerprints), exact. It appears once
+    it is whole. INPUT may be files of fingerprints, as neardup fingerprint writes them: no text is needed then.
 
     \b
     Examples:
       neardup pairs corpus.parquet -o pairs.parquet
       neardup pairs a.jsonl b.jsonl -o pairs.csv --threshold 0.5 --id-column url
+      neardup pairs fp.parquet --max-distance 3 -o pairs.parquet
     """
     with interruptible(lambda: f"Nothing was written to {output}."):
         from neardup.api.inputs import Inputs
@@ -56,11 +58,22 @@ def pairs(
         from neardup.output.table_file import TableFile
 
         file = TableFile(Path(output), overwrite=overwrite)
-        method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
+        method, sieve, running = (
+            build_method(values, _default_method(inputs)),
+            build(Sieve, values),
+            build(Running, values),
+        )
         source = Inputs(named(inputs), None, text_column, id_column, text_unit)
         with watching(quiet) as watcher:
             report = run_pairs(source, method, sieve, running, file.write, watcher=watcher)
     _tell(report, file, quiet, as_json)
+
+
+def _default_method(inputs: tuple[str, ...]) -> str:
+    """Return the method that goes with the inputs: files of fingerprints compare by Hamming distance."""
+    from neardup.fingerprint_files import is_fingerprint_file
+
+    return "simhash" if any(is_fingerprint_file(name) for name in inputs) else "minhash"
 
 
 def _tell(report: dict[str, Any], file: Any, quiet: bool, as_json: bool) -> None:

@@ -52,6 +52,9 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     """Print the closing table of `neardup pairs`."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()
+    if "read" not in counts:
+        _print_fingerprint_pairs(report, output, console)
+        return
     table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
     found, exact = counts["confirmed"], counts["confirmed_exact"]
     table.count("Duplicate pairs", found, "measured exactly", "bold green")
@@ -110,6 +113,39 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         f"measured; {percent(audit['low'])} to {percent(audit['high'])}; "
         f"{audit['found']:,} of {audit['pairs']:,} pairs",
     )  # fmt: skip
+
+
+def _print_fingerprint_pairs(report: dict[str, Any], output: Path, console: Console) -> None:
+    counts, table = report["counts"], Rows()
+    within = plural(report["settings"]["max_distance"], "bit")
+    table.count("Fingerprints", counts["fingerprints"], f"{report['scheme']['bits']} bits each")
+    table.count("Pairs", counts["confirmed"], f"{within} apart or less: all there are", "bold green")
+    table.count("Without features", counts["without_features"], "no fingerprint: equal to nothing")
+    table.line()
+    stages = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in report["timings"]]
+    table.figure("Time", duration(report["seconds"]), ", ".join(stages))
+    table.figure("Speed", f"{report['fingerprints_per_second']:,}", "fingerprints/s")
+    if report["peak_memory_bytes"] is not None:
+        table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
+    table.line()
+    table.line("Pairs", visible(output), "bold cyan")
+    table.print(console)
+
+
+def print_fingerprints(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
+    """Print the closing table of `neardup fingerprint`."""
+    console, table, counts = console or Console(highlight=False), Rows(), report["counts"]
+    table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
+    table.count("Fingerprints", counts["fingerprints"], f"{report['scheme']['bits']} bits each", "bold green")
+    table.count("Without features", counts["without_features"], "no token: null")
+    table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
+    table.line()
+    _add_cost(table, report)
+    table.line()
+    table.line("Fingerprints", visible(output), "bold cyan")
+    table.print(console)
+    _print_warnings(report, console)
+    _print_rejected(report, console)
 
 
 def print_frequencies(table: Any, rejected: list[dict[str, Any]], output: Path, console: Console | None = None) -> None:

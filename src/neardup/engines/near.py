@@ -54,7 +54,7 @@ def find_near(
     distinct, inverse, num_documents = _distinct(fingerprints[order[positions]])
     node = np.full(len(order), NO_NODE, np.uint32)
     node[positions] = inverse
-    left, right, distance = _join(scratch, distinct, method, threads)
+    left, right, distance = join_all(scratch, distinct, method, threads)
     starts = np.zeros(len(distinct) + 1, np.int64)
     np.cumsum(np.bincount(left, minlength=len(distinct)) + np.bincount(right, minlength=len(distinct)), out=starts[1:])
     by_node = np.argsort(np.concatenate([left, right]), kind="stable")
@@ -79,21 +79,7 @@ def rules_of(method: SimHash, sieve: Sieve, num_against: int, all_pairs: bool) -
     return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, method.bits)
 
 
-def _distinct(
-    fingerprints: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return the distinct rows, the number of each row among them, and how many rows each of them has."""
-    order = np.lexsort(fingerprints.T) if fingerprints.shape[1] > 1 else np.argsort(fingerprints[:, 0])
-    ordered = fingerprints[order]
-    first = np.ones(len(ordered), np.bool_)
-    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    number = np.cumsum(first) - 1
-    inverse = np.empty(len(ordered), np.uint32)
-    inverse[order] = number
-    return ordered[first], inverse, np.bincount(number, minlength=int(first.sum()))
-
-
-def _join(
+def join_all(
     scratch: Scratch, fingerprints: npt.NDArray[np.uint64], method: SimHash, threads: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
     """Return all pairs of near fingerprints, in scratch files."""
@@ -106,3 +92,17 @@ def _join(
         scratch.column("near-right", np.uint32),
         scratch.column("near-distance", np.uint8),
     )
+
+
+def _distinct(
+    fingerprints: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Return the distinct rows, the number of each row among them, and how many rows each of them has."""
+    order = np.lexsort(fingerprints.T) if fingerprints.shape[1] > 1 else np.argsort(fingerprints[:, 0])
+    ordered = fingerprints[order]
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    number = np.cumsum(first) - 1
+    inverse = np.empty(len(ordered), np.uint32)
+    inverse[order] = number
+    return ordered[first], inverse, np.bincount(number, minlength=int(first.sum()))

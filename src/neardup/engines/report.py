@@ -15,6 +15,7 @@ from neardup.engines.local import SHORT, Outcome
 from neardup.engines.settings import other_settings, scheme_settings
 from neardup.engines.stages import Stages
 from neardup.engines.tell import Measured
+from neardup.fingerprint_files import FingerprintFile
 from neardup.fingerprints import minhash, simhash
 from neardup.verify.recall import Recall
 from neardup.version import __version__
@@ -49,7 +50,7 @@ def build_report(
         "bound": {"max_bucket": sieve.max_bucket, "documents": outcome.bound_met},
         **_histograms(method, outcome.removals.measured),
         "cluster_sizes": _cluster_sizes(outcome.removals.kept),
-        "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
+        "timings": _timings(stages),
         "seconds": round(seconds, 4),
         "bytes": tally.text_bytes,
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
@@ -183,9 +184,46 @@ def _warnings(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
             f"{outcome.bound_met:,} documents met a bucket that lists {sieve.max_bucket:,} kept documents already, "
             "and were not compared with the others in it. Raise max_bucket (--max-bucket) to compare them all."
         )
-    if isinstance(method, SimHash) and outcome.short:
-        warnings.append(
-            f"{outcome.short:,} documents have fewer than {SHORT} features. SimHash is unreliable for texts so short: "
-            "a changed word turns many bits, and unrelated texts may collide. For them use MinHash (--method minhash)."
-        )
-    return warnings
+    return warnings + (warn_of_short(outcome.short) if isinstance(method, SimHash) else [])
+
+
+def fingerprint_pairs_report(
+    scheme: dict[str, Any], files: dict[str, FingerprintFile], method: SimHash, num_pairs: int, stages: Stages
+) -> dict[str, Any]:
+    """Return the record of a search for pairs among fingerprints."""
+    seconds = sum(stages.seconds.values())
+    count = sum(len(file.ids) for file in files.values())
+    return {
+        "version": __version__,
+        "command": "pairs",
+        "scheme": scheme,
+        "settings": {"max_distance": method.max_distance, "num_blocks": method.num_blocks},
+        "inputs": [
+            {"name": name, "fingerprints": len(file.ids), "without_features": file.num_null}
+            for name, file in files.items()
+        ],
+        "counts": {
+            "fingerprints": count,
+            "without_features": sum(file.num_null for file in files.values()),
+            "confirmed": num_pairs,
+        },
+        "timings": _timings(stages),
+        "seconds": round(seconds, 4),
+        "fingerprints_per_second": round(count / max(seconds, 1e-9)),
+        "peak_memory_bytes": peak_memory(),
+        "warnings": [],
+    }
+
+
+def _timings(stages: Stages) -> list[dict[str, Any]]:
+    return [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()]
+
+
+def warn_of_short(num_documents: int) -> list[str]:
+    """Return a warning if there are documents too short for SimHash."""
+    if not num_documents:
+        return []
+    return [
+        f"{num_documents:,} documents have fewer than {SHORT} features. SimHash is unreliable for texts so short: "
+        "a changed word turns many bits, and unrelated texts may collide. For them use MinHash (--method minhash)."
+    ]

@@ -90,6 +90,17 @@ class Places:
         return pa.array(self.names, pa.string()).take(pa.array(index))
 
 
+class Named:
+    """The ids of fingerprints that came without their documents."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+
+    def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+        """Return the ids of documents as strings."""
+        return self._ids.take(pa.array(documents)).cast(pa.string())
+
+
 def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the table of removed documents, in the order of the documents; see schemas.removed_schema."""
     for start in range(0, len(removals.documents), _ROWS):
@@ -105,7 +116,7 @@ def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...
         yield pa.RecordBatch.from_arrays(columns, schema=removed_schema(measures))
 
 
-def pair_batches(pairs: Pairs, places: Places, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def pair_batches(pairs: Pairs, places: Places | Named, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.pairs_schema."""
     first, second = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     order = np.lexsort((second, first))

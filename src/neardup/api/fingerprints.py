@@ -1,0 +1,126 @@
+"""Fingerprint the documents of a collection."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neardup.api.inputs import Inputs, Source, tasks_of
+from neardup.config import Running, SimHash
+from neardup.documents.batch import Rejected
+from neardup.engines.count import given_idf, idf_of, needs_count
+from neardup.engines.describe import describe_rejected
+from neardup.engines.fingerprint import Counts, fingerprint_corpus
+from neardup.engines.local import SHORT, known_total, thread_count
+from neardup.engines.report import peak_memory, warn_of_short
+from neardup.engines.scratch import Scratch
+from neardup.engines.simhash import scheme_of
+from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.errors import InputError
+from neardup.fingerprint_files import fingerprint_schema
+from neardup.version import __version__
+
+Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
+
+
+def fingerprint(
+    source: Source,
+    *,
+    method: SimHash = SimHash(),  # noqa: B008 - frozen
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    threads: int | None = None,
+    on_error: str = "reject",
+    watcher: Watcher | None = None,
+) -> pa.Table:
+    """Fingerprint every document of a collection.
+
+    Parameters
+    ----------
+    source, text_column, id_column, text_unit, threads, on_error, watcher : as in `dedup`.
+    method : how texts become fingerprints.
+
+    Returns
+    -------
+    Arrow table of `id`, a string, and `fingerprint`, fixed-size binary, the most significant byte first; null for a
+    document without features. The scheme lies in the metadata of the schema.
+
+    Examples
+    --------
+    >>> import neardup
+    >>> table = neardup.fingerprint(["foo bar"], method=neardup.SimHash(scheme="mfonda"))
+    >>> table["fingerprint"][0].as_py().hex()
+    'd8dbe7186bad3db3'
+    """
+    tables: list[pa.Table] = []
+    run_fingerprint(
+        Inputs(source, None, text_column, id_column, text_unit),
+        method,
+        Running(threads=threads, on_error=on_error),
+        lambda batches, schema: tables.append(pa.Table.from_batches(batches, schema)),
+        watcher=watcher,
+    )
+    return tables[0]
+
+
+def run_fingerprint(
+    inputs: Inputs,
+    method: SimHash,
+    running: Running,
+    take: Take,
+    *,
+    columns: tuple[str, ...] = ("fingerprint",),
+    watcher: Watcher | None,
+) -> dict[str, Any]:
+    """Do what `fingerprint` does, but hand the rows to `take`, batch by batch; return the report.
+
+    columns : beside the id, of `fingerprint` in bytes and `hex` in digits.
+    """
+    stages, counts = Stages(watcher or Nobody()), Counts()
+    tasks = tasks_of(inputs, "first")
+    threads, total = thread_count(running), known_total(tasks)
+
+    def reject(row: Rejected) -> None:
+        if running.on_error == "stop":
+            raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
+        counts.rejected.append(row)
+
+    with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
+        idf = None if needs_count(method) else given_idf(method)
+        if needs_count(method):
+            with stages.stage("count", total) as counting:
+                idf = idf_of(method, tasks, scratch, threads, counting)
+    scheme = scheme_of(method, getattr(idf, "version", None))
+    schema = fingerprint_schema(scheme, columns)
+    with stages.stage("fingerprint", total) as reading:
+        take(fingerprint_corpus(tasks, method, idf, schema, threads, SHORT, counts, reading, reject), schema)
+    return _report(scheme, counts, stages)
+
+
+def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str, Any]:
+    seconds = sum(stages.seconds.values())
+    return {
+        "version": __version__,
+        "command": "fingerprint",
+        "scheme": scheme,
+        "counts": {
+            "read": counts.read,
+            "fingerprints": counts.read - counts.without_features,
+            "without_features": counts.without_features,
+            "short": counts.short,
+            "rejected": len(counts.rejected),
+        },
+        "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
+        "seconds": round(seconds, 4),
+        "bytes": counts.text_bytes,
+        "megabytes_per_second": round(counts.text_bytes / 1e6 / max(seconds, 1e-9), 1),
+        "documents_per_second": round(counts.read / max(seconds, 1e-9)),
+        "peak_memory_bytes": peak_memory(),
+        "warnings": warn_of_short(counts.short),
+        "rejected": [row._asdict() for row in counts.rejected],
+    }

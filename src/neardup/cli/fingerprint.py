@@ -1,0 +1,83 @@
+"""The command `neardup fingerprint`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neardup.cli.interrupt import interruptible
+from neardup.cli.methods import build_simhash, fingerprint_options
+from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
+from neardup.cli.sources import inputs_argument, named, shown_options, source_options
+from neardup.config import Running
+
+
+@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Save a fingerprint of each document.")
+@inputs_argument
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, cls=SectionOption, section="Output",
+    help="The file to write: .parquet, .jsonl or .csv.",
+)  # fmt: skip
+@click.option(
+    "--overwrite", is_flag=True, cls=SectionOption, section="Output",
+    help="Replace FILE once the new one is whole.",
+)  # fmt: skip
+@click.option(
+    "--hex", "hexadecimal", is_flag=True, cls=SectionOption, section="Output",
+    help="Add a column of hexadecimal digits; .jsonl and .csv have no other.",
+)  # fmt: skip
+@source_options
+@click.option(
+    "--method", type=click.Choice(["simhash"]), default="simhash", show_default=True, cls=SectionOption,
+    section="Fingerprint", help="The kind of fingerprint.",
+)  # fmt: skip
+@fingerprint_options
+@settings_options(Running, "Running", without=("batch_rows",))
+@shown_options
+def fingerprint(
+    inputs: tuple[str, ...],
+    output: str,
+    overwrite: bool,
+    hexadecimal: bool,
+    text_column: str | None,
+    id_column: str | None,
+    text_unit: str,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Save a fingerprint of each document: its id, and so many bits that near ones mean like texts.
+
+    A document without features has a null. `neardup pairs FILE` finds those that are near one another, without the
+    texts; fingerprints of different settings never compare.
+
+    \b
+    Examples:
+      neardup fingerprint corpus.parquet -o fp.parquet --method simhash --bits 64
+      neardup fingerprint corpus.jsonl -o fp.parquet --scheme mfonda --hex
+      neardup fingerprint zh.jsonl -o fp.parquet --tokens jieba --weights tfidf --top 20
+    """
+    with interruptible(lambda: f"Nothing was written to {output}."):
+        from neardup.api.fingerprints import run_fingerprint
+        from neardup.api.inputs import Inputs
+        from neardup.cli.progress import watching
+        from neardup.output.table_file import TableFile
+
+        file = TableFile(Path(output), overwrite=overwrite)
+        columns = ("hex",) if file.is_text else ("fingerprint", "hex") if hexadecimal else ("fingerprint",)
+        method, running = build_simhash(values), build(Running, values)
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        with watching(quiet) as watcher:
+            report = run_fingerprint(source, method, running, file.write, columns=columns, watcher=watcher)
+    _tell(report, file.path, quiet, as_json)
+
+
+def _tell(report: dict[str, Any], path: Path, quiet: bool, as_json: bool) -> None:
+    from neardup.cli import summary as printing
+
+    if as_json:
+        printing.print_json(report)
+    elif not quiet:
+        printing.print_fingerprints(report, path)
