@@ -6,10 +6,13 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.candidates.bands import candidate_probability
+from neardup.candidates.blocks import BlockPlan
 from neardup.candidates.plan import Plan
 from neardup.cli.curve import draw_curve
 from neardup.cli.rows import Rows
-from neardup.output.wording import memory, percent
+from neardup.output.wording import memory, percent, plural
+
+_LEAST_ROWS = 8
 
 
 def print_plan(plan: Plan, console: Console | None = None) -> None:
@@ -39,3 +42,49 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
             unicode=console.encoding.lower().startswith("utf"),
         )
     )
+
+
+def print_blocks(
+    plans: tuple[BlockPlan, ...],
+    bits: int,
+    max_distance: int,
+    memory_bytes: float | None,
+    console: Console | None = None,
+) -> None:
+    """Print what each number of blocks costs, the pick marked; those that cost more than any use are left out."""
+    console = console or Console(highlight=False)
+    count = plans[0].num_fingerprints
+    picked = next(index for index, plan in enumerate(plans) if plan.picked)
+    rows = Rows()
+    rows.figure("Fingerprints", f"{count:,}", f"of {bits} bits, found up to {plural(max_distance, 'bit')} apart")
+    rows.figure("One by one", f"{count:,}", "comparisons a query, without tables")
+    if memory_bytes is not None:
+        rows.figure("Memory", memory(memory_bytes), "allowed")
+    rows.print(console)
+    console.print()
+    heads = ("blocks", "tables", "key bits", "tables take", "index takes", "candidates a table", "comparisons a query")
+    cells = [heads] + [
+        (
+            f"{plan.num_blocks}", f"{plan.num_tables:,}", f"{plan.key_bits}", memory(plan.table_bytes),
+            memory(plan.memory_bytes), _few(plan.candidates), _few(plan.comparisons),
+        )
+        for plan in plans[: max(picked + 3, _LEAST_ROWS)]
+    ]  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for index, row in enumerate(cells):
+        plan = plans[index - 1] if index else None
+        style = "dim" if plan is None or not plan.fits else "bold green" if plan.picked else ""
+        note = "" if plan is None else "  too large" if not plan.fits else "  <- the pick" if plan.picked else ""
+        line = "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        console.print(Text(f"  {line}{note}", style), soft_wrap=True)
+    console.print()
+    said = (
+        "Two fingerprints that differ in at most k bits agree in all of at least m - k of m blocks: a table for each "
+        "choice of these, sorted by their bits, finds every one (Manku, Jain and Das Sarma, 2007)."
+    )
+    console.print(Text(said, "dim"))
+
+
+def _few(count: float) -> str:
+    """Write a mean number of candidates: whole ones in full, fractions by their leading digits."""
+    return f"{count:,.0f}" if count >= 10 else f"{count:.2g}"

@@ -3,44 +3,113 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from neardup.cli.settings import SectionedCommand, SectionOption, SettingType, build, settings_options
-from neardup.config import MinHash
+from neardup.cli.settings import SectionedCommand, SectionOption, SettingType, parse_number, settings_options
+from neardup.config import MinHash, SimHash
+from neardup.errors import SettingError
 from neardup.limits import Limits
 
 if TYPE_CHECKING:
     from neardup.candidates.plan import Plan
 
 _BANDS = ("threshold", "recall", "num_bands", "rows_per_band")
+_BLOCKS = ("bits", "max_distance")
 _COUNT = SettingType(Limits("A count.", low=1, high=1e15))
+
+
+class _Power(SettingType):
+    """A count that may be written as a power: 2^34."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the count; fail with what is accepted."""
+        base, hat, exponent = str(value).partition("^")
+        if hat and base.isdecimal() and exponent.isdecimal() and len(base) < 5 and int(exponent) <= 64:
+            value = str(int(base) ** int(exponent))
+        return super().convert(value, param, ctx)
+
+
+class _Memory(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """An amount of memory: 4GB, 512MiB, 2e9."""
+
+    name = "memory"
+    _UNITS: ClassVar = {
+        "": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30,
+        "tib": 2**40,
+    }  # fmt: skip
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number of bytes; fail with what is accepted."""
+        digits = str(value).rstrip("kKmMgGtTiIbB ")
+        number, unit = parse_number(digits, whole=False), str(value)[len(digits) :].strip().lower()
+        if number is None or unit not in self._UNITS or not 0 < number < 1e15:
+            self.fail(f"must be an amount of memory such as 4GB or 512MiB: got {value!r}.", param, ctx)
+        return number * self._UNITS[unit]
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Foresee the memory, disk and work of a run.")
 @click.option(
-    "--documents", type=_COUNT, metavar="N", required=True, cls=SectionOption, section="Corpus",
-    help="How many documents there are; 1e8 and 100_000_000 are the same.",
+    "--documents", type=_COUNT, metavar="N", cls=SectionOption, section="Corpus",
+    help="How many documents MinHash is to compare; 1e8 and 100_000_000 are the same.",
 )  # fmt: skip
 @click.option(
     "--document-bytes", type=_COUNT, metavar="N", default=4000, show_default=True, cls=SectionOption, section="Corpus",
     help="The average size of a text, in bytes of UTF-8.",
 )  # fmt: skip
-@settings_options(MinHash, "Similarity", only=_BANDS)
+@click.option(
+    "--fingerprints", type=_Power(Limits("A count.", int, low=1, high=10**15)), metavar="N", cls=SectionOption,
+    section="Corpus", help="How many fingerprints an index is to hold; 2^34 is understood.",
+)  # fmt: skip
+@settings_options(MinHash, "Similarity (with --documents)", only=_BANDS)
+@settings_options(SimHash, "Fingerprints (with --fingerprints)", only=_BLOCKS)
+@click.option(
+    "--memory", type=_Memory(), metavar="SIZE", cls=SectionOption, section="Fingerprints (with --fingerprints)",
+    help="The memory that the index may take, such as 16GB; no bound when unset.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
-def plan(documents: float, document_bytes: float, as_json: bool, **values: Any) -> None:
-    """Foresee a run: bands, memory, disk, candidate pairs, and the S-curve of being compared.
+def plan(
+    documents: float | None,
+    document_bytes: float,
+    fingerprints: int | None,
+    memory: float | None,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Foresee a run: bands, memory, disk, candidate pairs, and the S-curve of being compared; or, for fingerprints,
+    the tables, bytes and comparisons of every number of blocks.
 
     \b
     Examples:
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5
+      neardup plan --fingerprints 2^34 --max-distance 3
+      neardup plan --fingerprints 1e9 --max-distance 4 --memory 64GB
     """
-    from neardup.api import plans
+    if (documents is None) == (fingerprints is None):
+        raise SettingError("plan takes either --documents or --fingerprints. Give one of them.")
     from neardup.cli import foresight, summary
 
-    foreseen = plans.plan(documents=documents, document_bytes=document_bytes, method=build(MinHash, values))
+    if fingerprints is not None:
+        from neardup.candidates.blocks import choose_blocks, plan_blocks
+
+        bits, distance = values["bits"], values["max_distance"]
+        choose_blocks(fingerprints, bits, distance, memory)  # says what would fit, if nothing does
+        plans = plan_blocks(fingerprints, bits, distance, memory)
+        if as_json:
+            summary.print_json({"bits": bits, "max_distance": distance, "plans": [asdict(one) for one in plans]})
+        else:
+            foresight.print_blocks(plans, bits, distance, memory)
+        return
+    from neardup.api import plans as planning
+
+    foreseen = planning.plan(
+        documents=documents or 0,
+        document_bytes=document_bytes,
+        method=MinHash(**{name: values[name] for name in _BANDS}),
+    )
     if as_json:
         summary.print_json(_record(foreseen))
     else:
