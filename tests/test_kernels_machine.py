@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.machine import count_trailing_zeros, load_u64
+from neardup.kernels.machine import count_ones, count_trailing_zeros, load_u64
 
 
 @njit
@@ -18,6 +18,11 @@ def compiled_load(data, index):
 @njit
 def compiled_count(value):
     return count_trailing_zeros(value)
+
+
+@njit
+def compiled_ones(value):
+    return count_ones(value)
 
 
 @given(st.binary(min_size=8, max_size=40), st.data())
@@ -34,3 +39,10 @@ def test_a_load_is_little_endian_at_any_place(content, data):
 def test_trailing_zeros_are_counted_up_to_63(zeros, above):
     value = ((above << zeros) | (1 << zeros)) & (2**64 - 1)
     assert compiled_count(np.uint64(value)) == count_trailing_zeros(np.uint64(value)) == zeros
+
+
+@given(st.integers(0, 2**64 - 1))
+@example(0)
+@example(2**64 - 1)
+def test_ones_are_counted(value):
+    assert compiled_ones(np.uint64(value)) == count_ones(np.uint64(value)) == bin(value).count("1")

@@ -1,4 +1,4 @@
-"""Machine instructions that NumPy does not name: an unaligned 64-bit load, counting of trailing zero bits.
+"""Machine instructions that NumPy does not name: an unaligned 64-bit load, counting of zero and of set bits.
 
 Each is a plain Python function, which is also its specification; compiled callers get the single instruction.
 """
@@ -27,6 +27,11 @@ def count_trailing_zeros(value: np.uint64) -> np.int64:
     return np.int64((number & -number).bit_length() - 1)
 
 
+def count_ones(value: np.uint64) -> np.int64:
+    """Return how many bits of a uint64 are set."""
+    return np.int64(int(value).bit_count())
+
+
 @intrinsic
 def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
@@ -46,6 +51,14 @@ def _count_trailing_zeros(typing_context: Any, value: types.Integer) -> Any:
     return types.int64(types.uint64), generate
 
 
+@intrinsic
+def _count_ones(typing_context: Any, value: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), generate
+
+
 @overload(load_u64, inline="always")
 def _compiled_load(data: Any, index: Any) -> Any:
     def load(data: Any, index: Any) -> Any:
@@ -58,5 +71,13 @@ def _compiled_load(data: Any, index: Any) -> Any:
 def _compiled_count(value: Any) -> Any:
     def count(value: Any) -> Any:
         return _count_trailing_zeros(value)  # type: ignore[call-arg]
+
+    return count
+
+
+@overload(count_ones, inline="always")
+def _compiled_ones(value: Any) -> Any:
+    def count(value: Any) -> Any:
+        return _count_ones(value)  # type: ignore[call-arg]
 
     return count

@@ -1,0 +1,101 @@
+"""What to ask of a pair of fingerprints, block by block, so that each one within the distance is found once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.candidates.blocks import cut_blocks, num_words
+
+_MAX_NODES = 512  # of a level
+_MAX_KEY_BITS = 96  # longer keys tell no more apart, even where a third of their bits are the same in all
+_FINE_BITS = 4  # of a block where the blocks asked for leave too much to compare
+
+Masks = npt.NDArray[np.uint64]
+
+
+class Levels(NamedTuple):
+    """Ways to find the pairs within a distance, from one big group to many small ones.
+
+    agree : uint64 (num_nodes, num_words). differ : uint64 (num_nodes, max_distance, num_words). starts : int64
+    (num_levels + 1,), the nodes of each level. Every pair within the distance that belongs here agrees in all bits of
+    `agree`, and differs within every mask of `differ` that is not zero, at exactly one node of each level.
+    """
+
+    agree: Masks
+    differ: Masks
+    starts: npt.NDArray[np.int64]
+
+
+class _Node(NamedTuple):
+    agree: int
+    differ: tuple[int, ...]
+
+
+def to_words(mask: int, bits: int) -> list[int]:
+    """Return the words of 64 bits of an integer, the lowest first."""
+    return [mask >> shift & 0xFFFFFFFFFFFFFFFF for shift in range(0, bits, 64)]
+
+
+def make_levels(bits: int, max_distance: int, num_blocks: int, first_block: int | None = None) -> Levels:
+    """Return the levels for all pairs, or for those of which `first_block` is the first block that agrees.
+
+    Notes
+    -----
+    A pair within distance k differs in at most k blocks, so that its first t agreeing blocks are among the first
+    k + t: one node for each choice of t of these, C(k + t, t) in all, which reports the pair if it agrees in the blocks
+    chosen and differs in those passed over. With t = num_blocks - max_distance these are the tables of Manku, Jain
+    and Das Sarma (2007), section 3, except that there a pair is found in each table that fits. Pairs whose first
+    agreeing block is number i have used up i of their differences in the blocks before it; the blocks after it are
+    a problem of their own, with distance k - i.
+
+    After the levels of the blocks asked for come levels of finer blocks, for data that crowd in a few keys.
+    """
+    blocks = cut_blocks(0, bits, num_blocks)
+    agree, differ, rest, distance = 0, tuple(blocks[: first_block or 0]), blocks, max_distance
+    if first_block is not None:
+        agree, rest, distance = blocks[first_block], blocks[first_block + 1 :], max_distance - first_block
+    levels = [[_Node(agree, differ)], *_combine(agree, differ, rest, distance, 1)]
+    low = agree.bit_length()
+    num_fine = (bits - low) // _FINE_BITS
+    if num_fine > len(rest):
+        levels += _combine(agree, differ, cut_blocks(low, bits, num_fine), distance, 2)
+    return _to_arrays(levels, bits, max_distance)
+
+
+def make_tables(bits: int, max_distance: int, num_blocks: int) -> Levels:
+    """Return one level: the C(num_blocks, num_blocks - max_distance) tables of an index."""
+    blocks = cut_blocks(0, bits, num_blocks)
+    tables = itertools.combinations(range(num_blocks), num_blocks - max_distance)
+    return _to_arrays([[_choose(0, (), blocks, chosen) for chosen in tables]], bits, max_distance)
+
+
+def _combine(agree: int, differ: tuple[int, ...], blocks: list[int], distance: int, least: int) -> list[list[_Node]]:
+    """Return a level for each number of blocks, from `least` to as many as must agree."""
+    return [
+        [_choose(agree, differ, blocks, chosen) for chosen in itertools.combinations(range(distance + count), count)]
+        for count in range(least, len(blocks) - distance + 1)
+        if math.comb(distance + count, count) <= _MAX_NODES
+        and (count == least or count * blocks[0].bit_count() <= _MAX_KEY_BITS)
+    ]
+
+
+def _choose(agree: int, differ: tuple[int, ...], blocks: list[int], chosen: tuple[int, ...]) -> _Node:
+    """Return the node whose first agreeing blocks are those chosen."""
+    passed = tuple(blocks[number] for number in range(chosen[-1]) if number not in chosen)
+    return _Node(agree | sum(blocks[number] for number in chosen), differ + passed)
+
+
+def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Levels:
+    nodes = [node for level in levels for node in level]
+    agree = [to_words(node.agree, bits) for node in nodes]
+    differ = [
+        [to_words(mask, bits) for mask in (*node.differ, *[0] * (max_distance - len(node.differ)))] for node in nodes
+    ]
+    starts = np.concatenate([[0], np.cumsum([len(level) for level in levels])]).astype(np.int64)
+    shape = (len(nodes), max_distance, num_words(bits))
+    return Levels(np.array(agree, np.uint64), np.array(differ, np.uint64).reshape(shape), starts)

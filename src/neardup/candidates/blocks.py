@@ -1,0 +1,208 @@
+"""Cut fingerprints into blocks; foresee what each number of blocks costs, and choose.
+
+Manku, Jain and Das Sarma, Detecting Near-Duplicates for Web Crawling (WWW 2007), section 3: two fingerprints of f bits
+within Hamming distance k, cut into m blocks, agree in at least m - k of them. A table for each choice of m - k blocks,
+sorted by these, holds every such pair among its equal keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from neardup.config import MAX_HAMMING_DISTANCE
+from neardup.errors import SettingError
+
+BITS = (32, 64, 128, 256)
+MAX_FINGERPRINTS = 10**15
+# Measured, in nanoseconds: to look up a key in one table (two cache misses), and to compare a candidate.
+_LOOKUP_COST, _CANDIDATE_COST = 150.0, 0.7
+# The same for all pairs: to group a fingerprint by one key, and to compare a pair.
+_GROUPING_COST, _COMPARISON_COST = 9.0, 1.0
+_ROW_BYTES = 4  # a row number beside each fingerprint of a table
+_FIXED_ROW_BYTES = 1 + 8 + 16  # once for each fingerprint: whether it is alive, its id, its place by id
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """What an index of `num_fingerprints` costs with `num_blocks` blocks.
+
+    key_bits : of the table with the shortest key. table_bytes : the tables as the paper counts them, fingerprints
+    alone. memory_bytes : the whole index as `HammingIndex` lays it out. candidates : fingerprints in one table that
+    share the key of a query, if all bits are random. comparisons : those of all tables. fits : within the memory
+    allowed. picked : the fastest query of those that fit.
+    """
+
+    num_fingerprints: int
+    num_blocks: int
+    num_tables: int
+    key_bits: int
+    table_bytes: int
+    memory_bytes: int
+    candidates: float
+    comparisons: float
+    fits: bool
+    picked: bool = False
+
+    @property
+    def query_cost(self) -> float:
+        """Nanoseconds that a query is expected to take."""
+        return _LOOKUP_COST * self.num_tables + _CANDIDATE_COST * self.comparisons
+
+
+def num_words(bits: int) -> int:
+    """Return how many words of 64 bits hold a fingerprint."""
+    return (bits + 63) // 64
+
+
+def cut_blocks(low: int, high: int, num_blocks: int) -> list[int]:
+    """Cut bits `low` to `high` into blocks that differ by one bit at most; return the mask of each.
+
+    Examples
+    --------
+    >>> [hex(mask) for mask in cut_blocks(0, 32, 3)]
+    ['0x3ff', '0x1ffc00', '0xffe00000']
+    """
+    edges = [low + (high - low) * number // num_blocks for number in range(num_blocks + 1)]
+    return [(1 << stop) - (1 << first) for first, stop in itertools.pairwise(edges)]
+
+
+def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) -> None:
+    """Raise SettingError unless fingerprints of so many bits can be searched at this distance with these blocks."""
+    if bits not in BITS or isinstance(bits, bool):
+        raise SettingError(f"bits must be one of {', '.join(map(str, BITS))}: got {bits!r}. Change bits.")
+    whole = isinstance(max_distance, int) and not isinstance(max_distance, bool)
+    if not whole or not 0 <= max_distance <= MAX_HAMMING_DISTANCE:
+        raise SettingError(
+            f"max_distance must be a whole number of 0 or more and at most {MAX_HAMMING_DISTANCE}: "
+            f"got {max_distance!r}. Change max_distance."
+        )
+    if num_blocks is not None and not max_distance < num_blocks <= bits:
+        raise SettingError(
+            f"num_blocks must be above max_distance={max_distance} and at most bits={bits}: got {num_blocks!r}. "
+            "Change num_blocks, or leave it unset to have it chosen."
+        )
+
+
+def plan_blocks(
+    num_fingerprints: int, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
+) -> tuple[BlockPlan, ...]:
+    """Return what every number of blocks costs, from max_distance + 1 to bits, the pick marked if any fits.
+
+    Parameters
+    ----------
+    num_fingerprints : how many the index holds, up to 10^15.
+    bits : of a fingerprint: 32, 64, 128 or 256.
+    max_distance : 0 to 16.
+    memory_bytes : the most that the index may take; no bound when unset.
+
+    Notes
+    -----
+    With 2^34 fingerprints of 64 bits at distance 3, four blocks make 4 tables of 16 bits: 2^18 candidates in each,
+    1,048,576 comparisons in all, the first example of the paper.
+
+    Examples
+    --------
+    >>> plan_blocks(2**34)[0].comparisons
+    1048576.0
+    """
+    check_distance(bits, max_distance)
+    if not isinstance(num_fingerprints, int) or not 0 <= num_fingerprints <= MAX_FINGERPRINTS:
+        raise SettingError(
+            f"num_fingerprints must be a whole number of 0 or more and at most {MAX_FINGERPRINTS}: "
+            f"got {num_fingerprints!r}. Change num_fingerprints."
+        )
+    plans = [
+        _plan(num_fingerprints, bits, max_distance, num_blocks, memory_bytes)
+        for num_blocks in range(max_distance + 1, bits + 1)
+    ]
+    fitting = [plan for plan in plans if plan.fits]
+    picked = min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables)) if fitting else None
+    return tuple(_mark(plan) if plan is picked else plan for plan in plans)
+
+
+def choose_blocks(
+    num_fingerprints: int, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
+) -> BlockPlan:
+    """Return the plan of the fastest query within the memory allowed.
+
+    Parameters
+    ----------
+    num_fingerprints : how many the index holds, up to 10^15.
+    bits : of a fingerprint: 32, 64, 128 or 256.
+    max_distance : 0 to 16.
+    memory_bytes : the most that the index may take; no bound when unset.
+
+    Raises
+    ------
+    SettingError
+        If no number of blocks fits; the message names the distance and the number of fingerprints that would.
+    """
+    plans = plan_blocks(num_fingerprints, bits, max_distance, memory_bytes)
+    picked = next((plan for plan in plans if plan.picked), None)
+    if picked is not None:
+        return picked
+    assert memory_bytes is not None
+    least = min(plans, key=lambda plan: plan.memory_bytes)
+    fitting = _most_that_fit(bits, max_distance, memory_bytes)
+    distances = [k for k in range(max_distance) if _plan(num_fingerprints, bits, k, k + 1, memory_bytes).fits]
+    advice = [f"max_distance={distances[-1]}"] if distances else []
+    advice += [f"{fitting:,} fingerprints"] if fitting else []
+    would = f"In that memory {' or '.join(advice)} would fit." if advice else "Not even one fingerprint would fit."
+    raise SettingError(
+        f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} take "
+        f"{least.memory_bytes:,} bytes at least ({least.num_tables} tables): got memory_bytes={memory_bytes:,.0f}. "
+        f"{would} Lower max_distance, or allow more memory."
+    )
+
+
+def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> int:
+    """Return the number of blocks that makes all pairs cheapest."""
+    best, least = max_distance + 1, math.inf
+    for num_blocks in range(max_distance + 1, bits + 1):
+        for chosen in range(1, min(num_blocks - max_distance, 4) + 1):
+            share = 0.5 ** (chosen * (bits // num_blocks))
+            each = _GROUPING_COST + _COMPARISON_COST * num_fingerprints * share / 2
+            cost = math.comb(max_distance + chosen, chosen) * each
+            if cost < least:
+                best, least = num_blocks, cost
+    return best
+
+
+def _plan(count: int, bits: int, max_distance: int, num_blocks: int, memory_bytes: float | None) -> BlockPlan:
+    num_tables = math.comb(num_blocks, num_blocks - max_distance)
+    sizes = sorted(mask.bit_count() for mask in cut_blocks(0, bits, num_blocks))
+    key_bits = sum(sizes[: num_blocks - max_distance])
+    width = 8 * num_words(bits)
+    directory = 4 * min(1 << key_bits, count)
+    total = count * (width + _FIXED_ROW_BYTES) + num_tables * (count * (width + _ROW_BYTES) + directory)
+    candidates = count / 2**key_bits
+    return BlockPlan(
+        num_fingerprints=count,
+        num_blocks=num_blocks,
+        num_tables=num_tables,
+        key_bits=key_bits,
+        table_bytes=num_tables * count * bits // 8,
+        memory_bytes=total,
+        candidates=candidates,
+        comparisons=num_tables * candidates,
+        fits=memory_bytes is None or total <= memory_bytes,
+    )
+
+
+def _mark(plan: BlockPlan) -> BlockPlan:
+    values = {name: getattr(plan, name) for name in plan.__dataclass_fields__}
+    return BlockPlan(**(values | {"picked": True}))
+
+
+def _most_that_fit(bits: int, max_distance: int, memory_bytes: float) -> int:
+    """Return how many fingerprints fit the memory with the fewest tables."""
+    low, high = 0, MAX_FINGERPRINTS
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _plan(middle, bits, max_distance, max_distance + 1, memory_bytes).fits:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,220 @@
+"""All pairs of fingerprints within a Hamming distance, on a pool of threads."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.candidates.block_levels import Levels, make_levels, to_words
+from neardup.candidates.blocks import check_distance, choose_join_blocks, cut_blocks, num_words
+from neardup.errors import InputError
+
+if TYPE_CHECKING:
+    from neardup.kernels.blocks import Nodes, Records, Scratch
+
+PAIRS_AT_ONCE = 1 << 18
+_MAX_COUNT = 1 << 32
+_PART_BITS = 17  # records of a part, so that what is grouped fits the cache
+_MAX_PART_BITS = 10  # parts: more of them spread one pass over too many places of the memory
+
+Fingerprints = npt.NDArray[np.uint64]
+
+
+class Pairs(NamedTuple):
+    """Pairs within the distance. left, right : uint32 positions, left < right; distance : uint8."""
+
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    distance: npt.NDArray[np.uint8]
+
+
+def join(
+    fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int | None = None, threads: int = 1
+) -> Iterator[Pairs]:
+    """Return every pair of fingerprints within a Hamming distance, once.
+
+    Parameters
+    ----------
+    fingerprints : uint64 array of shape (num_fingerprints,) or (num_fingerprints, num_words), fewer than 2^32; bit i
+        of a fingerprint is bit i % 64 of word i // 64.
+    bits : 32, 64, 128 or 256; with 32 the upper half of the word is zero.
+    max_distance : 0 to 16.
+    num_blocks : into how many blocks to cut them; chosen from their number when unset. The pairs are the same.
+    threads : worker threads. The pairs are the same, and come in the same order.
+
+    Returns
+    -------
+    Iterator of Pairs
+        At most PAIRS_AT_ONCE at a time, in no order that means anything.
+
+    Notes
+    -----
+    Manku, Jain and Das Sarma (2007), section 3, as one pass over all instead of a query for each: for each block that
+    may be the first in which a pair agrees, fingerprints are partitioned by it; each part fits the cache and is
+    grouped by further blocks, and each group compared. Recall is 1. A pair is found in one group only (see
+    candidates/block_levels.py), so that nothing is remembered of those found before.
+
+    Memory: a copy of the fingerprints and 4 bytes for each; a few buffers of pairs. Time: for random bits a constant
+    for each fingerprint, until keys of all agreeing bits crowd. Where fingerprints that are no pairs crowd in few keys,
+    a part is grouped by more and finer blocks, as a sample of it suggests; in the worst case, where they share all that
+    a pair must share, each is compared with each. Pairs that there are take their time: n equal fingerprints
+    are n (n - 1) / 2 of them.
+    """
+    fingerprints = _check(fingerprints, bits, max_distance, num_blocks)
+    if num_blocks is None:
+        num_blocks = choose_join_blocks(len(fingerprints), bits, max_distance)
+    return _join(fingerprints, bits, max_distance, num_blocks, threads)
+
+
+def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int, threads: int) -> Iterator[Pairs]:
+    from neardup.kernels.blocks import Records
+
+    count = len(fingerprints)
+    if count < 2:
+        return
+    part_bits = min(_MAX_PART_BITS, max(0, (count - 1).bit_length() - _PART_BITS))
+    pool = ThreadPoolExecutor(threads)
+    try:
+        if part_bits == 0:
+            # A copy, since the compiler takes a read-only array for another type, and compiles all once more.
+            records = Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
+            levels = make_levels(bits, max_distance, num_blocks)
+            yield from _join_parts(pool, threads, records, [0, count], levels, max_distance)
+            return
+        records = Records(np.empty(fingerprints.shape, np.uint64), np.empty(count, np.uint32))
+        for block, mask in enumerate(cut_blocks(0, bits, num_blocks)[: max_distance + 1]):
+            words = np.array(to_words(mask, bits), np.uint64)
+            edges = _partition(pool, threads, fingerprints, words, 1 << part_bits, records)
+            levels = make_levels(bits, max_distance, num_blocks, block)
+            yield from _join_parts(pool, threads, records, edges, levels, max_distance)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Part:
+    """The records that may agree in a block, and how far their join has come."""
+
+    def __init__(self, records: Records, nodes: Nodes, max_distance: int, rooms: list[Scratch]) -> None:
+        self.records, self.nodes, self.max_distance, self.rooms = records, nodes, max_distance, rooms
+        self.level = -1
+        self.state = np.zeros(4, np.int64)
+        self.done = False
+
+    def advance(self) -> Pairs:
+        """Return more pairs; `done` says whether these are the last."""
+        from neardup.kernels import blocks as kernel
+
+        room = self._take_room()
+        count = len(self.records.positions)
+        scratch = kernel.Scratch(
+            room.places[:count], room.order[:count], room.cells[:count], room.words[:count], room.ends
+        )
+        if self.level < 0:
+            self.level = kernel.choose_level(self.records, self.nodes, room.ends)
+        found = kernel.Found(
+            np.empty(PAIRS_AT_ONCE, np.uint32),
+            np.empty(PAIRS_AT_ONCE, np.uint32),
+            np.empty(PAIRS_AT_ONCE, np.uint8),
+            np.zeros(1, np.int64),
+        )
+        self.done = kernel.join_part(
+            self.records, self.nodes, self.level, self.max_distance, scratch, found, self.state
+        )
+        self.rooms.append(room)
+        used = int(found.used[0])
+        return Pairs(*(column[:used].copy() if used < PAIRS_AT_ONCE // 2 else column[:used] for column in found[:3]))
+
+    def _take_room(self) -> Scratch:
+        """Return room that no other thread uses."""
+        from neardup.kernels.blocks import Scratch
+
+        count = len(self.records.positions)
+        try:
+            room = self.rooms.pop()
+        except IndexError:
+            room = None
+        if room is None or len(room.order) < count:
+            num_cells = max(1 << 16, 1 << (count - 1).bit_length())
+            places, order, cells = (np.empty(count, np.uint32) for _ in range(3))
+            room = Scratch(places, order, cells, np.empty(count, np.uint64), np.empty(num_cells, np.uint32))
+        room.ends[:] = 0
+        return room
+
+
+def _check(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int | None) -> Fingerprints:
+    """Return the fingerprints as rows of words, one after the other."""
+    check_distance(bits, max_distance, num_blocks)
+    words = num_words(bits)
+    if fingerprints.ndim == 1 and words == 1:
+        fingerprints = fingerprints[:, None]
+    if fingerprints.dtype != np.uint64 or fingerprints.ndim != 2 or fingerprints.shape[1] != words:
+        raise TypeError(
+            f"Fingerprints of {bits} bits are a uint64 array of shape (n, {words}): got {fingerprints.dtype} "
+            f"{fingerprints.shape}. Split them into words of 64 bits, the lowest first."
+        )
+    if len(fingerprints) >= _MAX_COUNT:
+        raise InputError(
+            f"At most {_MAX_COUNT - 1:,} fingerprints can be joined at once: got {len(fingerprints):,}. "
+            "Join them in parts, or query an index."
+        )
+    if bits == 32 and len(fingerprints) and int(fingerprints.max()) >> 32:
+        row = int(np.flatnonzero(fingerprints[:, 0] >> np.uint64(32))[0])
+        raise InputError(
+            f"Fingerprints of 32 bits are below 2^32: got {int(fingerprints[row, 0])} at row {row}. Pass bits=64."
+        )
+    return np.ascontiguousarray(fingerprints)
+
+
+def _partition(
+    pool: ThreadPoolExecutor, threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int, records: Records
+) -> list[int]:
+    """Copy the fingerprints to `records`, part by part; return where each part begins, the end last."""
+    from neardup.kernels import blocks as kernel
+
+    edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
+    spans = list(itertools.pairwise(edges))
+    counts = np.zeros((threads, parts), np.int64)
+    list(pool.map(lambda i: kernel.count_parts(fingerprints, spans[i], mask, counts[i]), range(threads)))
+    # A part holds the records of the first thread, then those of the second: the order of all fingerprints.
+    cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(parts, threads).T.copy()
+    starts = [*cursors[0].tolist(), len(fingerprints)]
+    list(pool.map(lambda i: kernel.scatter_parts(fingerprints, spans[i], mask, cursors[i], records), range(threads)))
+    return starts
+
+
+def _join_parts(
+    pool: ThreadPoolExecutor, threads: int, records: Records, edges: list[int], levels: Levels, max_distance: int
+) -> Iterator[Pairs]:
+    """Join every part; yield the pairs in the order of the parts.
+
+    A part whose pairs fill the buffer waits until it is the first of all and its pairs are taken: what is in memory at
+    once is a few buffers, however many pairs there are.
+    """
+    from neardup.kernels import blocks as kernel
+
+    nodes = kernel.Nodes(levels.agree, levels.differ, levels.starts)
+    rooms: list[Scratch] = []
+    parts = [
+        _Part(kernel.Records(*(column[first:stop] for column in records)), nodes, max_distance, rooms)
+        for first, stop in itertools.pairwise(edges)
+        if stop - first > 1
+    ]
+    waiting = iter(parts)
+    running: deque[tuple[_Part, Future[Pairs]]] = deque()
+    while True:
+        while len(running) < 4 * threads and (part := next(waiting, None)) is not None:
+            running.append((part, pool.submit(part.advance)))
+        if not running:
+            return
+        part, future = running.popleft()
+        pairs = future.result()
+        if not part.done:
+            running.appendleft((part, pool.submit(part.advance)))
+        if len(pairs.left):
+            yield pairs

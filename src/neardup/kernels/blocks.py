@@ -1,0 +1,371 @@
+"""All pairs of fingerprints within a Hamming distance: partition by one block, group by several, compare.
+
+Every step looks at fingerprints through masks. What a pair must look like to be reported at a node is in `Nodes`: it
+agrees in the bits of one mask, and differs somewhere in each of some others. The nodes of a level are made so that
+every pair within the distance fits exactly one of them (see candidates/blocks.py).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from neardup.kernels.machine import count_ones
+
+U64 = np.uint64
+NODE, STEP, LEFT, RIGHT = 0, 1, 2, 3  # fields of `state`: where to go on
+_FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
+_STRETCH = 4096  # rows hashed at a time
+_NEAR = 6  # places further that are compared one step width at a time
+_LANES = 32  # comparisons between two looks at whether one was close
+_SMALL = 64  # records that are compared without a look at their keys
+_SAMPLE, _SAMPLE_BITS = 1024, 16
+# Measured, in nanoseconds: to group one record by one key, and to compare one pair.
+GROUPING_COST, COMPARISON_COST = 6.0, 1.0
+
+
+class Records(NamedTuple):
+    """Fingerprints with their positions. fingerprints : uint64 (num_records, num_words); positions : uint32, rising
+    within a part."""
+
+    fingerprints: np.ndarray
+    positions: np.ndarray
+
+
+class Nodes(NamedTuple):
+    """Which pairs each node reports.
+
+    agree : uint64 (num_nodes, num_words), bits in which the pair is equal. differ : uint64 (num_nodes, num_masks,
+    num_words), masks in each of which the pair has a difference; zeros where there are fewer. level_starts : int64
+    (num_levels + 1,), the nodes of each level.
+    """
+
+    agree: np.ndarray
+    differ: np.ndarray
+    level_starts: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Room for grouping. places, order, cells : uint32, and words : uint64, as many as records; ends : uint32, a
+    power of two, at least 65,536 and at least as many as records, zeros at first.
+
+    When grouped: the number, the cell and the last word of the record at each place; where each cell ends.
+    """
+
+    places: np.ndarray
+    order: np.ndarray
+    cells: np.ndarray
+    words: np.ndarray
+    ends: np.ndarray
+
+
+class Found(NamedTuple):
+    """Pairs, appended. left, right : uint32 positions; distance : uint8; used : int64 (1,), pairs in use."""
+
+    left: np.ndarray
+    right: np.ndarray
+    distance: np.ndarray
+    used: np.ndarray
+
+
+@njit(nogil=True, cache=True)
+def _hash(fingerprints, row, mask):
+    """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under a mask."""
+    value = U64(0)
+    for word in range(fingerprints.shape[1]):
+        value += (fingerprints[row, word] & mask[word]) * (_FIRST_FACTOR + U64(word << 1))
+    value ^= value >> U64(32)
+    return value * _SECOND_FACTOR
+
+
+@njit(nogil=True, cache=True)
+def _fill_cells(fingerprints, first, mask, num_cells, cells):
+    """Set cells[i] from the upper bits of the hash of row first + i; num_cells : a power of two, two or more."""
+    shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
+    if fingerprints.shape[1] == 1:  # the same once more, without a loop inside: three times as fast
+        words, only = fingerprints.reshape(-1)[first : first + len(cells)], mask[0]
+        for i in range(len(cells)):
+            value = (words[i] & only) * _FIRST_FACTOR
+            value ^= value >> U64(32)
+            cells[i] = np.uint32((value * _SECOND_FACTOR) >> shift)
+    else:
+        for i in range(len(cells)):
+            cells[i] = np.uint32(_hash(fingerprints, first + i, mask) >> shift)
+
+
+@njit(nogil=True, cache=True)
+def count_parts(fingerprints, span, mask, counts):
+    """Count the records of rows span[0] to span[1] in each part. counts : int64, a power of two, two or more."""
+    parts = np.empty(_STRETCH, np.uint32)
+    for first in range(span[0], span[1], _STRETCH):
+        size = min(_STRETCH, span[1] - first)
+        _fill_cells(fingerprints, first, mask, len(counts), parts[:size])
+        for i in range(size):
+            counts[parts[i]] += 1
+
+
+@njit(nogil=True, cache=True)
+def scatter_parts(fingerprints, span, mask, cursors, records):
+    """Copy rows span[0] to span[1] to their parts, in order. cursors : int64, the next free place in each part."""
+    parts = np.empty(_STRETCH, np.uint32)
+    num_words = fingerprints.shape[1]
+    flat, copied = fingerprints.reshape(-1), records.fingerprints.reshape(-1)
+    for first in range(span[0], span[1], _STRETCH):
+        size = min(_STRETCH, span[1] - first)
+        _fill_cells(fingerprints, first, mask, len(cursors), parts[:size])
+        for i in range(size):
+            place = cursors[parts[i]]
+            cursors[parts[i]] = place + 1
+            records.positions[place] = first + i
+            if num_words == 1:
+                copied[place] = flat[first + i]
+            else:
+                for word in range(num_words):
+                    copied[place * num_words + word] = flat[(first + i) * num_words + word]
+
+
+@njit(nogil=True, cache=True)
+def _sampled_matches(records, mask, ends):
+    """Return the estimated number of pairs of records with equal bits under a mask, from a sample of records."""
+    count = len(records.positions)
+    stride = max(1, count // _SAMPLE)
+    shift = U64(64 - _SAMPLE_BITS)
+    met, sampled = 0.0, 0
+    for row in range(0, count, stride):
+        cell = np.int64(_hash(records.fingerprints, row, mask) >> shift)
+        met += ends[cell]
+        ends[cell] += np.uint32(1)
+        sampled += 1
+    for row in range(0, count, stride):
+        ends[np.int64(_hash(records.fingerprints, row, mask) >> shift)] = 0
+    pairs = sampled * (sampled - 1) / 2
+    share = max(0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS))  # less those that share a cell by chance
+    return share * count * (count - 1) / 2
+
+
+@njit(nogil=True, cache=True)
+def choose_level(records, nodes, ends):
+    """Return the level whose grouping and comparisons cost least for these records. ends : as in `Scratch`."""
+    count = len(records.positions)
+    if count <= _SMALL:
+        return 0
+    best, least = 0, np.inf
+    for level in range(len(nodes.level_starts) - 1):
+        first, stop = nodes.level_starts[level], nodes.level_starts[level + 1]
+        cost = GROUPING_COST * count * (stop - first)
+        for node in range(first, stop):
+            if cost >= least:
+                break
+            matches = _sampled_matches(records, nodes.agree[node], ends)
+            cost += COMPARISON_COST * (matches + count / 2)
+        if cost < least:
+            best, least = level, cost
+    return best
+
+
+@njit(nogil=True, cache=True)
+def _group(records, mask, scratch, num_cells):
+    """Fill `order`, `cells` and `words` so that records with equal bits under the mask stand together, in order."""
+    ends = scratch.ends[:num_cells]
+    ends[:] = 0
+    count, num_words = records.fingerprints.shape
+    flat = records.fingerprints.reshape(-1)
+    _fill_cells(records.fingerprints, 0, mask, num_cells, scratch.places[:count])
+    for row in range(count):
+        ends[scratch.places[row]] += np.uint32(1)
+    total = np.uint32(0)
+    for cell in range(num_cells):
+        size = ends[cell]
+        ends[cell] = total
+        total += size
+    for row in range(count):
+        cell = scratch.places[row]
+        place = ends[cell]
+        ends[cell] = place + np.uint32(1)
+        scratch.order[place] = row
+        scratch.cells[place] = cell
+        scratch.words[place] = flat[row * num_words + num_words - 1]
+
+
+@njit(nogil=True, cache=True)
+def _distance(fingerprints, left, right):
+    """Return the Hamming distance of two rows."""
+    distance = np.int64(0)
+    for word in range(fingerprints.shape[1]):
+        distance += count_ones(fingerprints[left, word] ^ fingerprints[right, word])
+    return distance
+
+
+@njit(nogil=True, cache=True)
+def _fits(fingerprints, left, right, nodes, node):
+    """Return whether a pair is one that the node reports."""
+    num_words = fingerprints.shape[1]
+    for word in range(num_words):
+        if (fingerprints[left, word] ^ fingerprints[right, word]) & nodes.agree[node, word] != U64(0):
+            return False
+    for number in range(nodes.differ.shape[1]):
+        asked, given = U64(0), U64(0)
+        for word in range(num_words):
+            mask = nodes.differ[node, number, word]
+            asked |= mask
+            given |= (fingerprints[left, word] ^ fingerprints[right, word]) & mask
+        if asked != U64(0) and given == U64(0):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _report(records, nodes, node, places, scratch, max_distance, found):
+    """Append the pair at two places of the order if it belongs to the node; return False when there is no room."""
+    left, right = np.int64(scratch.order[places[0]]), np.int64(scratch.order[places[1]])
+    distance = _distance(records.fingerprints, left, right)
+    if distance <= max_distance and _fits(records.fingerprints, left, right, nodes, node):
+        place = found.used[0]
+        if place == len(found.left):
+            return False
+        found.left[place] = records.positions[left]
+        found.right[place] = records.positions[right]
+        found.distance[place] = distance
+        found.used[0] = place + 1
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _next_close(words, word, first, stop, max_distance):
+    """Return the first place from `first` on whose word is within the distance of a word, or `stop`."""
+    while first + _LANES <= stop:
+        met = np.int64(0)
+        for lane in range(_LANES):
+            met += count_ones(words[first + lane] ^ word) <= max_distance
+        if met > 0:
+            break
+        first += _LANES
+    while first < stop and count_ones(words[first] ^ word) > max_distance:
+        first += 1
+    return first
+
+
+@njit(nogil=True, cache=True)
+def _next_close_pair(words, first, stop, max_distance):
+    """Return the first place from `first` on whose word is within the distance of the next one's, or `stop`."""
+    while first + _LANES <= stop:
+        met = np.int64(0)
+        for lane in range(_LANES):
+            met += count_ones(words[first + lane] ^ words[first + lane + 1]) <= max_distance
+        if met > 0:
+            break
+        first += _LANES
+    while first < stop and count_ones(words[first] ^ words[first + 1]) > max_distance:
+        first += 1
+    return first
+
+
+@njit(nogil=True, cache=True)
+def _list_places(cells, step, places, listed):
+    """Keep those of the first `listed` places whose group goes on for `step` places more; return their number."""
+    kept = 0
+    for number in range(listed):
+        place = places[number]
+        places[kept] = place
+        other = np.int64(place) + step
+        kept += other < len(cells) and cells[other] == cells[place]
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def _join_neighbours(records, nodes, max_distance, scratch, found, state):
+    """Compare each place with the next one; return False when `found` is full."""
+    last = len(records.positions) - 1
+    place = state[LEFT]
+    while True:
+        place = _next_close_pair(scratch.words, place, last, max_distance)
+        if place >= last:
+            return True
+        if not _report(records, nodes, state[NODE], (place, place + 1), scratch, max_distance, found):
+            state[LEFT] = place
+            return False
+        place += 1
+
+
+@njit(nogil=True, cache=True)
+def _join_near(records, nodes, max_distance, scratch, listed, found, state):
+    """Compare the places listed with those state[STEP] further; return False when `found` is full."""
+    words, step = scratch.words, state[STEP]
+    for number in range(listed):
+        place = np.int64(scratch.places[number])
+        if (
+            count_ones(words[place] ^ words[place + step]) <= max_distance
+            and place >= state[LEFT]
+            and not _report(records, nodes, state[NODE], (place, place + step), scratch, max_distance, found)
+        ):
+            state[LEFT] = place
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _join_far(records, nodes, max_distance, scratch, listed, found, state):
+    """Compare the places listed with all of their group state[STEP] or more further; return False when full."""
+    cells, words = scratch.cells, scratch.words
+    for number in range(listed):
+        left = np.int64(scratch.places[number])
+        if left < state[LEFT]:
+            continue
+        right = max(state[RIGHT], left + state[STEP])
+        stop = np.int64(scratch.ends[cells[left]])
+        while True:
+            right = _next_close(words, words[left], right, stop, max_distance)
+            if right == stop:
+                break
+            if not _report(records, nodes, state[NODE], (left, right), scratch, max_distance, found):
+                state[LEFT], state[RIGHT] = left, right
+                return False
+            right += 1
+        state[RIGHT] = 0
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _join_node(records, nodes, max_distance, scratch, found, state):
+    """Compare all pairs of each group; return False when `found` is full.
+
+    Most groups are of two or three. Going through them one by one, a processor guesses each one's end wrong; one step
+    width at a time there is nothing to guess. A pair of two groups is compared in vain, and belongs to no node.
+    """
+    if state[STEP] == 1:
+        if not _join_neighbours(records, nodes, max_distance, scratch, found, state):
+            return False
+        state[STEP], state[LEFT] = 2, 0
+    listed = len(records.positions)
+    for place in range(listed):
+        scratch.places[place] = place
+    while state[STEP] <= _NEAR:
+        listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
+        if not _join_near(records, nodes, max_distance, scratch, listed, found, state):
+            return False
+        state[STEP], state[LEFT] = state[STEP] + 1, 0
+    listed = _list_places(scratch.cells, state[STEP], scratch.places, listed)
+    return _join_far(records, nodes, max_distance, scratch, listed, found, state)
+
+
+@njit(nogil=True, cache=True)
+def join_part(records, nodes, level, max_distance, scratch, found, state):
+    """Report all pairs of a part that the nodes of a level report; return False when `found` is full.
+
+    Call again with an emptied `found` and the same `state` to go on. state : int64 (4,), zeros at first. Pairs come
+    in an order that depends on the records alone, left < right.
+    """
+    num_cells = 2
+    while num_cells < len(records.positions) and num_cells < len(scratch.ends):
+        num_cells *= 2
+    state[NODE] = max(state[NODE], nodes.level_starts[level])
+    while state[NODE] < nodes.level_starts[level + 1]:
+        _group(records, nodes.agree[state[NODE]], scratch, num_cells)
+        state[STEP] = max(state[STEP], 1)
+        if not _join_node(records, nodes, max_distance, scratch, found, state):
+            return False
+        state[NODE] += 1
+        state[STEP], state[LEFT], state[RIGHT] = 0, 0, 0
+    return True
