@@ -120,7 +120,9 @@ def test_a_token_that_is_not_in_the_text_has_no_width():
 
 
 def test_other_kinds_of_tokens_are_refused():
-    with pytest.raises(SettingError, match="'words', 'chars', 'whitespace', 'jieba', a Jieba or a callable: got 'sentences'"):
+    with pytest.raises(
+        SettingError, match="'words', 'chars', 'whitespace', 'jieba', a Jieba or a callable: got 'sentences'"
+    ):
         token_spans("text", tokens="sentences", **FULL)
 
 
