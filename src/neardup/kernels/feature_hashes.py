@@ -29,7 +29,7 @@ def join_runs(data, offsets, firsts, num_tokens, separator, joined, joined_offse
 
 @njit(nogil=True, cache=True)
 def fnv1(data, offsets, hashes):
-    """Fill hashes (uint64) with the 64-bit FNV-1 hash of each string: multiply, then xor (RFC 9923)."""
+    """Fill hashes (uint64) with the 64-bit FNV-1 hash of each string: multiply, then xor (Fowler, Noll and Vo)."""
     for i in range(len(offsets) - 1):
         state = _OFFSET
         for byte in data[offsets[i] : offsets[i + 1]]:
@@ -39,7 +39,7 @@ def fnv1(data, offsets, hashes):
 
 @njit(nogil=True, cache=True)
 def fnv1a(data, offsets, hashes):
-    """Fill hashes (uint64) with the 64-bit FNV-1a hash of each string: xor, then multiply (RFC 9923)."""
+    """Fill hashes (uint64) with the 64-bit FNV-1a hash of each string: xor, then multiply (Fowler, Noll and Vo)."""
     for i in range(len(offsets) - 1):
         state = _OFFSET
         for byte in data[offsets[i] : offsets[i + 1]]:

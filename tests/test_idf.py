@@ -1,0 +1,165 @@
+"""Tables of document frequencies: counted in bounded memory, saved, versioned, and bound to their features."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from neardup import IdfTable, InputError, SchemeError, SimHash
+from neardup.features.document_counts import DocumentCounts
+from neardup.features.idf import inverse_frequencies
+from neardup.features.shingles import shingle_documents
+from neardup.features.weights import distinct_features
+from reference import simhash as reference
+
+METHOD = SimHash()
+DOCUMENTS = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6), min_size=1, max_size=30)
+
+
+def counted(texts: list[str], max_features: int = 1000, batch: int = 1000) -> DocumentCounts:
+    counts = DocumentCounts(max_features)
+    for start in range(0, len(texts), batch):
+        shingles = shingle_documents(pa.array(texts[start : start + batch], pa.string()), METHOD)
+        counts.add(distinct_features(shingles.hashes, shingles.offsets))
+    return counts
+
+
+def as_dict(table: IdfTable) -> dict[int, int]:
+    return dict(zip(table.hashes.tolist(), table.counts.tolist(), strict=True))
+
+
+@given(DOCUMENTS, st.integers(1, 9), st.integers(1, 7))
+@example([["a", "b"], ["a"], ["c"], ["d"], ["e", "a"]], 2, 2)
+def test_documents_are_counted_as_in_the_reference(documents, max_features, batch):
+    counts = counted([" ".join(words) for words in documents], max_features, batch)
+    features = [reference.features_of(" ".join(words)) for words in documents]
+    expected, missed = reference.count_documents(features, max_features)
+    table = counts.table(METHOD)
+    assert as_dict(table) == expected
+    assert (table.num_documents, table.max_undercount) == (len(documents), missed)
+    assert table.hashes.tolist() == sorted(expected)
+
+
+@given(DOCUMENTS, st.integers(1, 9))
+def test_a_count_lacks_at_most_the_undercount_and_memory_is_bounded(documents, max_features):
+    counts = counted([" ".join(words) for words in documents], max_features)
+    truth, _ = reference.count_documents([reference.features_of(" ".join(one)) for one in documents], 10**9)
+    table = counts.table(METHOD)
+    found = table.document_counts(np.array(list(truth), np.uint64)).tolist()
+    for count, true_count in zip(found, truth.values(), strict=True):
+        assert true_count - table.max_undercount <= count <= true_count
+    assert len(table.hashes) <= max_features
+
+
+def test_a_table_grows_with_its_features():
+    texts = [" ".join(f"w{i}x{j}" for j in range(400)) for i in range(400)] + ["w0x0 w1x1"]
+    counts = counted(texts, 10**6, batch=50)
+    table = counts.table(METHOD)
+    assert len(table.hashes) == 160_000
+    assert table.max_undercount == 0
+    assert sorted(set(table.counts.tolist())) == [1, 2]
+
+
+@given(st.dictionaries(st.integers(0, 2**64 - 1), st.integers(1, 100), max_size=40), st.data())
+def test_counts_are_looked_up_by_hash_and_0_without_one(counts, data):
+    hashes = np.array(sorted(counts), np.uint64)
+    table = IdfTable(100, hashes, np.array([counts[one] for one in sorted(counts)], np.uint32))
+    wanted = data.draw(st.lists(st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, *counts])), max_size=20))
+    found = table.document_counts(np.array(wanted, np.uint64))
+    assert found.tolist() == [counts.get(one, 0) for one in wanted]
+    expected = [reference.idf(count, 100) for count in found.tolist()]
+    assert table.lookup(np.array(wanted, np.uint64)).tolist() == pytest.approx(expected, abs=2.0**-31)
+
+
+def test_idf_is_the_logarithm_of_all_by_those_with_the_feature_and_one_more():
+    values = inverse_frequencies(np.array([0, 1, 9, 49, 98, 99, 100]), 100)
+    assert values[:4].tolist() == pytest.approx([math.log(100 / (df + 1)) for df in (0, 1, 9, 49)], abs=1e-9)
+    # log(100 / 99) = 0.01005; log(100 / 100) = 0; log(100 / 101) < 0: no feature weighs less than 0.01.
+    assert values[4:].tolist() == pytest.approx([math.log(100 / 99), 0.01, 0.01], abs=1e-9)
+    assert (values * 2**32 == np.rint(values * 2**32)).all()
+
+
+def test_a_saved_table_is_the_same_when_opened(tmp_path):
+    table = counted(["a b", "b c", ""]).table(SimHash(ngram=2))
+    table.save(tmp_path / "idf.parquet")
+    again = IdfTable.open(tmp_path / "idf.parquet")
+    assert as_dict(again) == as_dict(table)
+    assert (again.num_documents, again.scheme, again.max_undercount) == (3, table.scheme, 0)
+    assert again.version == table.version
+    assert [file.name for file in tmp_path.iterdir()] == ["idf.parquet"]
+
+
+def test_the_version_changes_with_any_count_or_the_number_of_documents():
+    words = {"a": 1, "b": 2}
+    tables = [
+        IdfTable.from_counts(words, num_documents=3),
+        IdfTable.from_counts(words, num_documents=4),
+        IdfTable.from_counts({"a": 1, "b": 3}, num_documents=3),
+        IdfTable.from_counts({"a": 1, "c": 2}, num_documents=3),
+        IdfTable.from_counts(words, num_documents=3, method=SimHash(ngram=2)),
+    ]
+    assert len({table.version for table in tables}) == 5
+    assert all(len(table.version) == 12 for table in tables)
+    assert IdfTable.from_counts({"b": 2, "a": 1}, num_documents=3).version == tables[0].version
+
+
+@pytest.mark.parametrize("damage", ["missing", "text", "other", "later", "changed"])
+def test_what_is_no_table_is_refused_with_its_name(tmp_path, damage):
+    path = tmp_path / "idf.parquet"
+    counted(["a b", "b c"]).table(METHOD).save(path)
+    table = pq.read_table(path)
+    about = json.loads(table.schema.metadata[b"neardup"])
+    if damage == "missing":
+        path.unlink()
+    elif damage == "text":
+        path.write_text("word,1\n")
+    elif damage == "other":
+        pq.write_table(table.replace_schema_metadata(None), path)
+    elif damage == "later":
+        pq.write_table(table.replace_schema_metadata({"neardup": json.dumps(about | {"format_version": 2})}), path)
+    else:
+        changed = table.set_column(1, table.schema.field(1), pa.array([7] * len(table), pa.uint32()))
+        pq.write_table(changed, path)
+    with pytest.raises(InputError, match=r"idf\.parquet is not a table of document frequencies .* Make one with"):
+        IdfTable.open(path)
+
+
+@pytest.mark.parametrize(
+    "method", [SimHash(ngram=2), SimHash(tokens="chars"), SimHash(nfkc=False), SimHash(tokens=str.split)]
+)
+def test_a_table_of_other_features_is_refused_and_both_are_named(method):
+    table = IdfTable.from_counts({"a": 1}, num_documents=2)
+    table.require(SimHash(bits=128, hash="md5", weights="tfidf"))
+    name = next(name for name in ("ngram", "tokens", "nfkc") if getattr(method, name) != getattr(METHOD, name))
+    with pytest.raises(SchemeError, match=rf"it has {name}=.*, the method {name}=.*Use a table made with"):
+        table.require(method)
+
+
+def test_words_that_become_one_feature_are_added_up_and_others_are_nothing():
+    table = IdfTable.from_counts({"The": 3, "the": 4, "ＴＨＥ": 9, "...": 1}, num_documents=10)
+    assert as_dict(table) == {reference.features_of("the")[0]: 10}
+
+
+def test_words_of_a_callable_are_taken_as_they_are():
+    table = IdfTable.from_counts({"New York": 3}, num_documents=9, method=SimHash(tokens=lambda text: text.split(",")))
+    assert len(table.hashes) == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ({"a": -1}, r"must be from 0 to num_documents=5: got -1 for 'a'\. Count each"),
+        ({"a": 6}, r"must be from 0 to num_documents=5: got 6 for 'a'\. Count each"),
+        ({"a": 1, "New York": 2}, r"must be one feature: got 'New York', which is several .* Leave it out"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(counts, message):
+    with pytest.raises(InputError, match=message):
+        IdfTable.from_counts(counts, num_documents=5)
