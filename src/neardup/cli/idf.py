@@ -10,21 +10,14 @@ import click
 
 from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_simhash, text_options
-from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
-from neardup.cli.sources import inputs_argument, named, shown_options, source_options
+from neardup.cli.settings import SectionedCommand, build, settings_options
+from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
 from neardup.config import Running
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Count in how many documents each word occurs.")
 @inputs_argument
-@click.option(
-    "-o", "--output", metavar="FILE", required=True, cls=SectionOption, section="Output",
-    help="The table to write, a Parquet file.",
-)  # fmt: skip
-@click.option(
-    "--overwrite", is_flag=True, cls=SectionOption, section="Output",
-    help="Replace FILE once the new one is whole.",
-)  # fmt: skip
+@file_options("The table to write, a Parquet file.")
 @partial(source_options, without_id=True)
 @partial(text_options, methods=("simhash",))
 @settings_options(Running, "Running", without=("batch_rows",))

@@ -9,21 +9,14 @@ import click
 
 from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
-from neardup.cli.sources import inputs_argument, named, shown_options, source_options
+from neardup.cli.settings import SectionedCommand, build, settings_options
+from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
 from neardup.config import Running, Sieve
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="List all pairs of duplicates.")
 @inputs_argument
-@click.option(
-    "-o", "--output", metavar="FILE", required=True, cls=SectionOption, section="Output",
-    help="The file to write: .parquet, .jsonl or .csv.",
-)  # fmt: skip
-@click.option(
-    "--overwrite", is_flag=True, cls=SectionOption, section="Output",
-    help="Replace FILE once the new one is whole.",
-)  # fmt: skip
+@file_options("The file to write: .parquet, .jsonl or .csv.")
 @source_options
 @method_options
 @settings_options(Sieve, "Running", only=("max_bucket",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -48,6 +48,19 @@ def source_options(function: Function, *, without_id: bool = False) -> Function:
     for name, settings in reversed(options):
         function = click.option(name, cls=SectionOption, section=_SECTION, **settings)(function)
     return function
+
+
+def file_options(said: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds --output FILE, with what is said of it, and --overwrite."""
+
+    def decorate(function: Function) -> Function:
+        section: dict[str, Any] = {"cls": SectionOption, "section": "Output"}
+        function = click.option("--overwrite", is_flag=True, help="Replace FILE once the new one is whole.", **section)(
+            function
+        )
+        return click.option("-o", "--output", metavar="FILE", required=True, help=said, **section)(function)
+
+    return decorate
 
 
 inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.samples import choose_samples, needed_by_size
-from neardup.config import MinHash, Sieve
+from neardup.config import Method, MinHash, Sieve, SimHash
 from neardup.engines.propose import Proposed
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Watcher
 from neardup.engines.tell import Measured
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve_arrays import Found, Neighbours, Rules, Sets
+    from neardup.kernels.sieve_arrays import Found, Neighbours, Order, Rules, Sets
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
 
@@ -66,107 +66,104 @@ def sort_wanted(
     return Sets(hashes, starts, sizes)
 
 
-def pass_sieve(
-    scratch: Scratch,
-    order: npt.NDArray[np.uint32],
-    proposed: Proposed,
-    sets: Sets,
-    num_against: int,
-    method: MinHash,
-    sieve: Sieve,
-    watcher: Watcher,
-    all_pairs: bool = False,
-) -> Confirmed:
-    """Let all documents pass the sieve, or with `all_pairs` measure every proposed pair and remove none."""
+class Line(NamedTuple):
+    """The documents that are to pass, in order, and what decides.
+
+    order, representative : uint32 by position. sets : what is compared. rules : what removes a document.
+    """
+
+    order: npt.NDArray[np.uint32]
+    representative: npt.NDArray[np.uint32]
+    sets: Sets
+    rules: Rules
+
+
+def rules_of(method: Method, sieve: Sieve, num_against: int, all_pairs: bool) -> Rules:
+    """Return what decides: similarity of the sets, distance of the fingerprints, or both."""
+    from neardup.kernels.sieve_arrays import CONTAINMENT, HAMMING, JACCARD, Rules
+
+    if isinstance(method, SimHash):
+        measure = JACCARD if method.confirm == "jaccard" else HAMMING
+        return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, method.bits)
+    measure = JACCARD if method.similarity == "jaccard" else CONTAINMENT
+    return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs)
+
+
+def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, watcher: Watcher) -> Confirmed:
+    """Let all documents pass the sieve, each compared with those in its buckets."""
     from neardup.kernels import sieve as kernel
-    from neardup.kernels.sieve_arrays import JACCARD, Buckets, Order, Rules
+    from neardup.kernels.sieve_arrays import Buckets
 
     num_bands = len(proposed.band_starts)
     columns = [scratch.column(f"buckets-{band}", np.uint32) for band in range(num_bands)]
-    kept = np.zeros(len(order), np.uint8)
-    kernel_order = Order(order, proposed.representative, kept)
-    rules = Rules(method.threshold, JACCARD, sieve.max_bucket, num_against, all_pairs)
-    found = _empty_found(max(1 << 18, 4 * num_bands * sieve.max_bucket))
-    for stretch in _stretches(len(order), _STRETCH):
-        first = np.stack([column[stretch] for column in columns])
+
+    def step(begin: int, stop: int, order: Order, found: Found) -> int:
+        first = np.stack([column[begin:stop] for column in columns])
         buckets = Buckets(first, proposed.slots, proposed.band_starts)
-        begin = stretch.start
-        while begin < stretch.stop:
-            part = Buckets(np.ascontiguousarray(first[:, begin - stretch.start :]), *buckets[1:])
-            begin = kernel.sieve(begin, stretch.stop, kernel_order, sets, part, rules, found)
-            _spill(scratch, found)
-        watcher.advance(stretch.stop - stretch.start, 0)
-        scratch.release_pages()
-    return _confirmed(scratch, kept, found)
+        return int(kernel.sieve(begin, stop, order, line.sets, buckets, line.rules, found))
+
+    return _pass(scratch, line, step, 4 * num_bands * line.rules.max_bucket, watcher)
 
 
-def pass_contained(
-    scratch: Scratch,
-    order: npt.NDArray[np.uint32],
-    proposed: Proposed,
-    sets: Sets,
-    num_against: int,
-    method: MinHash,
-    sieve: Sieve,
-    watcher: Watcher,
-    all_pairs: bool = False,
-) -> Confirmed:
+def pass_contained(scratch: Scratch, line: Line, method: MinHash, watcher: Watcher) -> Confirmed:
     """Let all documents pass the sieve for containment; candidates come from samples of their shingles."""
     from neardup.kernels import sieve as kernel
-    from neardup.kernels.sieve_arrays import CONTAINMENT, Order, Rules, grow, make_postings
+    from neardup.kernels.sieve_arrays import grow, make_postings
 
     samples = choose_samples(method.threshold, method.recall)
     needed = needed_by_size(method.threshold, method.recall, samples)
-    kept = np.zeros(len(order), np.uint8)
-    rules = Rules(method.threshold, CONTAINMENT, sieve.max_bucket, num_against, all_pairs)
-    representative = proposed.representative
-    originals = order[representative == np.arange(len(order))]
-    num_keys = int(np.minimum(sets.sizes[originals], samples.num_samples).astype(np.int64).sum())
-    postings = make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sets.sizes.max(initial=0))))
-    kernel.enter_samples(postings, sets, originals, samples.num_samples)
-    hits = np.zeros(len(order), np.int32)
-    found = _empty_found(max(1 << 18, 4 * samples.num_samples * sieve.max_bucket))
-    for stretch in _stretches(len(order), _STRETCH):
-        begin = stretch.start
-        while begin < stretch.stop:
-            span = (begin, stretch.stop)
-            reached = kernel.sieve_contained(
-                span, Order(order, representative, kept), sets, postings, needed, hits, rules, found
-            )
-            if reached == begin:
-                postings = grow(postings)
-            begin = reached
-            _spill(scratch, found)
-        watcher.advance(stretch.stop - stretch.start, 0)
-        scratch.release_pages()
-    return _confirmed(scratch, kept, found)
+    sizes = line.sets.sizes
+    originals = line.order[line.representative == np.arange(len(line.order))]
+    num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
+    postings = make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
+    kernel.enter_samples(postings, line.sets, originals, samples.num_samples)
+    hits = np.zeros(len(line.order), np.int32)
+
+    def step(begin: int, stop: int, order: Order, found: Found) -> int:
+        nonlocal postings
+        span = (begin, stop)
+        reached = int(kernel.sieve_contained(span, order, line.sets, postings, needed, hits, line.rules, found))
+        if reached == begin:
+            postings = grow(postings)
+        return reached
+
+    return _pass(scratch, line, step, 4 * samples.num_samples * line.rules.max_bucket, watcher)
 
 
-def pass_near(
-    scratch: Scratch,
-    order: npt.NDArray[np.uint32],
-    representative: npt.NDArray[np.uint32],
-    near: Neighbours,
-    sets: Sets,
-    rules: Rules,
-    watcher: Watcher,
-) -> Confirmed:
+def pass_near(scratch: Scratch, line: Line, near: Neighbours, watcher: Watcher) -> Confirmed:
     """Let all documents pass the sieve, each compared with those whose fingerprints are near its own."""
     from neardup.kernels import sieve as kernel
-    from neardup.kernels.sieve_arrays import NONE, Listed, Order
+    from neardup.kernels.sieve_arrays import NONE, Listed
 
     num_nodes = len(near.starts) - 1
-    chain = [np.full(size, NONE, np.int64) for size in (num_nodes, num_nodes, len(order))]
-    listed = Listed(chain[0], chain[1], np.zeros(num_nodes, np.uint32), chain[2])
-    kept = np.zeros(len(order), np.uint8)
-    found = _empty_found(1 << 18)
-    for stretch in _stretches(len(order), _STRETCH):
+    first, last, after = (np.full(size, NONE, np.int64) for size in (num_nodes, num_nodes, len(line.order)))
+    listed = Listed(first, last, np.zeros(num_nodes, np.uint32), after)
+
+    def step(begin: int, stop: int, order: Order, found: Found) -> int:
+        return int(kernel.sieve_near((begin, stop), order, line.sets, near, listed, line.rules, found))
+
+    return _pass(scratch, line, step, 0, watcher)
+
+
+Step = Callable[[int, int, "Order", "Found"], int]
+
+
+def _pass(scratch: Scratch, line: Line, step: Step, room: int, watcher: Watcher) -> Confirmed:
+    """Take the documents through a kernel, stretch by stretch, and its pairs to the scratch files.
+
+    A step that gets nowhere has made room for itself, or finds more pairs with one document than `room`.
+    """
+    from neardup.kernels.sieve_arrays import Order
+
+    kept = np.zeros(len(line.order), np.uint8)
+    order = Order(line.order, line.representative, kept)
+    found = _empty_found(max(1 << 18, room))
+    for stretch in _stretches(len(line.order), _STRETCH):
         begin = stretch.start
         while begin < stretch.stop:
-            span = (begin, stretch.stop)
-            reached = kernel.sieve_near(span, Order(order, representative, kept), sets, near, listed, rules, found)
+            reached = step(begin, stretch.stop, order, found)
             _spill(scratch, found)
-            if reached == begin:  # one document may have more near ones than there is room
+            if reached == begin and room == 0:
                 found = _empty_found(2 * len(found.left))._replace(counters=found.counters)
             begin = reached
         watcher.advance(stretch.stop - stretch.start, 0)

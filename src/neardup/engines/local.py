@@ -15,10 +15,19 @@ from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.decide.connected import connect, roots
 from neardup.decide.priority import priority_order
 from neardup.engines.audit import audit
-from neardup.engines.confirm import Confirmed, exact_similarity, pass_contained, pass_near, pass_sieve, sort_wanted
+from neardup.engines.confirm import (
+    Confirmed,
+    Line,
+    exact_similarity,
+    pass_contained,
+    pass_near,
+    pass_sieve,
+    rules_of,
+    sort_wanted,
+)
 from neardup.engines.count import given_idf, idf_of, needs_count
 from neardup.engines.describe import Corpus, Reading, Task, describer_of, read_all
-from neardup.engines.near import Near, find_near, fingerprints_of, rules_of
+from neardup.engines.near import Near, find_near, fingerprints_of
 from neardup.engines.propose import fill_buckets, find_copies
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Stages
@@ -87,7 +96,6 @@ def run(
     connected = sieve.clusters == "connected" and not all_pairs
     threads = thread_count(running)
     corpus = _read(tasks, method, bands, sieve, running, scratch, stages, resume)
-    num_against = corpus.num_against
     near = None
     with stages.stage("propose"):
         order = _order(scratch, corpus, sieve.keep)
@@ -105,16 +113,16 @@ def run(
     with stages.stage("sort", corpus.num_documents) as watcher:
         sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, watcher)
     with stages.stage("confirm", corpus.num_documents) as watcher:
-        measure_all = all_pairs or connected
-        if isinstance(method, SimHash):
-            assert near is not None
-            rules = rules_of(method, sieve, num_against, measure_all)
-            confirmed = pass_near(scratch, order, representative, near.neighbours, sets, rules, watcher)
-        else:
-            pass_all = pass_contained if bands is None else pass_sieve
-            confirmed = pass_all(scratch, order, proposed, sets, num_against, method, sieve, watcher, measure_all)
+        rules = rules_of(method, sieve, corpus.num_against, all_pairs or connected)
+        line = Line(order, representative, sets, rules)
+        if near is not None:
+            confirmed = pass_near(scratch, line, near.neighbours, watcher)
+        elif bands is not None:
+            confirmed = pass_sieve(scratch, line, proposed, watcher)
+        elif isinstance(method, MinHash):
+            confirmed = pass_contained(scratch, line, method, watcher)
     if connected:
-        removals = _connected_removals(scratch, order, representative, confirmed, sets, num_against, method)
+        removals = _connected_removals(scratch, order, representative, confirmed, sets, corpus.num_against, method)
     else:
         removals = _sieve_removals(order, confirmed)
     kept = np.ones(corpus.num_documents, np.bool_)

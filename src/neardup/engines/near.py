@@ -1,4 +1,4 @@
-"""Find the fingerprints that are near one another, and let documents pass the sieve by them."""
+"""Find the fingerprints that are near one another."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import Sieve, SimHash
+from neardup.config import SimHash
 from neardup.engines.hamming import join
 from neardup.engines.scratch import Scratch
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve_arrays import Neighbours, Rules
+    from neardup.kernels.sieve_arrays import Neighbours
 
 
 class Near(NamedTuple):
@@ -69,14 +69,6 @@ def fingerprints_of(scratch: Scratch, bits: int) -> npt.NDArray[np.uint64]:
     """Return the fingerprints of all documents, uint64 (num_documents, num_words)."""
     column: npt.NDArray[np.uint64] = scratch.column("fingerprints", np.uint64)
     return column.reshape(-1, (bits + 63) // 64)
-
-
-def rules_of(method: SimHash, sieve: Sieve, num_against: int, all_pairs: bool) -> Rules:
-    """Return what decides: the distance alone, or the similarity of the features as well."""
-    from neardup.kernels.sieve_arrays import HAMMING, JACCARD, Rules
-
-    measure = JACCARD if method.confirm == "jaccard" else HAMMING
-    return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, method.bits)
 
 
 def join_all(
