@@ -51,7 +51,7 @@ def bits_of(table: dict[str, str]) -> SimHash:
 
 
 def test_the_worked_example_of_three_words_in_six_bits():
-    """The usual worked example: hashes 010111, 000101 and 100111 weigh 5, 3 and 1; the sums are [-7, 1, -9, 9, 3, 9]."""
+    """Hashes 010111, 000101 and 100111 weigh 5, 3 and 1: the sums are [-7, 1, -9, 9, 3, 9], the fingerprint 010111."""
     table = {"first": "010111", "second": "000101", "third": "100111"}
     alone = [
         explain([(feature, weight)], bits_of(table)).sums[-6:]
@@ -86,7 +86,7 @@ def test_the_segmented_sentence_with_its_weights(bits):
 
 
 def test_a_hash_of_ones_own_of_128_bits():
-    """The rolling hash that SimHash tutorials carry along, after CPython's of old: x = x * 1000003 ^ c, then ^ length."""
+    """The rolling hash of SimHash tutorials, after that of CPython 2: x = x * 1000003 ^ character, at last ^ length."""
 
     def string_hash(data: bytes) -> int:
         source = data.decode()
