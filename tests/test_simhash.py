@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -14,12 +15,13 @@ from neardup import IdfTable, InputError, SchemeError, SettingError, SimHash, ke
 from neardup.engines.explain import explain
 from neardup.engines.simhash import fingerprint_documents, scheme_of
 from neardup.features.shingles import Workspace
-from neardup.fingerprints.simhash import to_integers
+from neardup.fingerprints.simhash import summarise, to_integers
 from reference import shingles
 from reference import simhash as reference
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "é", "漢", "ß", "x" * 17]), max_size=30)
 IDF = IdfTable.from_counts({"a": 90, "b": 10, "c": 1, "漢": 40}, num_documents=100)
+COMMON = IdfTable.from_counts({"to": 95, "be": 80, "the": 99, "that": 60}, num_documents=100)
 METHODS = st.sampled_from(
     [
         SimHash(bits=bits, **settings)
@@ -140,6 +142,33 @@ def test_mfonda_gives_even_votes_a_one_and_the_package_simhash_a_zero(words):
     assert simhash(" ".join(words), method=SimHash(scheme="mfonda")) == expected
 
 
+# Native fingerprints of version 1.
+
+
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [
+        ({}, 0x9892104B08A50AEC),
+        ({"bits": 32}, 0x8A50AEC),
+        ({"bits": 128}, 0x42EB2647676D070F9892104B08A50AEC),
+        ({"bits": 256}, 0x50AB6F6F6512006E5F55CFC166543E3742EB2647676D070F9892104B08A50AEC),
+        ({"weights": "one"}, 0x98D2185B0CE50AFC),
+        ({"tokens": "chars", "ngram": 4}, 0xEA995E6071CDCB7C),
+        ({"tokens": "whitespace", "ngram": 2}, 0x4D7C1F98E0AE0BE6),
+        ({"top": 5}, 0xD19E5EED22B50AAF),
+        ({"levels": True}, 0xD09E146B22B50AAF),
+        ({"weights": "tfidf", "idf": "lines"}, 0x9892144A04A50AFC),
+        ({"weights": "tfidf", "idf": COMMON}, 0x98D2185A0DE10AF4),
+        ({"hash": "fnv1a"}, 0x8E4AD0FA542C164),
+        ({"hash": "md5", "bits": 128}, 0x81046E2D05BE29B319CDDF5F47018A19),
+    ],
+)
+def test_fingerprints_of_version_1_never_change(settings, value):
+    """Other bits are another version of the scheme; the values are those of the reference."""
+    text = "To be, or not to be:\nthat is the question\nWhether 'tis nobler\nin the mind — Straße, ½, 漢字"
+    assert simhash(text, method=SimHash(**settings)) == value
+
+
 # What must hold for any text.
 
 
@@ -212,6 +241,22 @@ def test_a_text_said_twice_has_the_same_fingerprint(words, method):
         return
     if method.scheme == "native" or any(word.isascii() for word in words):
         assert simhash(" ".join(words * 2), method=method) == simhash(" ".join(words), method=method)
+
+
+def test_votes_are_counted_right_for_any_number_of_features_up_to_5000():
+    values = np.random.default_rng(1).integers(0, 2**64, 5000, dtype=np.uint64)
+    # A bit that nearly all have, one that nearly none has, and one in the balance.
+    values[7:] |= np.uint64(1 << 5)
+    values[9:] &= ~np.uint64(1 << 9)
+    values = (values & ~np.uint64(1 << 60)) | (np.arange(5000, dtype=np.uint64) % np.uint64(2) << np.uint64(60))
+    bits = (values[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+    ones = np.concatenate([np.zeros((1, 64), np.int64), np.cumsum(bits, axis=0, dtype=np.int64)])
+    weights = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    for tie in (0, 1):
+        for count in range(5001):
+            expected = (2 * ones[count] > count) | ((2 * ones[count] == count) & bool(tie and count))
+            fingerprint = summarise(values, np.array([0, count]), 64, tie=tie)[0, 0]
+            assert fingerprint == np.sum(weights[expected], dtype=np.uint64), (count, tie)
 
 
 # Features that are given.
