@@ -72,6 +72,7 @@ def test_connected_clusters_are_those_of_a_plain_union_find(texts, method, keep)
 
 
 @given(corpora.corpora(max_size=8), corpora.corpora(max_size=8), METHODS)
+@example(["a b c d", "b c d é"], ["c d é ß"], tight(ngram=1, threshold=0.6))  # joined by two earlier documents
 def test_connected_clusters_with_an_earlier_corpus_are_those_of_a_plain_union_find(against, texts, method):
     answer = runs.answer_of(runs.run(texts, method, against=against, clusters="connected"))
     expected = runs.expected_connected(texts, method, against=against)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 
 from neardup.candidates.samples import choose_samples, needed_by_size
-from neardup.config import MinHash
+from neardup.config import MinHash, SimHash
 from neardup.fingerprints.minhash import permutations
-from reference import minhash, shingles
+from reference import minhash, near, shingles, simhash
 from reference.sieve import Document
 
 
@@ -20,6 +20,27 @@ def documents_of(texts: Sequence[str | None], method: MinHash) -> list[Document]
         Document(tokens, frozenset(shingles.ngrams(tokens, method.ngram)), *keys(hashes, method))
         for tokens, hashes in described
     ]
+
+
+def fingerprinted(texts: Sequence[str | None], method: SimHash) -> list[near.Document]:
+    """Return the documents of texts with their fingerprints, of native features or of weighted ones."""
+    return [(_weighted if method.weights == "own" else _native)(text, method) for text in texts]
+
+
+def _weighted(text: str | None, method: SimHash) -> near.Document:
+    assert callable(method.tokens)
+    assert callable(method.hash)
+    pairs = list(method.tokens(text or ""))
+    totals = simhash.sums([(method.hash(token.encode()), weight) for token, weight in pairs], method.bits)
+    tokens = tuple(token for token, _ in pairs)
+    return near.Document(tokens, frozenset(tokens), simhash.reduce(totals))
+
+
+def _native(text: str | None, method: SimHash) -> near.Document:
+    tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese)
+    hashes = shingles.shingle_hashes(tokens, method.ngram, method.tokens)
+    fingerprint = simhash.fingerprint(simhash.weigh(hashes, method.weights), method.bits)
+    return near.Document(tokens, frozenset(hashes), fingerprint)
 
 
 def _shingled(text: str | None, method: MinHash) -> tuple[tuple[str, ...], set[int]]:

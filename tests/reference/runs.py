@@ -8,22 +8,24 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 import neardup
-from neardup.config import MinHash
-from reference import priority, sieve
-from reference.documents import documents_of
+from neardup.config import Method, SimHash
+from reference import near, priority, sieve
+from reference.documents import documents_of, fingerprinted
 
 Texts = Sequence[str | None]
+MEASURES = ("distance", "similarity", "exact")  # of these each method has its own
 
 
 class Answer(NamedTuple):
     """A decision for every new document, by running number, documents of the earlier corpus first.
 
-    removals : removed document -> (kept one, similarity, exact). pairs : (left, right, similarity, exact), rising.
+    removals : removed document -> (kept one, similarity, exact). pairs : (left, right, similarity, exact), rising. With
+    SimHash the distance stands before the similarity, or for it where it alone decides.
     """
 
     kept: list[int]
-    removals: dict[int, tuple[int, float, bool]]
-    pairs: list[tuple[int, int, float, bool]]
+    removals: dict[int, tuple]
+    pairs: list[tuple]
 
 
 def table_of(texts: Texts, first: int = 0, ranks: Sequence[float | None] | None = None) -> pa.Table:
@@ -39,7 +41,7 @@ def table_of(texts: Texts, first: int = 0, ranks: Sequence[float | None] | None 
 
 def run(
     texts: Texts,
-    method: MinHash,
+    method: Method,
     *,
     against: Texts | None = None,
     ranks: Sequence[float | None] | None = None,
@@ -54,21 +56,25 @@ def run(
 def answer_of(result: neardup.Deduplication) -> Answer:
     """Return what a run decided. Requires: ids are running numbers."""
     removals = {
-        int(row["id"]): (int(row["kept_id"]), row["similarity"], row["exact"]) for row in result.removed.to_pylist()
+        int(row["id"]): (int(row["kept_id"]), *(row[name] for name in MEASURES if name in row))
+        for row in result.removed.to_pylist()
     }
     kept = result.kept
     numbers = [int(one) for one in kept["id"].to_pylist()] if kept.num_rows else []
     return Answer(numbers, removals, pairs_of(result.pairs))
 
 
-def pairs_of(pairs: pa.Table) -> list[tuple[int, int, float, bool]]:
+def pairs_of(pairs: pa.Table) -> list[tuple]:
     """Return a table of pairs as tuples, rising."""
-    return sorted((int(r["left_id"]), int(r["right_id"]), r["similarity"], r["exact"]) for r in pairs.to_pylist())
+    rows = pairs.to_pylist()
+    return sorted(
+        (int(row["left_id"]), int(row["right_id"]), *(row[name] for name in MEASURES if name in row)) for row in rows
+    )
 
 
 def expected(
     texts: Texts,
-    method: MinHash,
+    method: Method,
     *,
     against: Texts = (),
     ranks: Sequence[float | None] | None = None,
@@ -77,13 +83,13 @@ def expected(
 ) -> Answer:
     """Return what the oracle decides."""
     order, documents, rules = _in_order(texts, method, against, ranks, keep, max_bucket)
-    decisions = sieve.sieve(documents, rules)
+    decisions = _oracle(method).sieve(documents, rules)
     return _answer(order, len(against), decisions.removals, decisions.pairs)
 
 
 def expected_connected(
     texts: Texts,
-    method: MinHash,
+    method: Method,
     *,
     against: Texts = (),
     ranks: Sequence[float | None] | None = None,
@@ -91,33 +97,53 @@ def expected_connected(
 ) -> Answer:
     """Return the connected clusters of the oracle; pairs are left out."""
     order, documents, rules = _in_order(texts, method, against, ranks, keep, 1000)
-    return _answer(order, len(against), sieve.connected(documents, rules), [])
+    return _answer(order, len(against), _oracle(method).connected(documents, rules), [])
 
 
-def expected_pairs(texts: Texts, method: MinHash, max_bucket: int = 1000) -> list[tuple[int, int, float, bool]]:
+def expected_pairs(texts: Texts, method: Method, max_bucket: int = 1000) -> list[tuple]:
     """Return all pairs of the oracle."""
     order, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
-    return _answer(order, 0, {}, sieve.find_pairs(documents, rules)).pairs
+    return _answer(order, 0, {}, _oracle(method).find_pairs(documents, rules)).pairs
 
 
-def expected_bound(texts: Texts, method: MinHash, max_bucket: int) -> int:
+def expected_bound(texts: Texts, method: Method, max_bucket: int) -> int:
     """Return how many documents meet a bucket that has no room left."""
     _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
     return sieve.count_full_buckets(documents, rules)
 
 
+def expected_collisions(texts: Texts, method: Method, max_bucket: int = 1000) -> tuple[int, int]:
+    """Return how many pairs of near fingerprints the sieve finds unlike, and how many documents meet a full list."""
+    _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
+    decisions = near.sieve(documents, rules)
+    return decisions.collisions, decisions.full
+
+
+def _oracle(method: Method) -> Any:
+    return near if isinstance(method, SimHash) else sieve
+
+
 def _in_order(
-    texts: Texts, method: MinHash, against: Texts, ranks: Sequence[float | None] | None, keep: str, max_bucket: int
-) -> tuple[list[int], list[sieve.Document], sieve.Rules]:
+    texts: Texts, method: Method, against: Texts, ranks: Sequence[float | None] | None, keep: str, max_bucket: int
+) -> tuple[list[int], Any, Any]:
     everything = [*against, *texts]
     all_ranks = None if ranks is None else [*([None] * len(against)), *ranks]
     order = priority.order(keep, everything, all_ranks, len(against))
-    documents = documents_of([everything[number] for number in order], method)
-    return order, documents, sieve.Rules(method.threshold, method.similarity, max_bucket, len(against))
+    ordered = [everything[number] for number in order]
+    if isinstance(method, SimHash):
+        threshold = method.threshold if method.confirm == "jaccard" else None
+        return order, fingerprinted(ordered, method), near.Rules(method.max_distance, threshold, max_bucket, len(against))
+    rules = sieve.Rules(method.threshold, method.similarity, max_bucket, len(against))
+    return order, documents_of(ordered, method), rules
 
 
-def _answer(order: list[int], num_against: int, removals: dict[int, sieve.Pair], pairs: Sequence[sieve.Pair]) -> Answer:
-    by_number = {order[right]: (order[pair.left], pair.similarity, pair.exact) for right, pair in removals.items()}
+def _answer(order: list[int], num_against: int, removals: dict[int, Any], pairs: Sequence[Any]) -> Answer:
+    by_number = {order[right]: (order[pair.left], *_measured(pair)) for right, pair in removals.items()}
     kept = [number for number in range(num_against, len(order)) if number not in by_number]
-    numbered = [(*sorted((order[pair.left], order[pair.right])), pair.similarity, pair.exact) for pair in pairs]
+    numbered = [(*sorted((order[pair.left], order[pair.right])), *_measured(pair)) for pair in pairs]
     return Answer(kept, by_number, sorted(numbered))
+
+
+def _measured(pair: Any) -> list:
+    """Return what was measured of a pair, in the order of the columns."""
+    return [value for name in MEASURES if (value := getattr(pair, name, None)) is not None]

@@ -109,16 +109,15 @@ def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
     pairs: list[Pair] = []
     for number, document in enumerate(documents):
         if document.shingles:
-            if number >= rules.num_against:
-                pairs += confirm(number, index.candidates(document), documents, rules)
+            pairs += confirm(number, index.candidates(document), documents, rules)
             index.add(number, document)
     return pairs
 
 
 def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
-    """Return, for each document that is not the first of its chain of resemblances, its pair with the first.
+    """Return, for each new document that is not the first of its chain of resemblances, its pair with the first.
 
-    Documents of the earlier corpus are compared with new ones, not with each other; copies are of one cluster.
+    Documents of the earlier corpus are links of chains like all others; copies are of one cluster.
     """
     links = [(pair.left, pair.right) for pair in find_pairs(documents, rules)]
     first_copy: dict[tuple[str, ...], int] = {}
