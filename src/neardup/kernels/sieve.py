@@ -259,11 +259,11 @@ def sieve_contained(span, order, sets, postings, needed, hits, rules, found):
 
 
 @njit(nogil=True, cache=True)
-def _num_listed(node, near, listed):
-    """Return how many kept documents have this fingerprint or one near it."""
-    total = np.int64(listed.num_kept[node])
+def _num_listed(node, near, listed, max_bucket):
+    """Return how many kept documents are listed for this fingerprint and those near it."""
+    total = min(np.int64(listed.num_kept[node]), max_bucket)
     for i in range(near.starts[node], near.starts[node + 1]):
-        total += np.int64(listed.num_kept[near.others[i]])
+        total += min(np.int64(listed.num_kept[near.others[i]]), max_bucket)
     return total
 
 
@@ -321,7 +321,7 @@ def sieve_near(span, order, sets, near, listed, rules, found):
         if near.node[position] == NO_NODE:
             continue
         node = np.int64(near.node[position])
-        if len(found.left) - found.counters[0] < _num_listed(node, near, listed) + 2:
+        if len(found.left) - found.counters[0] < _num_listed(node, near, listed, rules.max_bucket) + 2:
             return position
         if (position >= rules.num_against or rules.all_pairs) and _judge_near(
             position, order, sets, near, listed, rules, found
