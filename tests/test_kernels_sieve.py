@@ -11,8 +11,10 @@ from neardup.candidates.bands import bits_for, pack_keys
 from neardup.kernels import bands
 from neardup.kernels import sieve as kernel
 from neardup.kernels import sieve_arrays as arrays
+from reference import near as near_reference
 from reference import sieve as reference
 from reference.bands import first_places
+from reference.hamming import distance
 
 # A document: a number that stands for its text, its shingles, and a key in each of three bands.
 DOCUMENT = st.tuples(st.integers(0, 5), st.sets(st.integers(0, 6), max_size=6))
@@ -32,14 +34,22 @@ def made_up(documents: list[tuple[int, set[int]]]) -> list[reference.Document]:
 
 
 def sets_of(documents: list[reference.Document]) -> arrays.Sets:
-    sizes = np.array([len(one.shingles) for one in documents], np.uint32)
+    return arrays_of_sets([one.shingles for one in documents])
+
+
+def arrays_of_sets(sets: list[frozenset]) -> arrays.Sets:
+    sizes = np.array([len(one) for one in sets], np.uint32)
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
-    return arrays.Sets(np.array([v for one in documents for v in sorted(one.shingles)], np.uint64), starts, sizes)
+    return arrays.Sets(np.array([value for one in sets for value in sorted(one)], np.uint64), starts, sizes)
 
 
 def order_of(documents: list[reference.Document]) -> arrays.Order:
-    representative = first_places([one.tokens if one.shingles else i for i, one in enumerate(documents)])
-    count = len(documents)
+    return order_of_texts([one.tokens if one.shingles else i for i, one in enumerate(documents)])
+
+
+def order_of_texts(texts: list) -> arrays.Order:
+    representative = first_places(texts)
+    count = len(texts)
     return arrays.Order(
         np.arange(count, dtype=np.uint32), np.array(representative, np.uint32), np.zeros(count, np.uint8)
     )
@@ -191,3 +201,102 @@ def test_a_bound_that_is_met_is_counted_and_still_sound():
     assert [pair for pair, _ in pairs] == [reference.Pair(0, 10, 1.0, False)]
     assert kept == [1] * 10 + [0, 1]
     assert counters[2] == 10
+
+
+# Fingerprints: a text number, a set, and a fingerprint of three bits, of which many are equal or near.
+FINGERPRINTED = st.lists(
+    st.tuples(st.integers(0, 2), st.sets(st.integers(0, 4), max_size=3), st.integers(0, 7)), max_size=14
+)
+
+
+def with_fingerprints(documents: list[tuple[int, set[int], int]]) -> list[near_reference.Document]:
+    """Return documents of which equal texts have equal sets and fingerprints."""
+    return [
+        near_reference.Document((f"{text} {sorted(features)} {value}",), frozenset(features), value)
+        for text, features, value in documents
+    ]
+
+
+def neighbours_of(documents: list[near_reference.Document], max_distance: int) -> arrays.Neighbours:
+    """Return each fingerprint, the lowest first, with all others that are near."""
+    values = sorted({one.fingerprint for one in documents if one.features})
+    node = [values.index(one.fingerprint) if one.features else arrays.NO_NODE for one in documents]
+    near = [[j for j in range(len(values)) if j != i and distance(values[i], values[j]) <= max_distance]
+            for i in range(len(values))]  # fmt: skip
+    distances = [distance(values[i], values[j]) for i, others in enumerate(near) for j in others]
+    starts = np.concatenate([[0], np.cumsum([len(others) for others in near])]).astype(np.int64)
+    others = np.array([j for others in near for j in others], np.uint32)
+    return arrays.Neighbours(np.array(node, np.uint32), starts, others, np.array(distances, np.uint8))
+
+
+def empty_lists(num_nodes: int, num_positions: int) -> arrays.Listed:
+    first, last, after = (np.full(size, arrays.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions))
+    return arrays.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
+
+
+def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int):
+    """Run the kernel `step` positions at a time in the least room, doubled when it gets nowhere."""
+    order = order_of_texts([one.tokens if one.features else i for i, one in enumerate(documents)])
+    sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, rules.max_distance)
+    measure = arrays.HAMMING if rules.threshold is None else arrays.JACCARD
+    kernel_rules = arrays.Rules(rules.threshold or 0.0, measure, rules.max_bucket, rules.num_against, all_pairs, 64)
+    listed = empty_lists(len(near.starts) - 1, len(documents))
+    found, pairs, removals, begin = empty_found(2), [], {}, 0
+    while begin < len(documents):
+        span = (begin, min(len(documents), begin + step))
+        reached = kernel.sieve_near(span, order, sets, near, listed, kernel_rules, found)
+        for place in range(int(found.counters[0])):
+            alike = None if rules.threshold is None else float(found.similarity[place])
+            pair = near_reference.Pair(
+                int(found.left[place]), int(found.right[place]), int(found.distance[place]), alike,
+                bool(found.exact[place]),
+            )  # fmt: skip
+            pairs.append(pair)
+            if found.best[place]:
+                removals[pair.right] = pair
+        found.counters[0] = 0
+        if reached == begin:
+            assert len(found.left) < 2 * (len(documents) + 2), "room for all documents is enough for one of them"
+            found = empty_found(2 * len(found.left))._replace(counters=found.counters)
+        begin = reached
+    return pairs, removals, order.kept.tolist(), found.counters
+
+
+@given(FINGERPRINTED, st.integers(0, 3), st.sampled_from([None, 0.3, 0.5, 1.0]), st.sampled_from([1, 2, 20]),
+       st.integers(0, 4), st.integers(1, 15))  # fmt: skip
+@example([(0, {1}, 0), (1, {1}, 0), (0, {1}, 0)], 0, 1.0, 20, 2, 15)  # a copy of an earlier document
+@example([(i, {i}, 0) for i in range(12)], 0, 0.5, 20, 0, 15)  # one list of all documents, none of them alike
+@example([(i, {i}, 0) for i in range(12)], 0, 0.5, 3, 0, 15)  # and one that is full
+def test_near_fingerprints_are_decided_as_the_oracle_does(documents, reach, threshold, max_bucket, num_against, step):
+    documents = with_fingerprints(documents)
+    rules = near_reference.Rules(reach, threshold, max_bucket, min(num_against, len(documents)))
+    pairs, removals, kept, counters = run_near(documents, rules, False, step)
+    expected = near_reference.sieve(documents, rules)
+    assert sorted(pairs) == sorted(expected.pairs)
+    assert removals == expected.removals
+    assert kept == [int(number not in expected.removals) for number in range(len(documents))]
+    assert counters[2:].tolist() == [expected.full, expected.collisions]
+
+
+@given(
+    FINGERPRINTED, st.integers(0, 3), st.sampled_from([None, 0.3, 1.0]), st.sampled_from([1, 2, 20]), st.integers(1, 15)
+)
+@example([(0, {1}, 0)] * 13, 3, None, 20, 15)  # the last finds twelve
+def test_all_pairs_of_near_fingerprints_are_those_of_the_oracle(documents, reach, threshold, max_bucket, step):
+    documents = with_fingerprints(documents)
+    rules = near_reference.Rules(reach, threshold, max_bucket)
+    pairs, removals, kept, _ = run_near(documents, rules, True, step)
+    assert sorted(pairs) == sorted(near_reference.find_pairs(documents, rules))
+    assert not removals
+    assert all(kept)
+
+
+def test_documents_that_a_full_list_leaves_out_ask_for_no_room():
+    """A thousand documents of one fingerprint, unlike each other, in a list of two."""
+    documents = with_fingerprints([(i, {i}, 0) for i in range(1000)])
+    order = order_of_texts([one.tokens for one in documents])
+    sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, 0)
+    rules, found = arrays.Rules(0.5, arrays.JACCARD, 2, 0, False, 64), empty_found(4)
+    span = (0, len(documents))
+    assert kernel.sieve_near(span, order, sets, near, empty_lists(1, len(documents)), rules, found) == 1000
+    assert found.counters.tolist() == [0, 1 + 2 * 998, 997, 1 + 2 * 998]

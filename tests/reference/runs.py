@@ -132,7 +132,8 @@ def _in_order(
     ordered = [everything[number] for number in order]
     if isinstance(method, SimHash):
         threshold = method.threshold if method.confirm == "jaccard" else None
-        return order, fingerprinted(ordered, method), near.Rules(method.max_distance, threshold, max_bucket, len(against))
+        near_rules = near.Rules(method.max_distance, threshold, max_bucket, len(against))
+        return order, fingerprinted(ordered, method), near_rules
     rules = sieve.Rules(method.threshold, method.similarity, max_bucket, len(against))
     return order, documents_of(ordered, method), rules
 
