@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from neardup.candidates.block_levels import make_levels, make_tables, to_words
 from neardup.candidates.blocks import cut_blocks, num_words
 from neardup.kernels import blocks as kernel
+from neardup.kernels.block_levels import choose_level
 from reference import hamming as reference
 
 WIDTHS = (32, 64, 128, 256)
@@ -121,9 +122,7 @@ def test_a_level_is_chosen_by_what_a_sample_suggests():
     ends, chance = np.zeros(1 << 16, np.uint32), np.random.default_rng(1)
 
     def chosen(fingerprints: np.ndarray) -> int:
-        level = kernel.choose_level(
-            kernel.Records(fingerprints[:, None], np.arange(len(fingerprints), dtype=np.uint32)), nodes, ends
-        )
+        level = choose_level(fingerprints[:, None], nodes, ends)
         assert not ends.any()
         return level
 

@@ -54,7 +54,8 @@ def packed(features: list[bytes]) -> Strings:
 
 
 def hashed(features: list[bytes], function, num_words: int = 1) -> list[int]:
-    return to_integers(hash_features(packed(features), function, num_words))
+    keys = np.array([features.index(feature) for feature in features], np.uint64)
+    return to_integers(hash_features(packed(features), keys, function, num_words))
 
 
 def test_fnv_gives_the_vectors_of_its_authors():

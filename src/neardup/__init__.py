@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         SettingError,
     )
     from neardup.features.idf import IdfTable
+    from neardup.index.hamming import HammingIndex
     from neardup.results import Comparison, Deduplication, DuplicatePairs
+    from neardup.verify.hamming import hamming_distance
 
 _HOMES = {
     "neardup.api.dedup": ("dedup",),
@@ -50,7 +52,9 @@ _HOMES = {
         "SettingError",
     ),
     "neardup.features.idf": ("IdfTable",),
+    "neardup.index.hamming": ("HammingIndex",),
     "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs"),
+    "neardup.verify.hamming": ("hamming_distance",),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -60,6 +64,7 @@ __all__ = [
     "Comparison",
     "Deduplication",
     "DuplicatePairs",
+    "HammingIndex",
     "IdfTable",
     "InputError",
     "Jieba",
@@ -80,6 +85,7 @@ __all__ = [
     "document_frequencies",
     "find_pairs",
     "fingerprint",
+    "hamming_distance",
     "keywords",
     "plan",
     "simhash",

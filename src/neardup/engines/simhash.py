@@ -167,7 +167,7 @@ def weigh(
         words = extend(features.hashes, method.bits)
     else:
         assert strings is not None
-        words = hash_features(strings, method.hash, num_words(method.bits))
+        words = hash_features(strings, features.hashes, method.hash, num_words(method.bits))
     return Summands(features, frequencies, weighed, strings, words)
 
 

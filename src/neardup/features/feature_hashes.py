@@ -14,12 +14,15 @@ from neardup.errors import InputError
 from neardup.features.feature_strings import Strings
 
 
-def hash_features(strings: Strings, function: str | FeatureHash, num_words: int) -> npt.NDArray[np.uint64]:
+def hash_features(
+    strings: Strings, keys: npt.NDArray[np.uint64], function: str | FeatureHash, num_words: int
+) -> npt.NDArray[np.uint64]:
     """Return the hashes of features, bit i in bit i % 64 of word i // 64.
 
     Parameters
     ----------
-    strings : the features.
+    strings : the features of a batch.
+    keys : uint64 array of shape (num_features,), the native hashes, by which repeated features are known.
     function : "fnv1" or "fnv1a", 64 bits; "md5", whose digest is read as one big-endian number; or a callable from
         bytes to an integer, of which the lower bits count.
     num_words : 64-bit words of a hash.
@@ -33,12 +36,12 @@ def hash_features(strings: Strings, function: str | FeatureHash, num_words: int)
     InputError
         If a callable returns anything but an integer of 0 or more.
     """
-    if callable(function):
-        return _call(strings, function, num_words)
-    if function == "md5":
-        digests = b"".join(hashlib.md5(feature, usedforsecurity=False).digest() for feature in strings.to_bytes())
-        words = np.frombuffer(digests, ">u8").reshape(-1, 2)
-        return np.ascontiguousarray(words[:, ::-1][:, :num_words], np.uint64)
+    if callable(function) or function == "md5":
+        # A batch says most words many times over; Python is called once for each.
+        _, firsts, places = np.unique(keys, return_index=True, return_inverse=True)
+        features = strings.to_bytes(firsts)
+        words = _call(features, function, num_words) if callable(function) else _md5(features)[:, :num_words]
+        return np.ascontiguousarray(words[places])
     from neardup.kernels import feature_hashes as kernel
 
     hashes = np.empty(len(strings.offsets) - 1, np.uint64)
@@ -46,19 +49,20 @@ def hash_features(strings: Strings, function: str | FeatureHash, num_words: int)
     return hashes[:, None]
 
 
-def _call(strings: Strings, function: FeatureHash, num_words: int) -> npt.NDArray[np.uint64]:
-    """Call a function once for each distinct feature of a batch."""
+def _md5(features: list[bytes]) -> npt.NDArray[np.uint64]:
+    digests = b"".join([hashlib.md5(feature, usedforsecurity=False).digest() for feature in features])
+    return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)[:, ::-1]
+
+
+def _call(features: list[bytes], function: FeatureHash, num_words: int) -> npt.NDArray[np.uint64]:
     mask = (1 << 64 * num_words) - 1
-    known: dict[bytes, bytes] = {}
     packed = []
-    for feature in strings.to_bytes():
-        if feature not in known:
-            value: Any = function(feature)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-                raise InputError(
-                    f"A feature hash must be an integer of 0 or more: got {value!r} from {function!r} for the feature "
-                    f"{feature!r}. Return an int, for example int.from_bytes(digest, 'big')."
-                )
-            known[feature] = (int(value) & mask).to_bytes(8 * num_words, "little")
-        packed.append(known[feature])
+    for feature in features:
+        value: Any = function(feature)
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+            raise InputError(
+                f"A feature hash must be an integer of 0 or more: got {value!r} from {function!r} for the feature "
+                f"{feature!r}. Return an int, for example int.from_bytes(digest, 'big')."
+            )
+        packed.append((int(value) & mask).to_bytes(8 * num_words, "little"))
     return np.frombuffer(b"".join(packed), "<u8").astype(np.uint64).reshape(-1, num_words)

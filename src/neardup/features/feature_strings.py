@@ -37,12 +37,14 @@ class Strings(NamedTuple):
 
     def to_list(self) -> list[str]:
         """Return them as Python strings."""
-        return [string.decode() for string in self.to_bytes()]
-
-    def to_bytes(self) -> list[bytes]:
-        """Return them as they are."""
         data = self.data.tobytes()
-        return [data[start:stop] for start, stop in pairwise(self.offsets.tolist())]
+        return [data[start:stop].decode() for start, stop in pairwise(self.offsets.tolist())]
+
+    def to_bytes(self, places: npt.NDArray[np.int64]) -> list[bytes]:
+        """Return those at some places as they are."""
+        data = self.data.tobytes()
+        starts, stops = self.offsets[places].tolist(), self.offsets[places + 1].tolist()
+        return [data[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
 def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:

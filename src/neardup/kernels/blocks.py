@@ -20,10 +20,6 @@ _FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _STRETCH = 4096  # rows hashed at a time
 _NEAR = 6  # places further that are compared one step width at a time
 _LANES = 32  # comparisons between two looks at whether one was close
-_SMALL = 64  # records that are compared without a look at their keys
-_SAMPLE, _SAMPLE_BITS = 1024, 16
-# Measured, in nanoseconds: to group one record by one key, and to compare one pair.
-GROUPING_COST, COMPARISON_COST = 6.0, 1.0
 
 
 class Records(NamedTuple):
@@ -68,6 +64,29 @@ class Found(NamedTuple):
     right: np.ndarray
     distance: np.ndarray
     used: np.ndarray
+
+
+class Tables(NamedTuple):
+    """Rows sorted by the bits of each of some masks.
+
+    agree, differ : as in `Nodes`, by table; word : int64 (num_tables,), the word of a fingerprint that is compared
+    first. words : uint64, rows : uint32 (num_tables, num_rows): that word, and the number of the row. starts :
+    uint32 (num_tables, num_cells + 1): where each cell begins; num_cells is a power of two, two or more.
+    """
+
+    agree: np.ndarray
+    differ: np.ndarray
+    word: np.ndarray
+    words: np.ndarray
+    rows: np.ndarray
+    starts: np.ndarray
+
+
+class Rows(NamedTuple):
+    """All rows of an index. fingerprints : uint64 (num_rows, num_words); alive : uint8 (num_rows,)."""
+
+    fingerprints: np.ndarray
+    alive: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -127,45 +146,6 @@ def scatter_parts(fingerprints, span, mask, cursors, records):
 
 
 @njit(nogil=True, cache=True)
-def _sampled_matches(records, mask, ends):
-    """Return the estimated number of pairs of records with equal bits under a mask, from a sample of records."""
-    count = len(records.positions)
-    stride = max(1, count // _SAMPLE)
-    shift = U64(64 - _SAMPLE_BITS)
-    met, sampled = 0.0, 0
-    for row in range(0, count, stride):
-        cell = np.int64(_hash(records.fingerprints, row, mask) >> shift)
-        met += ends[cell]
-        ends[cell] += np.uint32(1)
-        sampled += 1
-    for row in range(0, count, stride):
-        ends[np.int64(_hash(records.fingerprints, row, mask) >> shift)] = 0
-    pairs = sampled * (sampled - 1) / 2
-    share = max(0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS))  # less those that share a cell by chance
-    return share * count * (count - 1) / 2
-
-
-@njit(nogil=True, cache=True)
-def choose_level(records, nodes, ends):
-    """Return the level whose grouping and comparisons cost least for these records. ends : as in `Scratch`."""
-    count = len(records.positions)
-    if count <= _SMALL:
-        return 0
-    best, least = 0, np.inf
-    for level in range(len(nodes.level_starts) - 1):
-        first, stop = nodes.level_starts[level], nodes.level_starts[level + 1]
-        cost = GROUPING_COST * count * (stop - first)
-        for node in range(first, stop):
-            if cost >= least:
-                break
-            matches = _sampled_matches(records, nodes.agree[node], ends)
-            cost += COMPARISON_COST * (matches + count / 2)
-        if cost < least:
-            best, least = level, cost
-    return best
-
-
-@njit(nogil=True, cache=True)
 def _group(records, mask, scratch, num_cells):
     """Fill `order`, `cells` and `words` so that records with equal bits under the mask stand together, in order."""
     ends = scratch.ends[:num_cells]
@@ -190,27 +170,26 @@ def _group(records, mask, scratch, num_cells):
 
 
 @njit(nogil=True, cache=True)
-def _distance(fingerprints, left, right):
+def _distance(lefts, left, rights, right):
     """Return the Hamming distance of two rows."""
     distance = np.int64(0)
-    for word in range(fingerprints.shape[1]):
-        distance += count_ones(fingerprints[left, word] ^ fingerprints[right, word])
+    for word in range(lefts.shape[1]):
+        distance += count_ones(lefts[left, word] ^ rights[right, word])
     return distance
 
 
 @njit(nogil=True, cache=True)
-def _fits(fingerprints, left, right, nodes, node):
-    """Return whether a pair is one that the node reports."""
-    num_words = fingerprints.shape[1]
-    for word in range(num_words):
-        if (fingerprints[left, word] ^ fingerprints[right, word]) & nodes.agree[node, word] != U64(0):
+def _fits(lefts, left, rights, right, agree, differ):
+    """Return whether two rows agree and differ as a node asks."""
+    for word in range(len(agree)):
+        if (lefts[left, word] ^ rights[right, word]) & agree[word] != U64(0):
             return False
-    for number in range(nodes.differ.shape[1]):
+    for number in range(differ.shape[0]):
         asked, given = U64(0), U64(0)
-        for word in range(num_words):
-            mask = nodes.differ[node, number, word]
+        for word in range(len(agree)):
+            mask = differ[number, word]
             asked |= mask
-            given |= (fingerprints[left, word] ^ fingerprints[right, word]) & mask
+            given |= (lefts[left, word] ^ rights[right, word]) & mask
         if asked != U64(0) and given == U64(0):
             return False
     return True
@@ -220,8 +199,9 @@ def _fits(fingerprints, left, right, nodes, node):
 def _report(records, nodes, node, places, scratch, max_distance, found):
     """Append the pair at two places of the order if it belongs to the node; return False when there is no room."""
     left, right = np.int64(scratch.order[places[0]]), np.int64(scratch.order[places[1]])
-    distance = _distance(records.fingerprints, left, right)
-    if distance <= max_distance and _fits(records.fingerprints, left, right, nodes, node):
+    rows = records.fingerprints
+    distance = _distance(rows, left, rows, right)
+    if distance <= max_distance and _fits(rows, left, rows, right, nodes.agree[node], nodes.differ[node]):
         place = found.used[0]
         if place == len(found.left):
             return False
@@ -369,3 +349,38 @@ def join_part(records, nodes, level, max_distance, scratch, found, state):
         state[NODE] += 1
         state[STEP], state[LEFT], state[RIGHT] = 0, 0, 0
     return True
+
+
+@njit(nogil=True, cache=True)
+def query_tables(queries, span, tables, rows, max_distance, found):
+    """Find the rows alive within the distance of queries span[0] to span[1]; return the query that is next.
+
+    found : left takes the query, right the row. It stops early when there is no room for all rows of a query.
+    """
+    num_cells = tables.starts.shape[1] - 1
+    shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
+    for query in range(span[0], span[1]):
+        before = found.used[0]
+        for table in range(len(tables.word)):
+            agree, words = tables.agree[table], tables.words[table]
+            cell = np.int64(_hash(queries, query, agree) >> shift)
+            asked = queries[query, tables.word[table]]
+            place, stop = np.int64(tables.starts[table, cell]), np.int64(tables.starts[table, cell + 1])
+            while True:
+                place = _next_close(words, asked, place, stop, max_distance)
+                if place == stop:
+                    break
+                row = np.int64(tables.rows[table, place])
+                place += 1
+                distance = _distance(queries, query, rows.fingerprints, row)
+                if distance > max_distance or not rows.alive[row]:
+                    continue
+                if _fits(queries, query, rows.fingerprints, row, agree, tables.differ[table]):
+                    if found.used[0] == len(found.left):
+                        found.used[0] = before
+                        return query
+                    found.left[found.used[0]] = query
+                    found.right[found.used[0]] = row
+                    found.distance[found.used[0]] = distance
+                    found.used[0] += 1
+    return span[1]

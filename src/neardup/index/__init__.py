@@ -1,0 +1,1 @@
+"""Indexes: what is asked of them again and again, while documents come and go."""

@@ -1,0 +1,124 @@
+"""Tables of a stretch of rows, sorted by blocks, and what is found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.candidates.block_levels import make_tables
+from neardup.candidates.blocks import BlockPlan, plan_blocks
+
+if TYPE_CHECKING:
+    from neardup.kernels.blocks import Rows, Tables
+
+_MAX_TABLES = 16  # where nothing is said of memory
+_SCAN_COST = 0.35  # nanoseconds for a row that is compared in a scan of all
+_MAX_CELL_BITS = 24
+_QUERIES_AT_ONCE = 1 << 14
+
+Words = npt.NDArray[np.uint64]
+
+
+class Matches(NamedTuple):
+    """Rows near to queries, by query, then distance, then row. query, row : int64; distance : uint8."""
+
+    query: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+    distance: npt.NDArray[np.uint8]
+
+
+def choose_tables(num_rows: int, bits: int, max_distance: int, memory_bytes: float | None) -> BlockPlan | None:
+    """Return the plan of the fastest tables within the memory allowed, or None where a scan of all rows is faster."""
+    plans = [plan for plan in plan_blocks(num_rows, bits, max_distance, memory_bytes) if plan.fits]
+    if memory_bytes is None:
+        plans = [plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, max_distance + 1)]
+    best = min(plans, key=lambda plan: (plan.query_cost, plan.num_tables), default=None)
+    return best if best is not None and best.query_cost < _SCAN_COST * num_rows else None
+
+
+def scan_all(fingerprints: Words, start: int, max_distance: int) -> Tables:
+    """Return one table of all rows from `start` on, for queries to go through one by one."""
+    from neardup.kernels.blocks import Tables
+
+    num_words = fingerprints.shape[1]
+    return Tables(
+        np.zeros((1, num_words), np.uint64),
+        np.zeros((1, max_distance, num_words), np.uint64),
+        np.zeros(1, np.int64),
+        np.ascontiguousarray(fingerprints[start:, 0])[None],
+        np.arange(start, len(fingerprints), dtype=np.uint32)[None],
+        # The hash of no bits is 0: all rows are in the first of two cells.
+        np.array([[0, len(fingerprints) - start, len(fingerprints) - start]], np.uint32),
+    )
+
+
+def build_tables(fingerprints: Words, start: int, bits: int, max_distance: int, plan: BlockPlan) -> Tables:
+    """Return the tables of all rows from `start` on."""
+    from neardup.kernels import blocks as kernel
+
+    agree, differ, _ = make_tables(bits, max_distance, plan.num_blocks)
+    size = len(fingerprints) - start
+    # Four cells for each key, where there are that many rows, so that few keys share one.
+    cell_bits = max(1, min(plan.key_bits + 2, size.bit_length() - 1, _MAX_CELL_BITS))
+    # The word that keys leave the most bits of tells the most apart.
+    word = np.argmin(np.array([[int(one).bit_count() for one in mask] for mask in agree.tolist()]), axis=1)
+    words = np.empty((len(agree), size), np.uint64)
+    rows = np.empty((len(agree), size), np.uint32)
+    starts = np.zeros((len(agree), (1 << cell_bits) + 1), np.uint32)
+    records = kernel.Records(np.empty((size, fingerprints.shape[1]), np.uint64), np.empty(size, np.uint32))
+    own = fingerprints[start:]
+    for table, mask in enumerate(agree):
+        counts = np.zeros(1 << cell_bits, np.int64)
+        kernel.count_parts(own, (0, size), mask, counts)
+        starts[table, 1:] = counts.cumsum()
+        kernel.scatter_parts(own, (0, size), mask, starts[table, :-1].astype(np.int64), records)
+        words[table] = records.fingerprints[:, word[table]]
+        rows[table] = records.positions
+    rows += np.uint32(start)
+    return kernel.Tables(agree, differ, word, words, rows, starts)
+
+
+def find_near(queries: Words, segments: Sequence[Tables], rows: Rows, max_distance: int, threads: int) -> Matches:
+    """Return the rows within the distance of each query."""
+    edges = list(range(0, len(queries), _QUERIES_AT_ONCE))
+    spans = [(first, min(first + _QUERIES_AT_ONCE, len(queries))) for first in edges]
+    if len(spans) > 1 and threads > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(lambda span: _find_span(queries, span, segments, rows, max_distance), spans))
+    else:
+        found = [_find_span(queries, span, segments, rows, max_distance) for span in spans]
+    if not found:
+        return Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))
+    return Matches(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def _find_span(
+    queries: Words, span: tuple[int, int], segments: Sequence[Tables], rows: Rows, max_distance: int
+) -> Matches:
+    """Return the rows near to some queries, in order."""
+    from neardup.kernels import blocks as kernel
+
+    parts: list[list[npt.NDArray[np.generic]]] = []
+    room = 64 + 2 * (span[1] - span[0])
+    for tables in segments:
+        begin = span[0]
+        while begin < span[1]:
+            kinds = (np.uint32, np.uint32, np.uint8)
+            left, right, distance = (np.empty(room, kind) for kind in kinds)
+            found = kernel.Found(left, right, distance, np.zeros(1, np.int64))
+            reached = kernel.query_tables(queries, (begin, span[1]), tables, rows, max_distance, found)
+            used = int(found.used[0])
+            if used:
+                parts.append([left[:used], right[:used], distance[:used]])
+            if reached == begin:
+                room *= 4  # one query alone has more
+            begin = reached
+    if not parts:
+        return Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))
+    query, row, distance = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.lexsort((row, distance, query))
+    return Matches(query[order].astype(np.int64), row[order].astype(np.int64), distance[order].astype(np.uint8))

@@ -1,0 +1,65 @@
+"""A table from ids, as bytes, to rows: open addressing, the bytes themselves kept in one long array."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+U64 = np.uint64
+FREE, REMOVED = np.uint32(0xFFFFFFFF), np.uint32(0xFFFFFFFE)  # of a slot
+_OFFSET, _PRIME, _MIX = U64(0xCBF29CE484222325), U64(0x100000001B3), U64(0x3C79AC492BA7B653)
+
+
+class Ids(NamedTuple):
+    """Ids one after the other. data : uint8; offsets : int64 (num_ids + 1,), where each begins."""
+
+    data: np.ndarray
+    offsets: np.ndarray
+
+
+@njit(nogil=True, cache=True)
+def _find(ids, number, stored, slots):
+    """Return the slot of the row with an equal id, or of the first free one. Requires: one slot is free."""
+    start, size = ids.offsets[number], ids.offsets[number + 1] - ids.offsets[number]
+    state = _OFFSET
+    for i in range(size):
+        state = (state ^ U64(ids.data[start + i])) * _PRIME
+    state = (state ^ (state >> U64(32))) * _MIX
+    mask = len(slots) - 1
+    slot = np.int64((state ^ (state >> U64(29))) & U64(mask))
+    while slots[slot] != FREE:
+        row = slots[slot]
+        if row != REMOVED:
+            other = stored.offsets[row]
+            if stored.offsets[np.int64(row) + 1] - other == size:
+                same = True
+                for i in range(size):
+                    if stored.data[other + i] != ids.data[start + i]:
+                        same = False
+                        break
+                if same:
+                    return slot
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def find_ids(ids, stored, slots, found):
+    """Set found[i] (int64) to the slot that holds the row of ids[i], or -1."""
+    for number in range(len(found)):
+        slot = _find(ids, number, stored, slots)
+        found[number] = -1 if slots[slot] == FREE else slot
+
+
+@njit(nogil=True, cache=True)
+def enter_rows(stored, first, stop, alive, slots):
+    """Enter rows `first` to `stop` that are alive; return the first of them whose id is there already, or -1."""
+    for row in range(first, stop):
+        if alive[row]:
+            slot = _find(stored, row, stored, slots)
+            if slots[slot] != FREE:
+                return row
+            slots[slot] = row
+    return -1
