@@ -94,8 +94,8 @@ def keywords(
     Examples
     --------
     >>> table = IdfTable.from_counts({"the": 900, "cat": 9}, num_documents=1000)
-    >>> [word for word, weight in keywords("The cat is the one", table, top=2)]
-    ['is', 'one']
+    >>> [word for word, weight in keywords("The cat is the one", table, top=4)][-2:]
+    ['cat', 'the']
     """
     method = method or SimHash()
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
