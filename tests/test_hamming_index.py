@@ -100,15 +100,15 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
 
 
 def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
-    values = np.random.default_rng(3).integers(0, 2**64, 5000, np.uint64)
-    values[2500:] = values[:2500] ^ np.uint64(5)
+    values = np.random.default_rng(3).integers(0, 2**64, 5200, np.uint64)
+    values[2600:] = values[:2600] ^ np.uint64(5)
     one_by_one, at_once = neardup.HammingIndex(), neardup.HammingIndex()
     for number, value in enumerate(values.tolist()):
         one_by_one.add(number, value)
-    at_once.add_many(np.arange(5000), values)
+    at_once.add_many(np.arange(5200), values)
     found = one_by_one.query_many(values)
     assert found.equals(at_once.query_many(values))
-    assert len(found) == 10_000
+    assert len(found) == 10_400
     assert len(one_by_one._segments) > 1
 
 
@@ -185,7 +185,7 @@ def test_an_id_that_is_not_there_cannot_be_removed():
         ([None], "Give every row an id"),
         ([True], "got a bool"),
         (["a", 1], "Ids are all strings, or all integers"),
-        ([2**63], "below 2\\^63"),
+        (np.array([2**63], np.uint64), "below 2\\^63"),
         ([2**64], "Pass them as strings"),
         ([b"a"], "An id is a string or an integer: got binary"),
     ],
@@ -287,7 +287,7 @@ def test_the_bytes_in_a_file_read_as_the_digits_of_the_number(tmp_path):
 def test_a_table_of_integers_is_opened(tmp_path):
     pq.write_table(pa.table({"fingerprint": pa.array([5, 2**63], pa.uint64())}), tmp_path / "other.parquet")
     index = neardup.HammingIndex.open(tmp_path / "other.parquet")
-    assert index.query(4) == [("0", 1)]
+    assert index.query(5) == [("0", 0), ("1", 3)]
     pq.write_table(pa.table({"id": ["a"]}), tmp_path / "none.parquet")
     with pytest.raises(ColumnError, match="has no column 'fingerprint'"):
         neardup.HammingIndex.open(tmp_path / "none.parquet")

@@ -41,7 +41,17 @@ def corpus(path: Path, count: int, seed: int = 0) -> Path:
     return path
 
 
-METHOD = neardup.MinHash(threshold=0.6)
+MINHASH = "MinHash(threshold=0.6)"
+SIMHASH = "SimHash(max_distance=12)"
+CONFIRMED = "SimHash(max_distance=14, confirm='jaccard', threshold=0.6)"
+TFIDF = "SimHash(max_distance=12, weights='tfidf')"
+
+
+def made(method: str) -> neardup.MinHash | neardup.SimHash:
+    return eval(f"neardup.{method}")
+
+
+METHOD = made(MINHASH)
 
 
 def test_the_output_holds_every_document_once_and_accounts_for_each(tmp_path: Path) -> None:
@@ -87,28 +97,55 @@ class Killer:
     def advance(self, documents, num_bytes):
         Killer.seen += documents
         if Killer.seen >= int(sys.argv[3]): os.kill(os.getpid(), signal.SIGKILL)
-neardup.dedup(sys.argv[1], method=neardup.MinHash(threshold=0.6), output=sys.argv[2], batch_rows=3, threads=2,
+neardup.dedup(sys.argv[1], method=eval("neardup." + sys.argv[5]), output=sys.argv[2], batch_rows=3, threads=2,
               resume=sys.argv[4] == "resume", watcher=Killer())
 """
 
 
+def kill_a_run(source: Path, out: Path, after: int, attempt: str = "anew", method: str = MINHASH) -> None:
+    """Start a run in a process of its own, which dies once so many documents went through its stages."""
+    run = subprocess.run(
+        [sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt, method], check=False
+    )
+    assert run.returncode == -signal.SIGKILL
+    assert not out.exists()
+    assert out.with_name(f"{out.name}.partial").exists()
+
+
+@pytest.mark.parametrize("method", [MINHASH, SIMHASH, CONFIRMED])
 @pytest.mark.parametrize("killed_after", [100, 700, 1500])
-def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: int) -> None:
+def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: int, method: str) -> None:
     # 900 documents in batches of 3: a checkpoint every 64 batches; later kills fall into the stages after reading.
     source = corpus(tmp_path / "in.parquet", 900)
-    expected = neardup.dedup(source, method=METHOD)
+    expected = neardup.dedup(source, method=made(method))
+    assert expected.removed.num_rows > 50
     out = tmp_path / "out"
-    for attempt, after in (("anew", killed_after), ("resume", 200)):
-        run = subprocess.run(
-            [sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt], check=False
-        )
-        assert run.returncode == -signal.SIGKILL
-        assert not out.exists()
-        assert (tmp_path / "out.partial").exists()
-    resumed = neardup.dedup(source, method=METHOD, output=out, resume=True)
+    kill_a_run(source, out, killed_after, "anew", method)
+    kill_a_run(source, out, 200, "resume", method)
+    resumed = neardup.dedup(source, method=made(method), output=out, resume=True)
     assert resumed.removed.equals(expected.removed)
     assert resumed.kept.equals(expected.kept)
+    assert resumed.summary["counts"] == expected.summary["counts"]
     assert not (tmp_path / "out.partial").exists()
+
+
+@pytest.mark.parametrize("killed_after", [100, 1600, 2500])
+def test_a_killed_run_counts_the_words_of_its_corpus_once(tmp_path: Path, killed_after: int) -> None:
+    # 900 documents are counted first, then read, then sorted and compared.
+    source = corpus(tmp_path / "in.parquet", 900)
+    expected = neardup.dedup(source, method=made(TFIDF))
+    assert expected.removed.num_rows > 50
+    out, table = tmp_path / "out", tmp_path / "out.partial" / "scratch" / "idf.parquet"
+    kill_a_run(source, out, killed_after, "anew", TFIDF)
+    assert table.exists() == (killed_after > 900)
+    kill_a_run(source, out, 1000, "resume", TFIDF)
+    first = table.stat()
+    kill_a_run(source, out, 200, "resume", TFIDF)
+    assert (table.stat().st_ino, table.stat().st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
+    resumed = neardup.dedup(source, method=made(TFIDF), output=out, resume=True)
+    assert resumed.removed.equals(expected.removed)
+    assert resumed.kept.equals(expected.kept)
+    assert sorted(os.listdir(out)) == ["kept", "rejected.jsonl", "removed.parquet", "report.html", "report.json"]
 
 
 def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
@@ -118,8 +155,7 @@ def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text("\n".join(lines) + "\n")
     out = tmp_path / "out"
-    run = subprocess.run([sys.executable, "-c", _KILLED_RUN, str(source), str(out), "700", "anew"], check=False)
-    assert run.returncode == -signal.SIGKILL
+    kill_a_run(source, out, 700)
     result = neardup.dedup(source, method=METHOD, output=out, resume=True)
     rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
     assert [row["line"] for row in rejected] == [6, 451, 452, 900]
@@ -127,18 +163,48 @@ def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
     assert result.summary["counts"]["read"] == 896
 
 
-def test_a_run_is_not_resumed_with_other_settings(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "other"),
+    [
+        (MINHASH, "MinHash()"),
+        (SIMHASH, "SimHash(max_distance=11)"),
+        (SIMHASH, TFIDF),
+        (SIMHASH, "SimHash(max_distance=12, bits=128)"),
+        (CONFIRMED, SIMHASH),
+        (SIMHASH, MINHASH),
+    ],
+)
+def test_a_run_is_not_resumed_with_other_settings(tmp_path: Path, method: str, other: str) -> None:
     source = corpus(tmp_path / "in.parquet", 900)
-    arguments = [str(source), str(tmp_path / "out"), "700", "anew"]
-    subprocess.run([sys.executable, "-c", _KILLED_RUN, *arguments], check=False)
+    kill_a_run(source, tmp_path / "out", 700, "anew", method)
     with pytest.raises(neardup.ResumeError, match="had other settings"):
-        neardup.dedup(source, output=tmp_path / "out", resume=True)
+        neardup.dedup(source, method=made(other), output=tmp_path / "out", resume=True)
+
+
+def test_a_run_is_not_resumed_with_another_table_in_the_place_of_the_first(tmp_path: Path) -> None:
+    source, table = corpus(tmp_path / "in.parquet", 900), tmp_path / "idf.parquet"
+    neardup.document_frequencies(texts(100)).save(table)
+    method = f"SimHash(weights='tfidf', idf={str(table)!r})"
+    kill_a_run(source, tmp_path / "out", 700, "anew", method)
+    neardup.document_frequencies(texts(99)).save(table)
+    with pytest.raises(neardup.ResumeError, match="had other settings"):
+        neardup.dedup(source, method=made(method), output=tmp_path / "out", resume=True)
+
+
+def test_a_table_and_the_file_it_was_saved_to_are_the_same_setting(tmp_path: Path) -> None:
+    source, table = corpus(tmp_path / "in.parquet", 300), neardup.document_frequencies(texts(100))
+    table.save(tmp_path / "idf.parquet")
+    results = [
+        neardup.dedup(source, method=neardup.SimHash(weights="tfidf", idf=idf, max_distance=12), output=tmp_path / name)
+        for name, idf in (("table", table), ("file", str(tmp_path / "idf.parquet")))
+    ]
+    assert results[0].removed.equals(results[1].removed)
+    assert [result.summary["scheme"]["idf"] for result in results] == [table.version] * 2
 
 
 def test_an_input_that_changed_is_not_resumed(tmp_path: Path) -> None:
     source = corpus(tmp_path / "in.parquet", 900)
-    arguments = [str(source), str(tmp_path / "out"), "700", "anew"]
-    subprocess.run([sys.executable, "-c", _KILLED_RUN, *arguments], check=False)
+    kill_a_run(source, tmp_path / "out", 700)
     corpus(source, 901)
     with pytest.raises(neardup.ResumeError, match="had other inputs"):
         neardup.dedup(source, method=METHOD, output=tmp_path / "out", resume=True)

@@ -16,8 +16,12 @@ import neardup
 from neardup import config, errors
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
-FUNCTIONS = ("dedup", "find_pairs", "compare", "plan")
-RESULTS = ("Deduplication", "DuplicatePairs", "Comparison", "Plan")
+FUNCTIONS = (
+    "dedup", "find_pairs", "compare", "plan", "fingerprint", "document_frequencies", "simhash", "keywords",
+    "hamming_distance",
+)  # fmt: skip
+RESULTS = ("Deduplication", "DuplicatePairs", "Comparison", "Plan", "IdfTable")
+INDEXES = ("HammingIndex",)
 HELPERS = ("Bands", "choose_bands", "candidate_probability")
 _HEAD = """# API
 
@@ -26,17 +30,18 @@ after the first are named. `neardup.__version__` is the version.
 """
 _SETTINGS = """## Settings
 
-`MinHash` says how texts are compared; `dedup` and `find_pairs` take the others as arguments of their own. A value
-outside its limits raises `SettingError`, which names what is accepted. On the command line `num_bands` is
-`--num-bands`, and so on.
+`MinHash` and `SimHash` say how texts are compared, `Jieba` how Chinese is cut into words; `dedup` and `find_pairs` take
+the others as arguments of their own. A value outside its limits raises `SettingError`, which names what is accepted. On
+the command line `num_bands` is `--num-bands`, and so on.
 """
 
 
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += map(_settings_table, (config.MinHash, config.Sieve, config.Running))
-    parts += ["## Results\n", *map(_entry, RESULTS), "## Bands\n", *map(_entry, HELPERS), _errors()]
+    parts += map(_settings_table, (config.MinHash, config.SimHash, config.Jieba, config.Sieve, config.Running))
+    parts += ["## Results\n", *map(_entry, RESULTS), "## Indexes\n", *map(_entry, INDEXES)]
+    parts += ["## Bands\n", *map(_entry, HELPERS), _errors()]
     return "\n".join(parts)
 
 
@@ -60,13 +65,13 @@ def _signature(name: str, thing: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    return "MinHash()" if isinstance(value, config.MinHash) else repr(value)
+    return f"{type(value).__name__}()" if isinstance(value, config.MinHash | config.SimHash) else repr(value)
 
 
 def _settings_table(settings: type) -> str:
     title = (
-        "MinHash"
-        if settings is config.MinHash
+        settings.__name__
+        if settings in (config.MinHash, config.SimHash, config.Jieba)
         else "Arguments of dedup: " + ("the decision" if settings is config.Sieve else "the machine")
     )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]

@@ -223,7 +223,8 @@ def measure_lengths(folder: Path) -> None:
     for title, groups, cut, method in kinds:
         print(f"\n#### {title}\n")
         print_head(
-            "features", "texts", "near pairs", "missed, of these", "missed, at 0.9 or more", "one word replaced: missed",
+            "features", "texts", "near pairs", "missed, of these", "missed, at 0.9 or more",
+            "one word replaced: missed",
             "median distance", "unrelated pairs found", "of all pairs", "in a million texts",
         )  # fmt: skip
         for low, texts in by_length(groups, cut):

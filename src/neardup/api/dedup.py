@@ -10,6 +10,7 @@ from pathlib import Path
 from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.engines import local, write
+from neardup.engines.count import with_table
 from neardup.engines.describe import Corpus, Task
 from neardup.engines.ids import find_repeated_id
 from neardup.engines.report import build_report
@@ -119,6 +120,7 @@ def run_dedup(
     """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
     stages = Stages(watcher or Nobody())
     _refuse_audit(method, sieve)
+    method = with_table(method)
     with (
         tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path,
         Scratch(Path(scratch_path)) as scratch,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.engines import local, write
+from neardup.engines.count import with_table
 from neardup.engines.local import thread_count
 from neardup.engines.near import join_all
 from neardup.engines.report import build_report, fingerprint_pairs_report
@@ -93,6 +94,7 @@ def run_pairs(
     with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
         if files:
             return _run_fingerprint_pairs(files, method, running, scratch, stages, take)
+        method = with_table(method)
         tasks = tasks_of(inputs, sieve.keep)
         outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         places = Places(tasks, outcome.corpus, scratch)

@@ -76,7 +76,7 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
 def _alike(report: dict[str, Any]) -> str:
     """Say what made two documents near-duplicates."""
     settings = report["settings"]
-    if report["fingerprints"] is None:
+    if report.get("fingerprints") is None:
         return f"{settings['similarity']} {settings['threshold']:g} or more"
     within = f"{plural(settings['max_distance'], 'bit')} apart or less"
     return within + (f", jaccard {settings['threshold']:g} or more" if settings["confirm"] == "jaccard" else "")
@@ -88,7 +88,7 @@ def _share(part: int, whole: int) -> str:
 
 def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     table.line()
-    recall, audit, near = report["recall"], report["audit"], report["fingerprints"]
+    recall, audit, near = report["recall"], report["audit"], report.get("fingerprints")
     if near is not None:
         table.figure(
             "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"

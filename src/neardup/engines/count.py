@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 
-from neardup.config import IdfSource, Shingling, SimHash
+from neardup.config import IdfSource, Method, Shingling, SimHash
 from neardup.documents.batch import Rejected
 from neardup.engines.batches import map_batches
 from neardup.engines.describe import Task
@@ -55,6 +56,18 @@ def idf_of(method: SimHash, tasks: list[Task], scratch: Scratch, threads: int, w
     table = count_corpus(tasks, method, threads, watcher, _ignore)
     table.save(file)
     return table
+
+
+def with_table(method: Method) -> Method:
+    """Return a method with the table of document frequencies whose file it names, if it names one.
+
+    Its version is then part of the scheme, so that a run is not resumed with another table in the same place.
+    """
+    if not isinstance(method, SimHash) or method.weights != "tfidf" or method.idf in ("corpus", "lines"):
+        return method
+    table = given_idf(method)
+    assert table is not None
+    return replace(method, idf=table)
 
 
 def given_idf(method: SimHash) -> IdfSource | None:

@@ -16,7 +16,7 @@ def scheme_settings(method: Method) -> dict[str, Any]:
     """Return the settings that change a document's features or its fingerprint, and no others."""
     if isinstance(method, MinHash):
         return _without_version(describe_features(method)) | {"seed": method.seed}
-    scheme = scheme_of(method)
+    scheme = scheme_of(method, getattr(method.idf, "version", None))
     features = _without_version(scheme.pop("features", {}))
     return features | {name: value for name, value in scheme.items() if name not in ("name", "version")}
 
