@@ -52,8 +52,9 @@ def to_binary(
     fingerprints : uint64 (num_fingerprints, num_words), bit i in bit i % 64 of word i // 64.
     featured : bool (num_fingerprints,), False where there is no fingerprint; None for all True.
     """
-    words = np.ascontiguousarray(fingerprints[:, ::-1]).astype(">u8").view(np.uint8).reshape(len(fingerprints), -1)
-    data = np.ascontiguousarray(words[:, words.shape[1] - bits // 8 :])
+    num_bytes = 8 * fingerprints.shape[1]
+    words = np.ascontiguousarray(fingerprints[:, ::-1]).astype(">u8").view(np.uint8).reshape(-1, num_bytes)
+    data = np.ascontiguousarray(words[:, num_bytes - bits // 8 :])
     valid = None
     if featured is not None and not featured.all():
         valid = pa.py_buffer(np.packbits(featured, bitorder="little"))
@@ -122,6 +123,8 @@ def from_table(table: pa.Table, name: str) -> FingerprintFile:
     ------
     ColumnError
         If it has no column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64, or an id is null.
+    InputError
+        If the scheme beside it cannot be read, or is one of fingerprints of another length.
     """
     if not holds_fingerprints(table.schema):
         raise ColumnError(
@@ -130,7 +133,7 @@ def from_table(table: pa.Table, name: str) -> FingerprintFile:
             "fingerprint."
         )
     bits = _bits(table.schema.field("fingerprint").type)
-    scheme = json.loads((table.schema.metadata or {}).get(SCHEME_KEY, b"{}")) or {"name": "unknown", "bits": bits}
+    scheme = _scheme_of(table.schema, bits, name)
     ids = table["id"] if "id" in table.schema.names else pa.array(np.arange(table.num_rows)).cast(pa.string())
     featured = table["fingerprint"].is_valid()
     column, ids = table["fingerprint"].filter(featured), ids.filter(featured)
@@ -138,6 +141,23 @@ def from_table(table: pa.Table, name: str) -> FingerprintFile:
         raise ColumnError(f"{name} has a null in the column 'id'. Name every fingerprint.")
     ids = ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.string())
     return FingerprintFile(_one_chunk(ids), from_binary(_one_chunk(column)), scheme, table.num_rows - len(column))
+
+
+def _scheme_of(schema: pa.Schema, bits: int | None, name: str) -> dict[str, Any]:
+    """Return the scheme that stands beside a column of so many bits."""
+    written = (schema.metadata or {}).get(SCHEME_KEY)
+    if written is None:
+        return {"name": "unknown", "bits": bits}
+    try:
+        scheme = json.loads(written)
+    except ValueError:
+        scheme = None
+    if not isinstance(scheme, dict) or scheme.get("bits") != bits:
+        raise InputError(
+            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got "
+            f"{written[:200].decode(errors='replace')}. Make the file again with neardup fingerprint."
+        )
+    return scheme
 
 
 def require_same(first: Mapping[str, Any], second: Mapping[str, Any], first_name: str, second_name: str) -> None:

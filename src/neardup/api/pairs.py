@@ -67,16 +67,16 @@ def find_pairs(
     >>> neardup.find_pairs(["a b c d e f", "x y z", "A b c d e f."]).pairs.to_pylist()
     [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
     """
-    collected: list[pa.RecordBatch] = []
+    tables: list[pa.Table] = []
     report = run_pairs(
         Inputs(source, None, text_column, id_column, text_unit),
         method,
         Sieve(max_bucket=max_bucket),
         Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
-        lambda batches, _: collected.extend(batches),
+        lambda batches, schema: tables.append(write.to_table(batches, schema)),
         watcher=watcher,
     )
-    return DuplicatePairs(write.to_table(collected, pairs_schema(method.measures)), report)
+    return DuplicatePairs(tables[0], report)
 
 
 def run_pairs(
