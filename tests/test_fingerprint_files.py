@@ -1,0 +1,308 @@
+"""Files of fingerprints: what is written is read again, and pairs among them are those among their texts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup
+from neardup import fingerprint_files as files
+from reference import hamming
+
+BITS = (32, 64, 128, 256)
+SHORT_AND_ALIKE = ["a b c d e f", "a b c d e g", "a b c d e f", "", "x y z u v w", None, "a b c d e f g"]
+
+
+def words_of(values: list[int], bits: int) -> np.ndarray:
+    return np.array(hamming.to_words(values, bits), np.uint64).reshape(len(values), (bits + 63) // 64)
+
+
+def integers(fingerprints: np.ndarray) -> list[int]:
+    return [sum(word << 64 * place for place, word in enumerate(row)) for row in fingerprints.tolist()]
+
+
+def fingerprint_table(values: list[int | None], scheme: dict, ids: list | None = None) -> pa.Table:
+    """Return a table as `neardup fingerprint` writes it, from integers; a None is a document without features."""
+    bits = scheme["bits"]
+    column = files.to_binary(
+        words_of([value or 0 for value in values], bits), bits, np.array([value is not None for value in values], bool)
+    )
+    names = pa.array([str(i) for i in range(len(values))], pa.string()) if ids is None else pa.array(ids)
+    return pa.table([names, column], schema=files.fingerprint_schema(scheme, id_type=names.type))
+
+
+SCHEME = {"name": "simhash", "version": 1, "bits": 64}
+
+VALUES = st.sampled_from(BITS).flatmap(
+    lambda bits: st.tuples(st.just(bits), st.lists(st.one_of(st.none(), st.integers(0, 2**bits - 1)), max_size=20))
+)
+
+
+# Bytes, digits, columns.
+@given(VALUES)
+def test_the_bytes_read_as_the_digits_of_the_integer(case):
+    bits, values = case
+    numbers = [value or 0 for value in values]
+    featured = np.array([value is not None for value in values], bool)
+    column = files.to_binary(words_of(numbers, bits), bits, featured)
+    assert column.type == pa.binary(bits // 8)
+    column.validate(full=True)
+    expected = [None if value is None else value.to_bytes(bits // 8, "big") for value in values]
+    assert column.to_pylist() == expected
+    digits = files.to_hex(words_of(numbers, bits), bits, featured).to_pylist()
+    assert digits == [None if value is None else f"{value:0{bits // 4}x}" for value in values]
+
+
+@given(VALUES, st.integers(0, 5), st.integers(0, 5))
+def test_slices_of_a_column_give_their_own_fingerprints(case, start, cut):
+    bits, values = case
+    numbers = [value or 0 for value in values]
+    part = files.to_binary(words_of(numbers, bits), bits)[start : max(start, len(values) - cut)]
+    assert integers(files.from_binary(part)) == numbers[start : max(start, len(values) - cut)]
+
+
+@given(VALUES, st.integers(1, 4))
+@settings(max_examples=25)
+def test_a_file_holds_what_was_written_to_it(tmp_path, case, rows_per_group):
+    bits, values = case
+    path = tmp_path / "fp.parquet"
+    table = fingerprint_table(values, {**SCHEME, "bits": bits})
+    pq.write_table(table, path, row_group_size=rows_per_group)
+    assert files.is_fingerprint_file(path)
+    found = files.read_fingerprints(path)
+    assert found.scheme == {**SCHEME, "bits": bits}
+    assert found.fingerprints.dtype == np.uint64
+    assert found.fingerprints.flags.c_contiguous
+    assert integers(found.fingerprints) == [value for value in values if value is not None]
+    assert found.ids.to_pylist() == [str(i) for i, value in enumerate(values) if value is not None]
+    assert found.num_null == values.count(None)
+    sliced = files.from_table(table[1:], "table")
+    assert integers(sliced.fingerprints) == [value for value in values[1:] if value is not None]
+
+
+def test_a_column_of_uint64_without_metadata_has_an_unknown_scheme():
+    table = pa.table({"fingerprint": pa.array([2**64 - 1, None, 5], pa.uint64())})
+    found = files.from_table(table, "table")
+    assert integers(found.fingerprints) == [2**64 - 1, 5]
+    assert found.ids.to_pylist() == ["0", "2"]
+    assert (found.scheme, found.num_null) == ({"name": "unknown", "bits": 64}, 1)
+
+
+def test_ids_are_strings_or_integers():
+    column = pa.array([1, 2], pa.uint64())
+    for ids, kind in (
+        (pa.array([7, 9], pa.int32()), pa.int64()),
+        (pa.array(["b", "a"]).dictionary_encode(), pa.string()),
+    ):
+        found = files.from_table(pa.table({"id": ids, "fingerprint": column}), "table")
+        assert found.ids.type == kind
+        assert found.ids.to_pylist() == ids.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"id": ["a"]}, r"fp\.parquet has no column 'fingerprint' of 4, 8, 16, 32 bytes .* it has id \(string\)"),
+        ({"fingerprint": ["ab"]}, r"it has fingerprint \(string\)\. Make one with neardup fingerprint"),
+        ({"fingerprint": pa.array([b"abc"], pa.binary(3))}, r"fingerprint \(fixed_size_binary\[3\]\)"),
+        ({"fingerprint": pa.array([1], pa.int64())}, r"fingerprint \(int64\)"),
+        ({"id": pa.array([None], pa.string()), "fingerprint": pa.array([1], pa.uint64())}, "a null in the column 'id'"),
+    ],
+)
+def test_a_file_without_such_a_column_is_refused_with_what_it_has(tmp_path, columns, said):
+    pq.write_table(pa.table(columns), tmp_path / "fp.parquet")
+    with pytest.raises(neardup.ColumnError, match=said):
+        files.read_fingerprints(tmp_path / "fp.parquet")
+
+
+def test_the_id_of_a_document_without_features_may_be_null():
+    table = pa.table({"id": pa.array([None, "b"]), "fingerprint": pa.array([None, 1], pa.uint64())})
+    assert files.from_table(table, "table").ids.to_pylist() == ["b"]
+
+
+def test_a_damaged_file_is_refused_by_name(tmp_path):
+    path = tmp_path / "fp.parquet"
+    pq.write_table(fingerprint_table(list(range(2000)), SCHEME), path, compression="zstd")
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + bytes(200) + data[300:])  # its schema can still be read
+    assert files.is_fingerprint_file(path)
+    with pytest.raises(neardup.InputError, match=r"fp\.parquet cannot be read as Parquet"):
+        neardup.find_pairs(path, method=neardup.SimHash())
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(neardup.InputError, match=r"fp\.parquet cannot be read as Parquet"):
+        files.read_fingerprints(path)
+
+
+@pytest.mark.parametrize("written", [b"{half", b"\xff", b"[]", b"{}", b'{"name": "simhash", "bits": 128}'])
+def test_a_scheme_of_other_fingerprints_is_refused_by_name(written):
+    table = fingerprint_table([1], SCHEME).replace_schema_metadata({files.SCHEME_KEY: written})
+    with pytest.raises(neardup.InputError, match=r"metadata of source is not that of fingerprints of 64 bits: got "):
+        neardup.find_pairs(table, method=neardup.SimHash())
+
+
+# Made from texts.
+METHODS = {
+    "native": neardup.SimHash(),
+    "32 bits": neardup.SimHash(bits=32, ngram=2),
+    "256 bits of shingles": neardup.SimHash(bits=256, ngram=3),
+    "tfidf": neardup.SimHash(weights="tfidf", bits=128),
+    "mfonda": neardup.SimHash(scheme="mfonda"),
+}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_each_fingerprint_is_that_of_its_text_alone(method):
+    table = neardup.fingerprint(SHORT_AND_ALIKE, method=method)
+    alone = method
+    if method.weights == "tfidf":
+        alone = replace(method, idf=neardup.document_frequencies(SHORT_AND_ALIKE, method=method))
+    for text, found in zip(SHORT_AND_ALIKE, table["fingerprint"].to_pylist(), strict=True):
+        if text:
+            assert int.from_bytes(found, "big") == neardup.simhash(text, method=alone)
+        else:
+            assert found is None
+    assert table["id"].to_pylist() == [str(i) for i in range(len(SHORT_AND_ALIKE))]
+
+
+def test_texts_paths_and_tables_give_the_same_fingerprints(tmp_path):
+    table = pa.table({"id": [f"d{i}" for i in range(7)], "text": SHORT_AND_ALIKE})
+    pq.write_table(table[:3], tmp_path / "0.parquet")
+    with (tmp_path / "1.jsonl").open("w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in table[3:].to_pylist())
+    expected = neardup.fingerprint(SHORT_AND_ALIKE)
+    by_path = neardup.fingerprint([tmp_path / "0.parquet", tmp_path / "1.jsonl"])
+    for found in (by_path, neardup.fingerprint(table), neardup.fingerprint(tmp_path)):
+        assert found["fingerprint"].to_pylist() == expected["fingerprint"].to_pylist()
+        assert found["id"].to_pylist() == table["id"].to_pylist()
+        assert found.schema.equals(expected.schema, check_metadata=True)
+
+
+@pytest.mark.parametrize("weights", ["tf", "tfidf"])
+def test_threads_change_neither_order_nor_bits(weights, real_texts, tmp_path):
+    texts = real_texts("zh_laws", 60_000)
+    lines = [json.dumps({"id": f"law {i}", "text": text}) + "\n" for i, text in enumerate(texts)]
+    for place in range(0, len(lines), 5):  # a file for a few, so that there are several batches
+        (tmp_path / f"{place:04}.jsonl").write_text("".join(lines[place : place + 5]))
+    method = neardup.SimHash(weights=weights)
+    one, two = (neardup.fingerprint(tmp_path, method=method, threads=threads) for threads in (1, 2))
+    assert one.equals(two)
+    assert one["id"].to_pylist() == [f"law {i}" for i in range(len(texts))]
+    assert one["fingerprint"].to_pylist() == neardup.fingerprint(texts, method=method)["fingerprint"].to_pylist()
+
+
+def test_a_row_that_cannot_be_read_has_no_row_or_stops_the_run(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"id": "a", "text": "one two"}\n{"id": \n{"id": "c", "text": "three"}\n')
+    assert neardup.fingerprint(path)["id"].to_pylist() == ["a", "c"]
+    with pytest.raises(neardup.InputError, match=r"in\.jsonl, .*line 2"):
+        neardup.fingerprint(path, on_error="stop")
+
+
+# Pairs.
+def distances(table: pa.Table) -> list[tuple]:
+    """Return (left_id, right_id, distance) of every pair."""
+    return [(row["left_id"], row["right_id"], row["distance"]) for row in table.to_pylist()]
+
+
+@given(VALUES, st.integers(0, 16), st.integers(0, 20))
+def test_pairs_are_those_of_brute_force_in_any_number_of_files(tmp_path, case, max_distance, cut):
+    bits, values = case
+    near = [value if value is None else value % 2**12 for value in values]  # a dozen bits, so that there are pairs
+    table = fingerprint_table(near, {**SCHEME, "bits": bits})
+    pq.write_table(table[:cut], tmp_path / "0.parquet")
+    pq.write_table(table[cut:], tmp_path / "1.parquet")
+    places = [i for i, value in enumerate(near) if value is not None]
+    expected = [
+        (str(places[left]), str(places[right]), bits_between)
+        for left, right, bits_between in hamming.pairs([near[i] for i in places], max_distance)
+    ]
+    method = neardup.SimHash(max_distance=max_distance)  # the file says how many bits there are
+    for source in ([tmp_path / "0.parquet", tmp_path / "1.parquet"], str(tmp_path / "*.parquet"), table):
+        found = neardup.find_pairs(source, method=method)
+        assert distances(found.pairs) == expected
+        assert found.pairs.schema.names == ["left_id", "right_id", "distance"]
+        assert found.summary["counts"] == {
+            "fingerprints": len(places), "without_features": len(values) - len(places), "confirmed": len(expected),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("weights", ["tf", "tfidf"])
+def test_pairs_among_fingerprints_are_those_among_their_texts(weights, real_texts, tmp_path):
+    texts = real_texts("en_licenses", 100_000)
+    method = neardup.SimHash(max_distance=6, weights=weights)
+    pq.write_table(neardup.fingerprint(texts, method=method), tmp_path / "fp.parquet")
+    by_text = neardup.find_pairs(texts, method=method)
+    by_fingerprint = neardup.find_pairs(tmp_path / "fp.parquet", method=method)
+    assert by_text.pairs.num_rows > 0
+    assert distances(by_fingerprint.pairs) == distances(by_text.pairs)
+
+
+@pytest.mark.parametrize("ids", [[30, 20, 10], ["c", "b", "a"]], ids=["integers", "strings"])
+def test_pairs_name_the_ids_of_the_file_as_text(ids):
+    found = neardup.find_pairs(fingerprint_table([1, 0, 3], SCHEME, ids), method=neardup.SimHash(max_distance=1))
+    assert distances(found.pairs) == [(str(ids[0]), str(ids[1]), 1), (str(ids[0]), str(ids[2]), 1)]
+
+
+def test_files_with_ids_of_both_kinds_meet(tmp_path):
+    pq.write_table(fingerprint_table([0], SCHEME, [7]), tmp_path / "0.parquet")
+    pq.write_table(fingerprint_table([0], SCHEME, ["b"]), tmp_path / "1.parquet")
+    found = neardup.find_pairs(tmp_path / "*.parquet", method=neardup.SimHash())
+    assert distances(found.pairs) == [("7", "b", 0)]
+
+
+def test_fingerprints_of_two_schemes_are_refused_naming_both(tmp_path):
+    for name, method in (("a", neardup.SimHash()), ("b", neardup.SimHash(ngram=3, weights="one"))):
+        pq.write_table(neardup.fingerprint(["one two three"], method=method), tmp_path / f"{name}.parquet")
+    sources = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    with pytest.raises(neardup.SchemeError) as raised:
+        neardup.find_pairs(sources, method=neardup.SimHash())
+    said = str(raised.value)
+    assert said.startswith("Fingerprints of two schemes do not compare: ")
+    for name, ngram, weights in (("a", 1, "tf"), ("b", 3, "one")):
+        assert f"{tmp_path / name}.parquet has " in said
+        assert f"'ngram': {ngram}" in said
+        assert f"weights='{weights}'" in said
+
+
+def test_tables_of_two_corpora_make_two_schemes(tmp_path):
+    for name, texts in (("a", ["one two", "three"]), ("b", ["one two", "four"])):
+        table = neardup.fingerprint(texts, method=neardup.SimHash(weights="tfidf"))
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(neardup.SchemeError, match="idf="):
+        neardup.find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"], method=neardup.SimHash())
+
+
+def test_texts_among_fingerprints_are_refused_by_name(tmp_path):
+    pq.write_table(neardup.fingerprint(["one two three"]), tmp_path / "fp.parquet")
+    (tmp_path / "in.jsonl").write_text('{"text": "one"}\n')
+    with pytest.raises(neardup.InputError, match=r"others texts: .*in\.jsonl has no fingerprints"):
+        neardup.find_pairs([tmp_path / "fp.parquet", tmp_path / "in.jsonl"], method=neardup.SimHash())
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [(neardup.MinHash(), "got MinHash"), (neardup.SimHash(confirm="jaccard"), "got confirm='jaccard'")],
+)
+def test_what_fingerprints_cannot_tell_is_refused(tmp_path, method, said):
+    with pytest.raises(neardup.SettingError, match=f"compare by Hamming distance alone: {said}"):
+        neardup.find_pairs(fingerprint_table([1], SCHEME), method=method)
+
+
+def test_a_distance_that_fingerprints_of_a_file_are_too_short_for_is_refused_with_its_bits():
+    table = fingerprint_table([1, 2], {**SCHEME, "bits": 32})
+    with pytest.raises(neardup.SettingError, match="num_blocks=40 with max_distance=3 and bits=32"):
+        neardup.find_pairs(table, method=neardup.SimHash(num_blocks=40))
+
+
+def test_a_file_of_fingerprints_is_not_read_as_texts(tmp_path: Path):
+    pq.write_table(neardup.fingerprint(["one two three"]), tmp_path / "fp.parquet")
+    with pytest.raises(neardup.ColumnError, match="text"):
+        neardup.dedup(tmp_path / "fp.parquet", method=neardup.SimHash())
