@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from neardup.candidates.block_levels import make_levels, make_tables, to_words
 from neardup.candidates.blocks import cut_blocks, num_words
 from neardup.kernels import blocks as kernel
+from neardup.kernels import parts
 from neardup.kernels.block_levels import choose_level
 from reference import hamming as reference
 
@@ -95,22 +96,22 @@ def test_large_groups_lose_no_pair_at_any_step(count):
 
 
 @given(st.lists(st.integers(0, 2**128 - 1), min_size=1, max_size=30), st.integers(0, 30), st.sampled_from([2, 8, 64]))
-def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, parts):
+def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
     words = records_of(fingerprints, 128).fingerprints
     mask = np.array(to_words(cut_blocks(0, 128, 31)[1], 128), np.uint64)
     cut = min(cut, len(fingerprints))
-    counts = np.zeros((2, parts), np.int64)
+    counts = np.zeros((2, num_parts), np.int64)
     for thread, span in enumerate([(0, cut), (cut, len(fingerprints))]):
-        kernel.count_parts(words, span, mask, counts[thread])
+        parts.count_parts(words, span, mask, counts[thread])
     assert counts.sum() == len(fingerprints)
-    cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(parts, 2).T.copy()
+    cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(num_parts, 2).T.copy()
     edges = [*cursors[0].tolist(), len(fingerprints)]
     copied = kernel.Records(np.zeros_like(words), np.zeros(len(fingerprints), np.uint32))
     for thread, span in enumerate([(0, cut), (cut, len(fingerprints))]):
-        kernel.scatter_parts(words, span, mask, cursors[thread], copied)
+        parts.scatter_parts(words, span, mask, cursors[thread], copied)
     assert (copied.fingerprints == words[copied.positions]).all()
     part_of: dict[tuple[int, ...], int] = {}
-    for part in range(parts):
+    for part in range(num_parts):
         positions = copied.positions[edges[part] : edges[part + 1]].tolist()
         assert positions == sorted(positions)
         for position in positions:

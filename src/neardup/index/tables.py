@@ -13,11 +13,11 @@ from neardup.candidates.block_levels import make_tables
 from neardup.candidates.blocks import BlockPlan, plan_blocks
 
 if TYPE_CHECKING:
-    from neardup.kernels.blocks import Rows, Tables
+    from neardup.kernels.blocks import Records, Rows, Tables
 
 _MAX_TABLES = 16  # where nothing is said of memory
 _SCAN_COST = 0.35  # nanoseconds for a row that is compared in a scan of all
-_MAX_CELL_BITS = 24
+_MAX_CELL_BITS, _ROUGH_BITS = 24, 9
 _QUERIES_AT_ONCE = 1 << 14
 
 Words = npt.NDArray[np.uint64]
@@ -58,28 +58,40 @@ def scan_all(fingerprints: Words, start: int, max_distance: int) -> Tables:
 
 def build_tables(fingerprints: Words, start: int, bits: int, max_distance: int, plan: BlockPlan) -> Tables:
     """Return the tables of all rows from `start` on."""
-    from neardup.kernels import blocks as kernel
+    from neardup.kernels.blocks import Tables
 
     agree, differ, _ = make_tables(bits, max_distance, plan.num_blocks)
-    size = len(fingerprints) - start
+    own = fingerprints[start:]
     # Four cells for each key, where there are that many rows, so that few keys share one.
-    cell_bits = max(1, min(plan.key_bits + 2, size.bit_length() - 1, _MAX_CELL_BITS))
+    cell_bits = max(1, min(plan.key_bits + 2, len(own).bit_length() - 1, _MAX_CELL_BITS))
     # The word that keys leave the most bits of tells the most apart.
     word = np.argmin(np.array([[int(one).bit_count() for one in mask] for mask in agree.tolist()]), axis=1)
-    words = np.empty((len(agree), size), np.uint64)
-    rows = np.empty((len(agree), size), np.uint32)
+    words = np.empty((len(agree), len(own)), np.uint64)
+    rows = np.empty((len(agree), len(own)), np.uint32)
     starts = np.zeros((len(agree), (1 << cell_bits) + 1), np.uint32)
-    records = kernel.Records(np.empty((size, fingerprints.shape[1]), np.uint64), np.empty(size, np.uint32))
-    own = fingerprints[start:]
     for table, mask in enumerate(agree):
-        counts = np.zeros(1 << cell_bits, np.int64)
-        kernel.count_parts(own, (0, size), mask, counts)
-        starts[table, 1:] = counts.cumsum()
-        kernel.scatter_parts(own, (0, size), mask, starts[table, :-1].astype(np.int64), records)
-        words[table] = records.fingerprints[:, word[table]]
-        rows[table] = records.positions
+        # A rough sort first: one pass that writes to 2^18 places in turn waits for the memory at each, two do not.
+        rough, _ = _sort_rows(own, mask, min(cell_bits, _ROUGH_BITS))
+        fine, edges = _sort_rows(rough.fingerprints, mask, cell_bits)
+        starts[table] = edges
+        words[table] = fine.fingerprints[:, word[table]]
+        rows[table] = rough.positions[fine.positions]
     rows += np.uint32(start)
-    return kernel.Tables(agree, differ, word, words, rows, starts)
+    return Tables(agree, differ, word, words, rows, starts)
+
+
+def _sort_rows(fingerprints: Words, mask: Words, cell_bits: int) -> tuple[Records, npt.NDArray[np.int64]]:
+    """Return rows in the order of their cells, and where each cell begins, the end last."""
+    from neardup.kernels.blocks import Records
+    from neardup.kernels.parts import count_parts, scatter_parts
+
+    size = len(fingerprints)
+    records = Records(np.empty(fingerprints.shape, np.uint64), np.empty(size, np.uint32))
+    counts = np.zeros(1 << cell_bits, np.int64)
+    count_parts(fingerprints, (0, size), mask, counts)
+    edges = np.concatenate([[0], counts.cumsum()])
+    scatter_parts(fingerprints, (0, size), mask, edges[:-1].copy(), records)
+    return records, edges
 
 
 def find_near(queries: Words, segments: Sequence[Tables], rows: Rows, max_distance: int, threads: int) -> Matches:
@@ -101,21 +113,26 @@ def _find_span(
 ) -> Matches:
     """Return the rows near to some queries, in order."""
     from neardup.kernels import blocks as kernel
+    from neardup.kernels.parts import find_cells
 
     parts: list[list[npt.NDArray[np.generic]]] = []
     room = 64 + 2 * (span[1] - span[0])
     for tables in segments:
+        cells = np.empty((len(tables.word), span[1] - span[0]), np.uint32)
+        for table, mask in enumerate(tables.agree):
+            find_cells(queries, span[0], mask, tables.starts.shape[1] - 1, cells[table])
         begin = span[0]
         while begin < span[1]:
             kinds = (np.uint32, np.uint32, np.uint8)
             left, right, distance = (np.empty(room, kind) for kind in kinds)
             found = kernel.Found(left, right, distance, np.zeros(1, np.int64))
-            reached = kernel.query_tables(queries, (begin, span[1]), tables, rows, max_distance, found)
+            part = (span[0], begin, span[1])
+            reached = kernel.query_tables(queries, part, cells, tables, rows, max_distance, found)
             used = int(found.used[0])
             if used:
                 parts.append([left[:used], right[:used], distance[:used]])
             if reached == begin:
-                room *= 4  # one query alone has more
+                room *= 4  # a few queries alone have more
             begin = reached
     if not parts:
         return Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))

@@ -17,8 +17,8 @@ from neardup.kernels.machine import count_ones
 U64 = np.uint64
 NODE, STEP, LEFT, RIGHT = 0, 1, 2, 3  # fields of `state`: where to go on
 _FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
-_STRETCH = 4096  # rows hashed at a time
 _NEAR = 6  # places further that are compared one step width at a time
+_QUERIES = 32  # whose cells are looked up at a time
 _LANES = 32  # comparisons between two looks at whether one was close
 
 
@@ -112,37 +112,6 @@ def _fill_cells(fingerprints, first, mask, num_cells, cells):
     else:
         for i in range(len(cells)):
             cells[i] = np.uint32(_hash(fingerprints, first + i, mask) >> shift)
-
-
-@njit(nogil=True, cache=True)
-def count_parts(fingerprints, span, mask, counts):
-    """Count the records of rows span[0] to span[1] in each part. counts : int64, a power of two, two or more."""
-    parts = np.empty(_STRETCH, np.uint32)
-    for first in range(span[0], span[1], _STRETCH):
-        size = min(_STRETCH, span[1] - first)
-        _fill_cells(fingerprints, first, mask, len(counts), parts[:size])
-        for i in range(size):
-            counts[parts[i]] += 1
-
-
-@njit(nogil=True, cache=True)
-def scatter_parts(fingerprints, span, mask, cursors, records):
-    """Copy rows span[0] to span[1] to their parts, in order. cursors : int64, the next free place in each part."""
-    parts = np.empty(_STRETCH, np.uint32)
-    num_words = fingerprints.shape[1]
-    flat, copied = fingerprints.reshape(-1), records.fingerprints.reshape(-1)
-    for first in range(span[0], span[1], _STRETCH):
-        size = min(_STRETCH, span[1] - first)
-        _fill_cells(fingerprints, first, mask, len(cursors), parts[:size])
-        for i in range(size):
-            place = cursors[parts[i]]
-            cursors[parts[i]] = place + 1
-            records.positions[place] = first + i
-            if num_words == 1:
-                copied[place] = flat[first + i]
-            else:
-                for word in range(num_words):
-                    copied[place * num_words + word] = flat[(first + i) * num_words + word]
 
 
 @njit(nogil=True, cache=True)
@@ -352,35 +321,60 @@ def join_part(records, nodes, level, max_distance, scratch, found, state):
 
 
 @njit(nogil=True, cache=True)
-def query_tables(queries, span, tables, rows, max_distance, found):
-    """Find the rows alive within the distance of queries span[0] to span[1]; return the query that is next.
+def _locate(tables, table, cells, places, stops, heads):
+    """Set where each of some cells of a table begins and ends, and the first word in it.
 
-    found : left takes the query, right the row. It stops early when there is no room for all rows of a query.
+    The word is not needed here: asked for many at a time, the memory answers sooner than one by one.
     """
-    num_cells = tables.starts.shape[1] - 1
-    shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
-    for query in range(span[0], span[1]):
-        before = found.used[0]
+    starts, words = tables.starts[table], tables.words[table]
+    for i in range(len(cells)):
+        places[i], stops[i] = starts[cells[i]], starts[cells[i] + np.uint32(1)]
+    for i in range(len(cells)):
+        if places[i] < stops[i]:
+            heads[i] = words[places[i]]
+
+
+@njit(nogil=True, cache=True)
+def _scan_cell(query, table, span, queries, tables, rows, max_distance, found):
+    """Report the rows of a cell, places span[0] to span[1], that are near to a query; return whether all had room."""
+    place, stop = span
+    words, asked = tables.words[table], queries[query, tables.word[table]]
+    while True:
+        place = _next_close(words, asked, place, stop, max_distance)
+        if place == stop:
+            return True
+        row = np.int64(tables.rows[table, place])
+        place += 1
+        distance = _distance(queries, query, rows.fingerprints, row)
+        if distance > max_distance or not rows.alive[row]:
+            continue
+        if _fits(queries, query, rows.fingerprints, row, tables.agree[table], tables.differ[table]):
+            if found.used[0] == len(found.left):
+                return False
+            found.left[found.used[0]] = query
+            found.right[found.used[0]] = row
+            found.distance[found.used[0]] = distance
+            found.used[0] += 1
+
+
+@njit(nogil=True, cache=True)
+def query_tables(queries, span, cells, tables, rows, max_distance, found):
+    """Find the rows alive within the distance of queries span[1] to span[2]; return the query that is next.
+
+    cells : uint32 (num_tables, num_queries), the cells of query span[0] and those after, by kernels/parts.py.
+    found : left takes the query, right the row. It stops early when there is no room for all rows of a few queries.
+    """
+    places, stops = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, np.int64)
+    heads = np.empty(_QUERIES, np.uint64)
+    for first in range(span[1], span[2], _QUERIES):
+        before, size = found.used[0], min(_QUERIES, span[2] - first)
         for table in range(len(tables.word)):
-            agree, words = tables.agree[table], tables.words[table]
-            cell = np.int64(_hash(queries, query, agree) >> shift)
-            asked = queries[query, tables.word[table]]
-            place, stop = np.int64(tables.starts[table, cell]), np.int64(tables.starts[table, cell + 1])
-            while True:
-                place = _next_close(words, asked, place, stop, max_distance)
-                if place == stop:
-                    break
-                row = np.int64(tables.rows[table, place])
-                place += 1
-                distance = _distance(queries, query, rows.fingerprints, row)
-                if distance > max_distance or not rows.alive[row]:
-                    continue
-                if _fits(queries, query, rows.fingerprints, row, agree, tables.differ[table]):
-                    if found.used[0] == len(found.left):
-                        found.used[0] = before
-                        return query
-                    found.left[found.used[0]] = query
-                    found.right[found.used[0]] = row
-                    found.distance[found.used[0]] = distance
-                    found.used[0] += 1
-    return span[1]
+            own = cells[table, first - span[0] : first - span[0] + size]
+            _locate(tables, table, own, places, stops, heads)
+            for i in range(size):
+                if places[i] < stops[i] and not _scan_cell(
+                    first + i, table, (places[i], stops[i]), queries, tables, rows, max_distance, found
+                ):
+                    found.used[0] = before
+                    return first
+    return span[2]
