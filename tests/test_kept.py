@@ -18,6 +18,7 @@ from neardup.documents.inputs import list_inputs
 from neardup.documents.tables import TablePart
 from neardup.errors import OutputError
 from neardup.output.kept import open_kept
+from neardup.output.kept_parquet import parquet_layout
 
 SCHEMA = pa.schema(
     [
@@ -77,6 +78,16 @@ def test_parquet_keeps_columns_schema_codecs_dictionaries_and_row_groups(tmp_pat
             for attribute in ("path_in_schema", "compression", "has_dictionary_page", "is_stats_set"):
                 before, after = (getattr(one.row_group(0).column(index), attribute) for one in (source, metadata))
                 assert before == after
+
+
+@pytest.mark.parametrize(("length", "values"), [(10, 1024), (10_000, 52), (10_000_000, 16)])
+def test_pages_are_looked_at_the_more_often_the_longer_the_texts(tmp_path: Path, length: int, values: int) -> None:
+    texts = pa.table({"text": ["x" * length] * 3})
+    pq.write_table(texts, tmp_path / "in.parquet", use_dictionary=False)
+    (part,) = list_inputs([str(tmp_path / "in.parquet")])
+    assert parquet_layout(part).values_between_looks == values
+    (written,) = keep(tmp_path / "in.parquet", tmp_path / "kept", every=1)
+    assert pq.read_table(written).equals(texts)
 
 
 def test_a_column_that_gave_up_its_dictionary_is_written_without(tmp_path: Path) -> None:
