@@ -299,8 +299,13 @@ def measure_length(low: int, tokens: list[list[str]], method: neardup.SimHash) -
         f"{low} to {high}" if high else f"{low} and more", f"{len(texts):,}", f"{len(distances):,}",
         percent((distances > 3).sum(), len(distances)), percent((nearer > 3).sum(), len(nearer)),
         percent((moved > 3).sum(), len(moved)), f"{np.median(moved):.0f}", f"{collisions:,}", f"{all_pairs:,}",
-        f"{expected:,.0f}" if collisions else f"under {3 / all_pairs * 5e11:,.0f}",
+        in_short(expected) if collisions else f"under {in_short(3 / all_pairs * 5e11)}",
     ])  # fmt: skip
+
+
+def in_short(number: float) -> str:
+    """Return a large number with two digits that count."""
+    return f"{float(f'{number:.1e}'):,.0f}"
 
 
 def replace_one_each(tokens: list[list[str]]) -> list[str]:
@@ -339,10 +344,10 @@ class Score:
     best: float
     at: float
 
-    def cells(self) -> list[str]:
-        """Return the cells of a table."""
-        precision = f"{100 * self.precision:.1f} %" if self.recall else "none found"
-        return [f"{self.best:.2f} at {self.at:g}", precision, f"{100 * self.recall:.1f} %"]
+    def cell(self) -> str:
+        """Return the cell of a table."""
+        precision = f"{100 * self.precision:.1f}" if self.recall else "none"
+        return f"{self.best:.2f} at {self.at:g}; {precision} / {100 * self.recall:.1f}"
 
 
 def score(right: Ints, wrong: Ints, total: int, at: list[float], default: int) -> Score:
@@ -388,17 +393,19 @@ def score_minhash(data: Labelled) -> Score:
 
 
 def measure_weights(folder: Path) -> None:
-    """Print a table of features and weights for each set."""
+    """Print a table of features and weights for each set: best F1 at which distance; precision / recall at 3."""
     for name in SETS:
         data = load(folder, name)
         against = f"{len(data.unrelated):,} judged to differ" if data.unrelated is not None else "all others"
         print(f"\n#### {name}: {len(data.texts):,} texts, {len(data.relevant):,} pairs to find against {against}\n")
-        print_head("features", "weights", "best F1 at distance", "precision at 3", "recall at 3")
+        print_head("features", *WEIGHTS)
         for tokens, (kind, ngram) in kinds_of(data).items():
-            for weights, settings in WEIGHTS.items():
-                method = neardup.SimHash(tokens=kind, ngram=ngram, fold_chinese=data.fold, **settings)
-                print_row([tokens, weights, *score_simhash(data, method).cells()])
-        print_row(["5 words", "MinHash, at 0.8", *score_minhash(data).cells()])
+            methods = [
+                neardup.SimHash(tokens=kind, ngram=ngram, fold_chinese=data.fold, **settings)
+                for settings in WEIGHTS.values()
+            ]
+            print_row([tokens, *(score_simhash(data, method).cell() for method in methods)])
+        print(f"\nMinHash, 5 words, at 0.8: {score_minhash(data).cell()}")
 
 
 def kinds_of(data: Labelled) -> dict[str, tuple[str, int]]:
