@@ -1,0 +1,26 @@
+"""Have I seen this article before? Keep 64 bits of each, and ask for every new one."""
+
+from pathlib import Path
+
+import neardup
+
+DATA = Path(__file__).parent / "data"
+
+# Words that weigh 1: in long texts, counts would let "the" and "of" decide.
+method = neardup.SimHash(weights="one")
+
+seen = neardup.fingerprint(DATA / "terms-old.jsonl.zst", method=method)
+index = neardup.HammingIndex(bits=64, max_distance=6)
+index.add_many(seen["id"], [int.from_bytes(bits, "big") for bits in seen["fingerprint"].to_pylist()])
+print(f"{len(index)} texts seen; only their fingerprints are kept, {8 * len(index)} bytes")
+
+arrived = neardup.fingerprint(DATA / "terms-new.jsonl.zst", method=method)
+found = {}
+for name, bits in zip(arrived["id"].to_pylist(), arrived["fingerprint"].to_pylist(), strict=True):
+    near = index.query(int.from_bytes(bits, "big"))  # the nearest first
+    if near:
+        found[name] = near[0]
+
+print(f"{len(found)} of {arrived.num_rows} that arrived were seen before, or nearly so:")
+for name, (earlier, distance) in list(found.items())[:5]:
+    print(f"  {name} is {distance} bits from {earlier}")
