@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 PAIRS_AT_ONCE = 1 << 18
 _MAX_COUNT = 1 << 32
-_PART_BITS = 17  # records of a part, so that what is grouped fits the cache
-_MAX_PART_BITS = 10  # parts: more of them spread one pass over too many places of the memory
+_PART_BITS = 15  # records of a part, so that what is grouped fits the cache
+_MAX_PART_BITS = 11  # parts: more of them spread one pass over too many places of the memory
 
 Fingerprints = npt.NDArray[np.uint64]
 
