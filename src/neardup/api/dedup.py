@@ -119,12 +119,12 @@ def run_dedup(
 ) -> Deduplication:
     """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
     stages = Stages(watcher or Nobody())
-    _refuse_audit(method, sieve)
-    method = with_table(method)
     with (
         tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path,
         Scratch(Path(scratch_path)) as scratch,
     ):
+        _refuse_audit(method, sieve)
+        method = with_table(method)
         if folder is not None:
             folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
             _check_format(out_format)

@@ -42,11 +42,17 @@ def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
     yield from _sums(found)
     yield Text()
     digits = f"{found.fingerprint:0{found.bits}b}"
-    yield Text("  Fingerprint: 1 where the sum is positive", "bold")
+    of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
+    yield Text(f"  Fingerprint: 1 where the sum is positive{_where_zero(of_zero)}", "bold")
     yield Text()
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
     yield Text(f"  {found.fingerprint:0{found.bits // 4}x}", "bold cyan")
+
+
+def _where_zero(digits: set[str]) -> str:
+    """Say which bit a sum of 0 gave, if there is such a sum: schemes differ."""
+    return f"; {digits.pop()} where it is 0" if digits else ""
 
 
 def _features(found: Explanation, full: bool) -> Iterator[Text]:

@@ -223,7 +223,8 @@ def warn_of_short(num_documents: int) -> list[str]:
     """Return a warning if there are documents too short for SimHash."""
     if not num_documents:
         return []
+    have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_documents:,} documents have fewer than {SHORT} features. SimHash is unreliable for texts so short: "
+        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for texts so short: "
         "a changed word turns many bits, and unrelated texts may collide. For them use MinHash (--method minhash)."
     ]

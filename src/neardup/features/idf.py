@@ -172,9 +172,10 @@ class IdfTable(IdfSource):
             if loaded.version != about["version"]:
                 raise ValueError("its content is not what was written")
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
             raise InputError(
                 f"{os.fspath(path)} is not a table of document frequencies in format {_FORMAT} {_FORMAT_VERSION}: "
-                f"{error}. Make one with neardup idf."
+                f"{reason}. Make one with neardup idf."
             ) from error
         return loaded
 
