@@ -223,9 +223,9 @@ def measure_lengths(folder: Path) -> None:
     for title, groups, cut, method in kinds:
         print(f"\n#### {title}\n")
         print_head(
-            "features", "texts", "near pairs", "missed, of these", "missed, at 0.9 or more",
+            "features", "texts", "near pairs", "missed", "missed, from 0.9 on",
             "one word replaced: missed",
-            "median distance", "unrelated pairs found", "of all pairs", "in a million texts",
+            "bits turned, median", "unrelated pairs found", "of all pairs", "in a million texts",
         )  # fmt: skip
         for low, texts in by_length(groups, cut):
             measure_length(low, texts, method)
