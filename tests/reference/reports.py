@@ -43,6 +43,30 @@ def report(**changes: Any) -> dict[str, Any]:
     }
 
 
+def simhash_report(**changes: Any) -> dict[str, Any]:
+    """Return the report of a run by Hamming distance."""
+    plain = report()
+    return {
+        **plain,
+        "scheme": {
+            "name": "simhash", "version": 1, "tokens": "words", "ngram": 1, "bits": 64, "scheme": "native",
+            "hash": "native", "weights": "tf", "top": 0, "levels": False,
+        },
+        "settings": {"max_distance": 3, "confirm": "hamming", "threshold": 0.5, "keep": "first", "clusters": "sieve"},
+        "counts": {**plain["counts"], "confirmed_exact": 8_201, "collisions": 0},
+        "bands": None,
+        "samples": None,
+        "fingerprints": {
+            "max_distance": 3, "distinct": 75_313, "near_pairs": 40_007, "collisions": 0, "short": 1_004,
+        },
+        "recall": None,
+        "audit": None,
+        "similarities": None,
+        "distances": [9_001, 6_002, 5_003, 3_099],
+        **changes,
+    }  # fmt: skip
+
+
 def example(**changes: Any) -> Example:
     """Return a near-duplicate whose last word differs."""
     plain = Example(

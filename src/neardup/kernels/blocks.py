@@ -148,15 +148,15 @@ def _distance(lefts, left, rights, right):
 
 
 @njit(nogil=True, cache=True)
-def _fits(lefts, left, rights, right, agree, differ):
+def _fits(lefts, left, rights, right, agree, differ, node):
     """Return whether two rows agree and differ as a node asks."""
-    for word in range(len(agree)):
-        if (lefts[left, word] ^ rights[right, word]) & agree[word] != U64(0):
+    for word in range(agree.shape[1]):
+        if (lefts[left, word] ^ rights[right, word]) & agree[node, word] != U64(0):
             return False
-    for number in range(differ.shape[0]):
+    for number in range(differ.shape[1]):
         asked, given = U64(0), U64(0)
-        for word in range(len(agree)):
-            mask = differ[number, word]
+        for word in range(agree.shape[1]):
+            mask = differ[node, number, word]
             asked |= mask
             given |= (lefts[left, word] ^ rights[right, word]) & mask
         if asked != U64(0) and given == U64(0):
@@ -170,7 +170,7 @@ def _report(records, nodes, node, places, scratch, max_distance, found):
     left, right = np.int64(scratch.order[places[0]]), np.int64(scratch.order[places[1]])
     rows = records.fingerprints
     distance = _distance(rows, left, rows, right)
-    if distance <= max_distance and _fits(rows, left, rows, right, nodes.agree[node], nodes.differ[node]):
+    if distance <= max_distance and _fits(rows, left, rows, right, nodes.agree, nodes.differ, node):
         place = found.used[0]
         if place == len(found.left):
             return False
@@ -348,7 +348,7 @@ def _scan_cell(query, table, span, queries, tables, rows, max_distance, found):
         distance = _distance(queries, query, rows.fingerprints, row)
         if distance > max_distance or not rows.alive[row]:
             continue
-        if _fits(queries, query, rows.fingerprints, row, tables.agree[table], tables.differ[table]):
+        if _fits(queries, query, rows.fingerprints, row, tables.agree, tables.differ, table):
             if found.used[0] == len(found.left):
                 return False
             found.left[found.used[0]] = query

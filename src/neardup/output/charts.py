@@ -164,7 +164,9 @@ def share_chart(report: Mapping[str, Any]) -> str:
 
 
 def distance_chart(report: Mapping[str, Any]) -> str:
-    """Return the bars of the Hamming distances in a report, or an empty string when it has none."""
+    """Return the bars of the Hamming distances in a report, or an empty string when nothing was counted."""
+    if not any(report.get("distances") or ()):
+        return ""
     rows = [
         Bar(plural(distance, "bit"), count, f"{count:,}", f"{plural(count, 'document')} at distance {distance}")
         for distance, count in enumerate(report.get("distances") or ())

@@ -20,6 +20,11 @@ from neardup.output.wording import duration, escape_text, interval, known, memor
 
 Report = Mapping[str, Any]
 
+_WEIGHED = {
+    "one": ", each of the same weight",
+    "tf": ", weighed by how often they occur in it",
+    "tfidf": ", weighed by how often they occur in it and how few documents have them",
+}
 _MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
 
 
@@ -157,14 +162,15 @@ def _count_rows(report: Report) -> list[tuple[str, str, str, str]]:
 def _run_rows(report: Report) -> list[tuple[str, str]]:
     """Return (label, value) for what the run measured about itself."""
     counts, bound, near = (report.get(key) or {} for key in ("counts", "bound", "fingerprints"))
-    missed = f"every pair within {near['max_distance']} bits" if near else "not estimated"
+    missed = f"every pair within {plural(near['max_distance'], 'bit')}" if near else "not estimated"
+    caught = near.get("collisions") if _is_confirmed(report) else None
     rows = (
         ("Recall" if near else "Recall, estimated", interval(report.get("recall"), "estimated") or missed),
         ("Recall, audited", interval(report.get("audit"), "recall")),
         ("Pairs compared", known(counts.get("compared"), "{:,}".format)),
         ("Pairs confirmed", known(counts.get("confirmed"), "{:,}".format)),
         ("Distinct fingerprints", known(near.get("distinct"), "{:,}".format)),
-        ("Collisions caught", known(near.get("collisions"), "{:,}".format)),
+        ("Collisions caught", known(caught, "{:,}".format)),
         ("Full buckets", known(bound.get("buckets"), "{:,}".format)),
         ("Met a full bucket", known(bound.get("documents"), "{:,}".format)),
         ("Time", known(report.get("seconds"), duration)),
@@ -174,6 +180,11 @@ def _run_rows(report: Report) -> list[tuple[str, str]]:
         ("Peak memory", known(report.get("peak_memory_bytes"), memory)),
     )
     return [(label, value) for label, value in rows if value]
+
+
+def _is_confirmed(report: Report) -> bool:
+    """Return whether near fingerprints were held against the texts."""
+    return (report.get("settings") or {}).get("confirm") == "jaccard"
 
 
 def _result(report: Report) -> str:
@@ -269,13 +280,14 @@ def _guarantee(near: Report) -> str:
 def _meaning(report: Report) -> str:
     """Say what the words of the page mean, as the settings have it."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
-    tokens = setting(scheme.get("tokens", "tokens"))
+    tokens = scheme.get("tokens", "tokens")
+    tokens = "Chinese words" if isinstance(tokens, Mapping) else setting(tokens)
     grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if scheme.get("ngram", 1) != 1 else f"its {tokens}"
     measure, limit = _similarity(report, grams), setting(settings.get("threshold", "the threshold"))
     alike = f"measures at least {limit} similar to it"
     if near := report.get("fingerprints"):
         alike = f"has a fingerprint within {plural(near['max_distance'], 'bit')} of its own"
-        if settings.get("confirm") == "jaccard":
+        if _is_confirmed(report):
             alike += f", and measures at least {limit} similar to it"
     keep = setting(settings.get("keep", "first"))
     decides = (
@@ -285,13 +297,13 @@ def _meaning(report: Report) -> str:
     )
     if settings.get("clusters") == "connected":
         decides = (
-            f"Documents are linked when one {alike.replace(' to it', ' to the other')}; all that a chain of links "
+            f"Documents are linked when one {_of_the_other(alike)}; all that a chain of links "
             f"joins are a cluster. One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less "
             "similar."
         )
     terms = {
         "Removed, kept": decides,
-        "Distance" if near and settings.get("confirm") == "hamming" else "Similarity": measure,
+        "Distance" if near and not _is_confirmed(report) else "Similarity": measure,
         "Exact copy, near-duplicate": "An exact copy has the same text after normalisation. A near-duplicate "
         "is as near without that; it may measure the same, when all that differs is not a feature.",
         "Without features": "Empty, or nothing in it to compare. Such documents are kept, and never grouped.",
@@ -304,19 +316,24 @@ def _similarity(report: Report, grams: str) -> str:
     """Say what was measured of two documents."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
     measure = f"The measure is {setting(settings.get('similarity', 'named in the settings'))}"
-    if settings.get("similarity") == "jaccard" or settings.get("confirm") == "jaccard":
+    if settings.get("similarity") == "jaccard" or _is_confirmed(report):
         measure = "Jaccard similarity is the number of features in both, divided by the number in either"
     exact = f"{measure}; it is computed exactly, never estimated: hashing only proposes the pairs to compare. "
     cut = "Digits not shown are cut, not rounded."
     if not report.get("fingerprints"):
         return f"The features of a document are {grams}. {exact}{cut}"
+    weighed = _WEIGHED.get(str(scheme.get("weights", "tf")), "")
     votes = (
-        f"The features of a document are {grams}, weighed by {setting(scheme.get('weights', 'their frequency'))}. Each "
-        f"votes with its weight on every one of {setting(scheme.get('bits', 64))} bits; the majorities are the "
-        "fingerprint (Charikar, 2002). The Hamming distance of two documents is the number of bits in which their "
-        "fingerprints differ."
+        f"The features of a document are {grams}{weighed}. Each votes with its weight on every one of "
+        f"{setting(scheme.get('bits', 64))} bits; the majorities are the fingerprint (Charikar, 2002). The Hamming "
+        "distance of two documents is the number of bits in which their fingerprints differ."
     )
-    return f"{votes} {exact}{cut}" if settings.get("confirm") == "jaccard" else votes
+    return f"{votes} {exact}{cut}" if _is_confirmed(report) else votes
+
+
+def _of_the_other(alike: str) -> str:
+    """Say of two documents what was said of a document and one that was kept."""
+    return alike.replace(" of its own", " of the other's").replace(" to it", " to the other")
 
 
 def _inputs(report: Report) -> str:
