@@ -338,8 +338,10 @@ ERRORS = {
     "a hash too short": (
         ["fingerprint", "in.jsonl", "-o", "fp.parquet", "--hash", "fnv1", "--bits", "128"], "hash='fnv1' has 64 bits",
     ),
-    "weights of a callable": (
-        ["fingerprint", "in.jsonl", "-o", "fp.parquet", "--weights", "own"], "got tokens='words'",
+    "no such file, whatever the method": (["pairs", "no.parquet", "-o", "p.csv", "--max-distance", "3"], "no.parquet"),
+    "a threshold of nothing": (
+        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--confirm", "hamming", "--threshold", "0.7"],
+        "threshold goes with confirm='jaccard': got threshold=0.7",
     ),
 }  # fmt: skip
 
@@ -355,6 +357,13 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
     assert sorted(Path().iterdir()) == before
 
 
+def test_weights_of_ones_own_are_for_python_alone():
+    result = run("fingerprint", "in.jsonl", "-o", "fp.parquet", "--weights", "own")
+    assert result.exit_code == 2
+    assert "must be one of 'one', 'tf', 'tfidf': got 'own'" in result.stderr
+    assert "own" not in run("fingerprint", "--help").stdout.split("--weights")[1].split("--idf")[0].split()
+
+
 @pytest.mark.parametrize(
     ("option", "accepted"),
     [
@@ -362,7 +371,7 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
         ("--weights", "'one', 'tf', 'tfidf'"),
         ("--hash", "'native', 'fnv1', 'fnv1a', 'md5'"),
         ("--scheme", "'native', 'mfonda', 'simhash'"),
-        ("--confirm", "'hamming', 'jaccard'"),
+        ("--confirm", "'jaccard', 'hamming'"),
         ("--bits", "32, 64, 128, 256"),
     ],
 )

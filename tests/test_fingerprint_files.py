@@ -239,7 +239,7 @@ def test_pairs_among_fingerprints_are_those_among_their_texts(weights, real_text
     texts = real_texts("en_licenses", 100_000)
     method = neardup.SimHash(max_distance=6, weights=weights)
     pq.write_table(neardup.fingerprint(texts, method=method), tmp_path / "fp.parquet")
-    by_text = neardup.find_pairs(texts, method=method)
+    by_text = neardup.find_pairs(texts, method=replace(method, confirm="hamming"))
     by_fingerprint = neardup.find_pairs(tmp_path / "fp.parquet", method=method)
     assert by_text.pairs.num_rows > 0
     assert distances(by_fingerprint.pairs) == distances(by_text.pairs)
@@ -289,11 +289,40 @@ def test_texts_among_fingerprints_are_refused_by_name(tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "said"),
-    [(neardup.MinHash(), "got MinHash"), (neardup.SimHash(confirm="jaccard"), "got confirm='jaccard'")],
+    [
+        (neardup.MinHash(), "got MinHash"),
+        (neardup.SimHash(confirm="jaccard"), "got confirm='jaccard'"),
+        (neardup.SimHash(threshold=0.7), "got threshold=0.7"),
+    ],
 )
 def test_what_fingerprints_cannot_tell_is_refused(tmp_path, method, said):
     with pytest.raises(neardup.SettingError, match=f"compare by Hamming distance alone: {said}"):
         neardup.find_pairs(fingerprint_table([1], SCHEME), method=method)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"weights": "one"}, "the method has weights='one'; source has weights='tf'"),
+        ({"bits": 128}, "the method has bits=128; source has bits=64"),
+        ({"scheme": "mfonda"}, "the method has scheme='mfonda'; source has scheme='native'"),
+    ],
+)
+def test_settings_that_the_fingerprints_were_not_made_with_are_refused(settings, said):
+    with pytest.raises(neardup.SchemeError, match=said):
+        neardup.find_pairs(neardup.fingerprint(["a b", "a b c"]), method=neardup.SimHash(**settings))
+
+
+@pytest.mark.parametrize("settings", [{"weights": "one"}, {"weights": "tfidf"}, {"scheme": "mfonda"}, {"bits": 32}])
+def test_the_settings_that_made_fingerprints_find_their_pairs(settings):
+    method = neardup.SimHash(max_distance=16, **settings)
+    table = neardup.fingerprint(["one two three four", "one two three four"], method=method)
+    assert neardup.find_pairs(table, method=method).pairs.num_rows == 1
+
+
+def test_a_folder_of_fingerprints_is_found_too(tmp_path):
+    pq.write_table(neardup.fingerprint(["one two three", "one two three"]), tmp_path / "fp.parquet")
+    assert neardup.find_pairs(tmp_path, method=neardup.SimHash()).pairs.num_rows == 1
 
 
 def test_a_distance_that_fingerprints_of_a_file_are_too_short_for_is_refused_with_its_bits():

@@ -315,3 +315,34 @@ def test_the_distance_of_two_fingerprints():
     for wrong in (-1, 2**256, 1.0, "1"):
         with pytest.raises(InputError, match=r"right must be a fingerprint, an integer from 0 to 2\^256 - 1: got"):
             neardup.hamming_distance(1, wrong)
+
+
+# Columns
+@pytest.mark.parametrize("bits", [32, 64, 128, 256])
+def test_the_column_of_a_table_of_fingerprints_goes_in_as_it_is(bits):
+    method = neardup.SimHash(bits=bits)
+    table = neardup.fingerprint(["one two three", "four five six", "one two three"], method=method)
+    index = neardup.HammingIndex(bits=bits, max_distance=0)
+    index.add_many(table["id"], table["fingerprint"])
+    assert index.query(neardup.simhash("one two three", method=method)) == [("0", 0), ("2", 0)]
+    found = index.query_many(table["fingerprint"].slice(1))
+    assert found.to_pylist() == [
+        {"query": 0, "id": "1", "distance": 0},
+        {"query": 1, "id": "0", "distance": 0},
+        {"query": 1, "id": "2", "distance": 0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (neardup.fingerprint(["one", ""])["fingerprint"], "1 of 2 fingerprints are null"),
+        (neardup.fingerprint(["one"], method=neardup.SimHash(bits=32))["fingerprint"], "64 bits are a column of 8"),
+        (pa.array(["d8dbe7186bad3db3"]), "got string"),
+    ],
+)
+def test_a_column_of_something_else_is_refused(column, said):
+    index = neardup.HammingIndex()
+    with pytest.raises(neardup.InputError, match=said):
+        index.add_many(list(range(len(column))), column)
+    assert len(index) == 0

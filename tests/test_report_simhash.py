@@ -152,7 +152,7 @@ def test_the_notebook_fragment_shows_distances_in_place_of_similarities():
 
 @pytest.mark.parametrize("confirm", ["hamming", "jaccard"])
 def test_the_page_of_a_run_shows_what_its_result_holds(confirm, real_texts, tmp_path):
-    method = neardup.SimHash(max_distance=6, confirm=confirm, threshold=0.8)
+    method = neardup.SimHash(max_distance=6, confirm=confirm)
     result = neardup.dedup(real_texts("en_licenses", 100_000), method=method, output=tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     shown = re.findall(r'class="similarity">([^<]*)<.*?<bdi class="id">([^<]*)<', html, re.DOTALL)

@@ -42,9 +42,9 @@ def corpus(path: Path, count: int, seed: int = 0) -> Path:
 
 
 MINHASH = "MinHash(threshold=0.6)"
-SIMHASH = "SimHash(max_distance=12)"
+SIMHASH = "SimHash(max_distance=12, confirm='hamming')"
 CONFIRMED = "SimHash(max_distance=14, confirm='jaccard', threshold=0.6)"
-TFIDF = "SimHash(max_distance=12, weights='tfidf')"
+TFIDF = "SimHash(max_distance=12, weights='tfidf', confirm='hamming')"
 
 
 def made(method: str) -> neardup.MinHash | neardup.SimHash:

@@ -303,3 +303,9 @@ def test_dedup_by_chinese_words_runs_from_end_to_end(tokens):
     texts = [XIAOMING, UNIVERSITY, f"{XIAOMING}。", "他来到了网易杭研大厦"]
     result = neardup.dedup(texts, method=neardup.MinHash(tokens=tokens, ngram=2))
     assert result.removed["id"].to_pylist() == ["2"]
+
+
+@pytest.mark.parametrize("word", ["云 计算", " 云", "云\n", "\u3000"])
+def test_a_word_to_add_has_no_white_space(word):
+    with pytest.raises(neardup.SettingError, match="words are whole, without white space"):
+        Jieba(words=(word,))

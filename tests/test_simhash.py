@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -291,9 +292,20 @@ def test_what_is_no_feature_with_a_weight_is_refused(pair):
 
 
 def test_n_grams_have_no_weights_of_ones_own():
-    method = SimHash(tokens=lambda text: [("a", 1)], weights="own", ngram=2)
-    with pytest.raises(SettingError, match=r"weights single features|weighs single features: got ngram=2"):
-        simhash("text", method=method)
+    with pytest.raises(SettingError, match=r"weighs single features: got ngram=2"):
+        SimHash(tokens=lambda text: [("a", 1)], weights="own", ngram=2)
+
+
+def test_two_lambdas_are_two_schemes():
+    first = SimHash(tokens=lambda text: text.split())
+    second = SimHash(tokens=lambda text: text.split()[::-1])
+    assert scheme_of(first) != scheme_of(second)
+    assert scheme_of(first) == scheme_of(replace(first))
+
+
+def test_a_threshold_without_what_it_is_for_is_refused():
+    with pytest.raises(SettingError, match=r"threshold goes with confirm='jaccard': got threshold=0.7"):
+        SimHash(confirm="hamming", threshold=0.7)
 
 
 def test_an_unweighted_feature_must_be_a_string():

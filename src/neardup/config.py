@@ -57,6 +57,11 @@ class Jieba(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        spaced = next((word for word in self.words if word.split() != [word]), None)
+        if spaced is not None:
+            raise SettingError(
+                f"words are whole, without white space: got {spaced!r}. Give the words one by one (--add-word)."
+            )
         if self.mode != "exact" and self.parts_of_speech:
             raise SettingError(
                 f"parts_of_speech goes with mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
@@ -184,7 +189,8 @@ class SimHash(Shingling):
             "What a feature weighs: 1, its frequency in the document, or that times its inverse document frequency; "
             "in Python also what a callable returns beside it.",
             str,
-            choices=("one", "tf", "tfidf", "own"),
+            choices=("one", "tf", "tfidf"),
+            callers=("own",),
         ),
     )
     idf: str | IdfSource = parameter(
@@ -228,13 +234,14 @@ class SimHash(Shingling):
             choices=("native", "mfonda", "simhash"),
         ),
     )
-    confirm: str = parameter(
-        "hamming",
+    confirm: str | None = parameter(
+        None,
         Limits(
             "What removes a document: the distance of the fingerprints alone, or also the exact Jaccard similarity of "
-            "the features, since unrelated texts can collide.",
+            "the features, since unrelated texts can collide; jaccard when unset, hamming where there are no texts.",
             str,
-            choices=("hamming", "jaccard"),
+            choices=("jaccard", "hamming"),
+            optional=True,
         ),
     )
     threshold: float = parameter(
@@ -265,10 +272,24 @@ class SimHash(Shingling):
             raise SettingError(
                 f"hash={self.hash!r} has {most} bits: got bits={self.bits}. Use hash='native' or bits={most} or fewer."
             )
-        if self.weights == "own" and not callable(self.tokens):
+        if self.confirm == "hamming" and self.threshold != 0.5:
+            raise SettingError(
+                f"threshold goes with confirm='jaccard': got threshold={self.threshold!r} with confirm='hamming'. "
+                "Leave one of the two out."
+            )
+        if self.weights == "own":
+            self._refuse_own_weights_of_no_feature()
+
+    def _refuse_own_weights_of_no_feature(self) -> None:
+        if not callable(self.tokens):
             raise SettingError(
                 f"weights='own' takes (feature, weight) pairs from a callable: got tokens={self.tokens!r}. Give a "
                 "callable as tokens, or other weights."
+            )
+        if self.ngram != 1:
+            raise SettingError(
+                f"weights='own' weighs single features: got ngram={self.ngram}. Use ngram=1, and let the callable "
+                "return n-grams with their weights."
             )
 
     def _refuse_settings_of_the_scheme(self) -> None:
@@ -284,7 +305,12 @@ class SimHash(Shingling):
     @property
     def measures(self) -> tuple[str, ...]:
         """Name the columns that hold what is measured of a pair."""
-        return ("distance", "similarity", "exact") if self.confirm == "jaccard" else ("distance", "exact")
+        return ("distance", "similarity", "exact") if self.compares_features else ("distance", "exact")
+
+    @property
+    def compares_features(self) -> bool:
+        """Return whether near fingerprints count only where the features are alike too."""
+        return self.confirm != "hamming"
 
     @property
     def num_keywords(self) -> int:

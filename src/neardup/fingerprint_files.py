@@ -72,13 +72,34 @@ def to_hex(fingerprints: npt.NDArray[np.uint64], bits: int, featured: npt.NDArra
 def from_binary(column: pa.Array) -> npt.NDArray[np.uint64]:
     """Return fingerprints given as bytes, the most significant first, or as uint64; uint64 (n, num_words), no nulls."""
     if pa.types.is_uint64(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
+        return np.array(column.to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
     width = column.type.byte_width
     data = np.frombuffer(column.buffers()[1], np.uint8, count=width * (column.offset + len(column)))
     data = data.reshape(-1, width)[column.offset :]
     padded = np.zeros((len(data), -(-width // 8) * 8), np.uint8)
     padded[:, padded.shape[1] - width :] = data
     return np.ascontiguousarray(padded.view(">u8").astype(np.uint64)[:, ::-1])
+
+
+def from_column(column: pa.Array | pa.ChunkedArray, bits: int) -> npt.NDArray[np.uint64]:
+    """Return the fingerprints of a column that someone gave, uint64 (n, num_words).
+
+    Raises
+    ------
+    InputError
+        If it is of another type or width, or has a null, as a document without features has.
+    """
+    if _bits(column.type) != bits:
+        raise InputError(
+            f"Fingerprints of {bits} bits are a column of {bits // 8} bytes each{' or of uint64' * (bits == 64)}: got "
+            f"{column.type}. Make them with bits={bits}."
+        )
+    if column.null_count:
+        raise InputError(
+            f"{column.null_count:,} of {len(column):,} fingerprints are null: such documents have no features, and "
+            "resemble nothing. Leave them out: table.filter(table['fingerprint'].is_valid())."
+        )
+    return from_binary(_one_chunk(column))
 
 
 def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:

@@ -14,7 +14,8 @@ class Limits:
     """What a parameter accepts: a closed range of numbers, or one of some words; and what it is, in a sentence.
 
     choices, numbers : all that is accepted, but for words that begin with one of `prefixes`, or are None, callables
-    or of a kind that is named. words : those with a meaning of their own where any string is accepted.
+    or of a kind that is named. words : those with a meaning of their own where any string is accepted. callers :
+    choices that make sense in Python only.
     """
 
     help: str
@@ -25,6 +26,7 @@ class Limits:
     choices: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    callers: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     optional: bool = False
     or_callable: bool = False
@@ -35,7 +37,9 @@ class Limits:
         others = [f"a {self.or_kind.__name__}"] if self.or_kind is not None else []
         others += ["a callable"] * self.or_callable
         if self.choices:
-            words = [repr(choice) for choice in self.choices] + [f"'{prefix}COLUMN'" for prefix in self.prefixes]
+            words = [repr(choice) for choice in (*self.choices, *self.callers)] + [
+                f"'{prefix}COLUMN'" for prefix in self.prefixes
+            ]
             return "one of " + " or ".join([", ".join(words), *others])
         if self.kind is bool:
             return "True or False"
@@ -57,7 +61,8 @@ class Limits:
             return True
         if self.choices:
             return isinstance(value, str) and (
-                value in self.choices or any(value.startswith(p) and len(value) > len(p) for p in self.prefixes)
+                value in (*self.choices, *self.callers)
+                or any(value.startswith(p) and len(value) > len(p) for p in self.prefixes)
             )
         if self.kind is tuple:
             return isinstance(value, tuple) and all(isinstance(word, str) and word for word in value)

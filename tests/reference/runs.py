@@ -131,7 +131,7 @@ def _in_order(
     order = priority.order(keep, everything, all_ranks, len(against))
     ordered = [everything[number] for number in order]
     if isinstance(method, SimHash):
-        threshold = method.threshold if method.confirm == "jaccard" else None
+        threshold = None if method.confirm == "hamming" else method.threshold
         near_rules = near.Rules(method.max_distance, threshold, max_bucket, len(against))
         return order, fingerprinted(ordered, method), near_rules
     rules = sieve.Rules(method.threshold, method.similarity, max_bucket, len(against))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,14 @@ import pyarrow as pa
 
 from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve, SimHash
+from neardup.documents.find import find
 from neardup.engines import local, write
 from neardup.engines.count import with_table
 from neardup.engines.local import thread_count
 from neardup.engines.near import join_all
 from neardup.engines.report import build_report, fingerprint_pairs_report
 from neardup.engines.scratch import Scratch
+from neardup.engines.simhash import scheme_of
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.engines.tell import Measured, Named, Pairs, Places, pair_batches
 from neardup.errors import InputError, SettingError
@@ -34,6 +34,7 @@ from neardup.fingerprint_files import (
 from neardup.results import DuplicatePairs
 from neardup.schemas import pairs_schema
 
+_PLAIN = SimHash()
 Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
 
 
@@ -115,14 +116,42 @@ def fingerprints_of(source: Source) -> dict[str, FingerprintFile]:
     """
     if isinstance(source, pa.Table) and holds_fingerprints(source.schema):
         return {"source": from_table(source, "source")}
-    paths = [path for name in named_paths(source) for path in (sorted(glob(name)) if has_magic(name) else [name])]
+    return {path: read_fingerprints(path) for path in fingerprint_paths(source)}
+
+
+def fingerprint_paths(source: Source) -> list[str]:
+    """Return the files of fingerprints that a source names; none if it names texts, or is a table.
+
+    Raises
+    ------
+    InputError
+        If a path names nothing, or some files hold fingerprints and others texts.
+    """
+    paths = [one.location for name in named_paths(source) if name != "-" for one in find(name)]
     texts = [path for path in paths if not is_fingerprint_file(path)]
     if texts and len(texts) < len(paths):
         raise InputError(
             f"Some inputs hold fingerprints, and others texts: {texts[0]} has no fingerprints. Make them first "
             "(neardup fingerprint), with the same settings."
         )
-    return {} if texts else {path: read_fingerprints(path) for path in paths}
+    return [] if texts else paths
+
+
+def _hamming_of(method: Method, file: FingerprintFile, name: str) -> SimHash:
+    """Return what is to be found among fingerprints, or raise if the method asks for what they cannot tell."""
+    if not isinstance(method, SimHash) or method.confirm == "jaccard" or method.threshold != _PLAIN.threshold:
+        given = "MinHash"
+        if isinstance(method, SimHash):
+            given = "confirm='jaccard'" if method.confirm == "jaccard" else f"threshold={method.threshold!r}"
+        raise SettingError(
+            f"{name} holds fingerprints, which compare by Hamming distance alone: got {given}. Use "
+            "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
+        )
+    asked, plain = scheme_of(method), scheme_of(_PLAIN)
+    ours = {key: value for key, value in asked.items() if value != plain.get(key) and (key, value) != ("idf", "corpus")}
+    require_same(ours, {key: file.scheme.get(key) for key in ours}, "the method", name)
+    blocks, bits = method.num_blocks, int(file.scheme["bits"])
+    return SimHash(bits=bits, max_distance=method.max_distance, num_blocks=blocks, confirm="hamming")
 
 
 def _run_fingerprint_pairs(
@@ -130,19 +159,13 @@ def _run_fingerprint_pairs(
 ) -> dict[str, Any]:
     """Find the pairs among fingerprints, without their texts."""
     first_name, first = next(iter(files.items()))
-    if not isinstance(method, SimHash) or method.confirm == "jaccard":
-        given = "confirm='jaccard'" if isinstance(method, SimHash) else "MinHash"
-        raise SettingError(
-            f"{first_name} holds fingerprints, which compare by Hamming distance alone: got {given}. Use "
-            "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
-        )
+    near = _hamming_of(method, first, first_name)
     for name, file in files.items():
         require_same(first.scheme, file.scheme, first_name, name)
     kinds = {file.ids.type for file in files.values()}
     ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in files.values()])
     fingerprints = np.concatenate([file.fingerprints for file in files.values()])
     with stages.stage("join"):
-        near = replace(method, bits=int(first.scheme["bits"]))
         left, right, distance = join_all(scratch, fingerprints, near, thread_count(running))
     measured = Measured(1.0 - distance / near.bits, distance.astype(np.uint16), np.zeros(len(left), np.bool_))
     schema = pairs_schema(("distance",))

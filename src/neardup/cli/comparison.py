@@ -113,7 +113,7 @@ def _reason(result: Comparison, method: Method) -> str:
     distance, figures = result.measures.distance, f"{result.similarity:.4f}"
     if isinstance(method, SimHash):
         near = distance is not None and distance <= method.max_distance
-        if not near or method.confirm == "hamming":
+        if not near or not method.compares_features:
             return f"the distance {distance} is {'within' if near else 'beyond'} {method.max_distance} bits."
     containment = isinstance(method, MinHash) and method.similarity == "containment"
     measure = "containment of A in B" if containment else "Jaccard similarity"

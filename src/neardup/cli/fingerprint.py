@@ -16,7 +16,7 @@ from neardup.config import Running
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Save a fingerprint of each document.")
 @inputs_argument
-@file_options("The file to write: .parquet, .jsonl or .csv.")
+@file_options("The file to write: .parquet, which neardup pairs reads; or .jsonl or .csv.")
 @click.option(
     "--hex", "hexadecimal", is_flag=True, cls=SectionOption, section="Output",
     help="Add a column of hexadecimal digits; .jsonl and .csv have no other.",

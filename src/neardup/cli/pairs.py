@@ -36,7 +36,8 @@ def pairs(
     """Find all pairs of duplicates of a collection, with their exact similarity.
 
     FILE gets a row for each pair: left_id, right_id, similarity (or distance, of fingerprints), exact. It appears once
-    it is whole. INPUT may be files of fingerprints, as neardup fingerprint writes them: no text is needed then.
+    it is whole. INPUT may be files of fingerprints, as neardup fingerprint writes them (.parquet): no text is needed
+    then, and --method simhash is understood.
 
     \b
     Examples:
@@ -46,13 +47,13 @@ def pairs(
     """
     with interruptible(lambda: f"Nothing was written to {output}."):
         from neardup.api.inputs import Inputs
-        from neardup.api.pairs import run_pairs
+        from neardup.api.pairs import fingerprint_paths, run_pairs
         from neardup.cli.progress import watching
         from neardup.output.table_file import TableFile
 
         file = TableFile(Path(output), overwrite=overwrite)
         method, sieve, running = (
-            build_method(values, _default_method(inputs)),
+            build_method(values, "simhash" if fingerprint_paths(named(inputs)) else "minhash"),
             build(Sieve, values),
             build(Running, values),
         )
@@ -60,13 +61,6 @@ def pairs(
         with watching(quiet) as watcher:
             report = run_pairs(source, method, sieve, running, file.write, watcher=watcher)
     _tell(report, file, quiet, as_json)
-
-
-def _default_method(inputs: tuple[str, ...]) -> str:
-    """Return the method that goes with the inputs: files of fingerprints compare by Hamming distance."""
-    from neardup.fingerprint_files import is_fingerprint_file
-
-    return "simhash" if any(is_fingerprint_file(name) for name in inputs) else "minhash"
 
 
 def _tell(report: dict[str, Any], file: Any, quiet: bool, as_json: bool) -> None:

@@ -89,7 +89,7 @@ def are_duplicates(measures: Measures, similarity: float, method: Method) -> boo
     if isinstance(method, MinHash):
         return similarity >= method.threshold
     near = measures.distance is not None and measures.distance <= method.max_distance
-    return near and (method.confirm == "hamming" or similarity >= method.threshold)
+    return near and (not method.compares_features or similarity >= method.threshold)
 
 
 def _refuse_half_surrogates(name: str, text: str) -> None:

@@ -83,7 +83,7 @@ def rules_of(method: Method, sieve: Sieve, num_against: int, all_pairs: bool) ->
     from neardup.kernels.sieve_arrays import CONTAINMENT, HAMMING, JACCARD, Rules
 
     if isinstance(method, SimHash):
-        measure = JACCARD if method.confirm == "jaccard" else HAMMING
+        measure = JACCARD if method.compares_features else HAMMING
         return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, method.bits)
     measure = JACCARD if method.similarity == "jaccard" else CONTAINMENT
     return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs)

@@ -106,7 +106,7 @@ def _describe_by_fingerprint(
     method: SimHash, idf: IdfSource | None, texts: pa.Array, workspace: Workspace
 ) -> Described:
     made = fingerprint_documents(texts, method, idf, workspace)
-    hashes = made.hashes if method.confirm == "jaccard" else None
+    hashes = made.hashes if method.compares_features else None
     return Described(hashes, made.offsets, made.content, {"fingerprints": made.fingerprints})
 
 

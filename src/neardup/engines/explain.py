@@ -173,7 +173,7 @@ def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> t
         tokens = pack_tokens([features])
         return Described(shingle_strings(tokens, 1), tokens, None), method
     names, weights = split_pairs([features], "the features given")
-    return describe_weighted(names, weights, method), method
+    return describe_weighted(names, weights), method
 
 
 def _shorten(value: object) -> str:

@@ -104,7 +104,7 @@ def run(
         representative = find_copies(scratch, order, featured)
         if isinstance(method, SimHash):
             near = find_near(scratch, order, featured, representative, method, threads, copies_join=not connected)
-            wanted = near.wanted if method.confirm == "jaccard" else np.zeros_like(featured)
+            wanted = near.wanted if method.compares_features else np.zeros_like(featured)
         else:
             copies_share = "slots" if all_pairs else "nothing" if connected else "bucket"
             num_bands = 0 if bands is None else bands.num_bands
@@ -224,7 +224,7 @@ def _connected_removals(
     if isinstance(method, SimHash):
         fingerprints = fingerprints_of(scratch, method.bits)
         distance = hamming_distances(fingerprints[order[twin]], fingerprints[order[kept_twin]]).astype(np.uint16)
-    if isinstance(method, SimHash) and method.confirm == "hamming":
+    if isinstance(method, SimHash) and not method.compares_features:
         similarity = 1.0 - distance / method.bits
     else:
         measure = "jaccard" if isinstance(method, SimHash) else method.similarity

@@ -153,7 +153,7 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
 def _histograms(method: Method, measured: Measured) -> dict[str, Any]:
     """Return how the near-duplicates spread over the measure that removed them; the other one is None."""
     near = measured.take(np.flatnonzero(~measured.exact))
-    by_distance = isinstance(method, SimHash) and method.confirm == "hamming"
+    by_distance = isinstance(method, SimHash) and not method.compares_features
     distances = None
     if isinstance(method, SimHash):
         distances = np.bincount(near.distance, minlength=method.max_distance + 1).tolist()
@@ -225,6 +225,6 @@ def warn_of_short(num_documents: int) -> list[str]:
         return []
     have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for texts so short: "
-        "a changed word turns many bits, and unrelated texts may collide. For them use MinHash (--method minhash)."
+        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for texts so short: one changed "
+        "word turns many bits, and most near-duplicates are missed. For them use MinHash (--method minhash)."
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from neardup.config import Method, MinHash, Shingling, Sieve
+from neardup.config import Method, MinHash, Shingling, Sieve, SimHash
 from neardup.engines.simhash import scheme_of
 from neardup.features.idf import describe_features
 
@@ -24,9 +24,10 @@ def scheme_settings(method: Method) -> dict[str, Any]:
 def other_settings(method: Method, sieve: Sieve) -> dict[str, Any]:
     """Return the settings that say which documents are compared and which of them stays."""
     names = [field.name for field in fields(method) if field.name not in {*_SCHEME, "scheme"}]
-    return {name: getattr(method, name) for name in names} | {
-        field.name: getattr(sieve, field.name) for field in fields(sieve)
-    }
+    settings = {name: getattr(method, name) for name in names}
+    if isinstance(method, SimHash):
+        settings["confirm"] = "jaccard" if method.compares_features else "hamming"
+    return settings | {field.name: getattr(sieve, field.name) for field in fields(sieve)}
 
 
 def _without_version(features: dict[str, Any]) -> dict[str, Any]:

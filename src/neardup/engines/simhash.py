@@ -14,7 +14,7 @@ from neardup.errors import SettingError
 from neardup.features.compatible import prepare, settle, tie_of
 from neardup.features.feature_hashes import hash_features
 from neardup.features.feature_strings import Strings, strings_of, token_strings, weighted_tokens
-from neardup.features.idf import IdfTable, describe_features, inverse_frequencies
+from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
@@ -117,7 +117,7 @@ def describe(
     with_strings = with_strings or method.hash != "native"
     if method.weights == "own":
         features, weights = weighted_tokens(texts, method)
-        return describe_weighted(features, weights, method)
+        return describe_weighted(features, weights)
     if cutter_of(method) is not None:
         cut = token_strings(texts, method)
         return Described(shingle_strings(cut, method.ngram), cut, None)
@@ -125,13 +125,8 @@ def describe(
     return Described(shingle_documents(texts, method, workspace), tokens, None)
 
 
-def describe_weighted(features: list[list[str]], weights: list[list[float]], method: SimHash) -> Described:
+def describe_weighted(features: list[list[str]], weights: list[list[float]]) -> Described:
     """Return features that come with their weights."""
-    if method.ngram != 1:
-        raise SettingError(
-            f"weights='own' weighs single features: got ngram={method.ngram}. Use ngram=1, and let the callable return "
-            "n-grams with their weights."
-        )
     tokens = pack_tokens(features)
     own = np.array([weight for document in weights for weight in document], np.float64)
     return Described(shingle_strings(tokens, 1), tokens, own)
@@ -207,7 +202,7 @@ def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]
         return scheme
     function = method.hash
     if callable(function):
-        function = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
+        function = name_callable(function)
     scheme |= {"features": describe_features(method), "hash": function, "weights": method.weights}
     if method.weights == "tfidf":
         scheme["idf"] = idf_version if idf_version is not None else method.idf

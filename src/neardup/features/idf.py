@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,8 +39,7 @@ def describe_features(shingling: Shingling) -> dict[str, Any]:
 
         tokens = describe_segmenter(tokens if isinstance(tokens, Jieba) else Jieba())
     elif callable(tokens):
-        name = getattr(tokens, "__qualname__", type(tokens).__qualname__)
-        tokens = f"{getattr(tokens, '__module__', '')}.{name}"
+        tokens = name_callable(tokens)
     return {
         "tokens": tokens,
         "ngram": shingling.ngram,
@@ -49,6 +48,13 @@ def describe_features(shingling: Shingling) -> dict[str, Any]:
         "fold_chinese": shingling.fold_chinese,
         "version": FEATURES_VERSION,
     }
+
+
+def name_callable(function: Callable[..., Any]) -> str:
+    """Return the name of a callable with that of its module; with the line where a lambda begins, which has no name."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    line = f":{function.__code__.co_firstlineno}" if name.endswith("<lambda>") else ""
+    return f"{getattr(function, '__module__', '')}.{name}{line}"
 
 
 def inverse_frequencies(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.candidates.blocks import check_distance, num_words
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.fingerprint_files import fingerprint_schema, read_fingerprints, require_same, to_binary
+from neardup.fingerprint_files import fingerprint_schema, from_column, read_fingerprints, require_same, to_binary
 from neardup.index.ids import Given, IdTable, grow
 from neardup.index.tables import build_tables, choose_tables, find_near, scan_all
 from neardup.output.table_file import TableFile
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TAIL_ROWS = 1024  # rows that are scanned before they get tables
 _LEAST_TO_COMPACT = 4096
 
-Fingerprints: TypeAlias = npt.NDArray[np.uint64] | Sequence[int]
+Fingerprints: TypeAlias = npt.NDArray[np.uint64] | Sequence[int] | pa.Array | pa.ChunkedArray
 
 
 class HammingIndex:
@@ -115,7 +115,8 @@ class HammingIndex:
         Parameters
         ----------
         ids : strings, or integers below 2^63: a list, a NumPy or an Arrow array.
-        fingerprints : integers, or a uint64 array of shape (n,) or (n, num_words), the lowest word first.
+        fingerprints : integers; a uint64 array of shape (n,) or (n, num_words), the lowest word first; or an Arrow
+            column as `neardup.fingerprint` makes it, without nulls.
 
         Raises
         ------
@@ -156,7 +157,7 @@ class HammingIndex:
 
         Parameters
         ----------
-        fingerprints : integers, or a uint64 array of shape (n,) or (n, num_words), the lowest word first.
+        fingerprints : as for `add_many`.
 
         Returns
         -------
@@ -220,6 +221,8 @@ class HammingIndex:
     def _to_words(self, fingerprints: Fingerprints | Iterable[int]) -> npt.NDArray[np.uint64]:
         """Return fingerprints as a writable uint64 array of shape (n, num_words), or raise InputError."""
         width = num_words(self.bits)
+        if isinstance(fingerprints, (pa.Array, pa.ChunkedArray)):
+            return from_column(fingerprints, self.bits)
         if not isinstance(fingerprints, np.ndarray):
             return self._integers_to_words(list(fingerprints))
         shape = (len(fingerprints), width)
