@@ -11,15 +11,13 @@ method = neardup.SimHash(weights="one")
 
 seen = neardup.fingerprint(DATA / "terms-old.jsonl.zst", method=method)
 index = neardup.HammingIndex(bits=64, max_distance=6)
-index.add_many(seen["id"], [int.from_bytes(bits, "big") for bits in seen["fingerprint"].to_pylist()])
+index.add_many(seen["id"], seen["fingerprint"])
 print(f"{len(index)} texts seen; only their fingerprints are kept, {8 * len(index)} bytes")
 
 arrived = neardup.fingerprint(DATA / "terms-new.jsonl.zst", method=method)
 found = {}
-for name, bits in zip(arrived["id"].to_pylist(), arrived["fingerprint"].to_pylist(), strict=True):
-    near = index.query(int.from_bytes(bits, "big"))  # the nearest first
-    if near:
-        found[name] = near[0]
+for row in index.query_many(arrived["fingerprint"]).to_pylist():  # the nearest first
+    found.setdefault(arrived["id"][row["query"]].as_py(), (row["id"], row["distance"]))
 
 print(f"{len(found)} of {arrived.num_rows} that arrived were seen before, or nearly so:")
 for name, (earlier, distance) in list(found.items())[:5]:
