@@ -265,9 +265,10 @@ def _guarantee(near: Report) -> str:
     said = (
         f"<p><strong>No pair of fingerprints within {plural(distance, 'bit')} is missed:</strong> cut into more than "
         f"{distance} blocks, two such fingerprints agree in at least one of them, and all that agree in one "
-        "are compared (Manku, Jain and Das Sarma, 2007).</p><p>What a fingerprint cannot tell is another matter. Texts "
-        "that share most of their words can be further apart, and unrelated texts can collide, short ones above all: "
-        f"{plural(near.get('short', 0), 'document')} had fewer features than SimHash needs.</p>"
+        "are compared (Manku, Jain and Das Sarma, 2007).</p><p>What a fingerprint cannot tell is another matter. Short "
+        "texts that share most of their words are often further apart "
+        f"({plural(near.get('short', 0), 'document')} had fewer features than SimHash needs), and long ones that share "
+        "only the common words can be near.</p>"
     )
     if near.get("collisions"):
         said += (
