@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import neardup
-from neardup.config import MinHash, Running, Sieve
+from neardup.config import Jieba, MinHash, Running, Sieve, SimHash
 from neardup.errors import NeardupError, SettingError
 from neardup.limits import Limits, limits_of
 
@@ -251,9 +251,14 @@ def test_naming_the_functions_compiles_nothing():
 
 
 # Limits: every parameter of the settings is fed what its declaration does not accept.
-SETTINGS = (MinHash, Sieve, Running)
+SETTINGS = (Jieba, MinHash, SimHash, Sieve, Running)
 ALL_LIMITS = [(settings, name, limits) for settings in SETTINGS for name, limits in limits_of(settings).items()]
-TOGETHER = {"num_bands": {"rows_per_band": 1}, "rows_per_band": {"num_bands": 1}}
+TOGETHER: dict[Any, dict[str, Any]] = {  # what a value needs beside it, by parameter or by parameter and value
+    "num_bands": {"rows_per_band": 1},
+    "rows_per_band": {"num_bands": 1},
+    ("num_blocks", 1): {"max_distance": 0},
+    ("weights", "own"): {"tokens": len},
+}
 
 
 def bad_values(limits: Limits) -> list[Any]:
@@ -266,7 +271,13 @@ def bad_values(limits: Limits) -> list[Any]:
         return values if limits.or_callable else [*values, len]
     if limits.kind is bool:
         return [*values, 0, 1, "True", 1.0]
+    if limits.kind is str:
+        return [*values, "", 0, 1.5, True]
+    if limits.kind is tuple:
+        return [*values, "word", ["word"], (1,), ("",), (None,)]
     values += [True, False, "5", math.nan, math.inf, -math.inf, 1j]
+    if limits.numbers:
+        return [*values, *(number + 1 for number in limits.numbers), float(limits.numbers[0])]
     if limits.kind is int:
         values += [1.5, 1.0]
         values += [limits.low - 1] if limits.low is not None else []
@@ -282,9 +293,14 @@ def good_values(limits: Limits) -> list[Any]:
     """Return values inside the limits, at their very edge."""
     values: list[Any] = [None] if limits.optional else []
     if limits.choices:
-        return [*values, *limits.choices, *(f"{prefix}x" for prefix in limits.prefixes), *([len] * limits.or_callable)]
+        words = [*limits.choices, *limits.callers, *(f"{prefix}x" for prefix in limits.prefixes)]
+        return [*values, *words, *([len] * limits.or_callable)]
     if limits.kind is bool:
         return [True, False]
+    if limits.kind in (str, tuple):
+        return [*values, *limits.words, "x"] if limits.kind is str else [*values, (), ("n",), ("n", "v")]
+    if limits.numbers:
+        return list(limits.numbers)
     edges = [limits.low, limits.high, None if limits.above is None else math.nextafter(limits.above, math.inf)]
     return [*values, *(limits.kind(edge) for edge in edges if edge is not None)]
 
@@ -308,7 +324,7 @@ def test_a_value_outside_its_limits_is_refused_by_name(settings, name, value):
 @pytest.mark.parametrize(("settings", "name", "limits"), ALL_LIMITS, ids=lambda value: str(value)[:20])
 def test_a_value_at_the_edge_of_its_limits_is_accepted(settings, name, limits):
     for value in good_values(limits):
-        beside = TOGETHER.get(name, {}) if value is not None else {}
+        beside = TOGETHER.get((name, value)) or (TOGETHER.get(name, {}) if value is not None else {})
         assert getattr(settings(**{name: value}, **beside), name) is value
 
 
@@ -343,7 +359,7 @@ def test_dedup_takes_every_setting_of_the_sieve_and_of_the_run_with_its_default(
 
 @pytest.mark.parametrize(
     ("settings", "name", "value"),
-    [(settings, name, bad_values(limits)[-1]) for settings, name, limits in ALL_LIMITS if settings is not MinHash],
+    [(settings, name, bad_values(limits)[-1]) for settings, name, limits in ALL_LIMITS if settings in (Sieve, Running)],
     ids=str,
 )
 def test_dedup_refuses_a_bad_setting_before_it_reads_anything(settings, name, value):
