@@ -13,10 +13,10 @@ import numpy as np
 from numba import njit
 
 from neardup.kernels.machine import count_ones
+from neardup.kernels.parts import find_cells
 
 U64 = np.uint64
 NODE, STEP, LEFT, RIGHT = 0, 1, 2, 3  # fields of `state`: where to go on
-_FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _NEAR = 6  # places further that are compared one step width at a time
 _QUERIES = 32  # whose cells are looked up at a time
 _LANES = 32  # comparisons between two looks at whether one was close
@@ -90,38 +90,13 @@ class Rows(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _hash(fingerprints, row, mask):
-    """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under a mask."""
-    value = U64(0)
-    for word in range(fingerprints.shape[1]):
-        value += (fingerprints[row, word] & mask[word]) * (_FIRST_FACTOR + U64(word << 1))
-    value ^= value >> U64(32)
-    return value * _SECOND_FACTOR
-
-
-@njit(nogil=True, cache=True)
-def _fill_cells(fingerprints, first, mask, num_cells, cells):
-    """Set cells[i] from the upper bits of the hash of row first + i; num_cells : a power of two, two or more."""
-    shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
-    if fingerprints.shape[1] == 1:  # the same once more, without a loop inside: three times as fast
-        words, only = fingerprints.reshape(-1)[first : first + len(cells)], mask[0]
-        for i in range(len(cells)):
-            value = (words[i] & only) * _FIRST_FACTOR
-            value ^= value >> U64(32)
-            cells[i] = np.uint32((value * _SECOND_FACTOR) >> shift)
-    else:
-        for i in range(len(cells)):
-            cells[i] = np.uint32(_hash(fingerprints, first + i, mask) >> shift)
-
-
-@njit(nogil=True, cache=True)
 def _group(records, mask, scratch, num_cells):
     """Fill `order`, `cells` and `words` so that records with equal bits under the mask stand together, in order."""
     ends = scratch.ends[:num_cells]
     ends[:] = 0
     count, num_words = records.fingerprints.shape
     flat = records.fingerprints.reshape(-1)
-    _fill_cells(records.fingerprints, 0, mask, num_cells, scratch.places[:count])
+    find_cells(records.fingerprints, 0, mask, num_cells, scratch.places[:count])
     for row in range(count):
         ends[scratch.places[row]] += np.uint32(1)
     total = np.uint32(0)
