@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from neardup import InputError, SimHash
 from neardup.engines.explain import explain
 from neardup.engines.simhash import fingerprint_documents
-from neardup.features.compatible import mfonda_words, simhash_letters
 from neardup.features.feature_hashes import hash_features
 from neardup.features.feature_strings import Strings, strings_of, token_strings
 from neardup.features.shingles import shingle_documents
@@ -129,24 +128,3 @@ def test_feature_strings_reach_the_hash_as_utf_8():
     assert explain("été été 漢", SimHash(hash="md5", bits=128)).hashes == tuple(
         int.from_bytes(hashlib.md5(one.encode()).digest(), "big") for one in ("été", "漢")
     )
-
-
-# Go's regexp `[\w']+(?:\://[\w\./]+){0,1}` on bytes.ToLower: ASCII classes, one code point lower-cased at a time.
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Foo BAR", ["foo", "bar"]),
-        ("don't stop_it 42", ["don't", "stop_it", "42"]),
-        ("see http://a.b/c?d=e now", ["see", "http://a.b/c", "d", "e", "now"]),
-        ("a:// b://", ["a", "b"]),
-        ("café 漢字", ["caf"]),
-        ("\u212aelvin İx", ["kelvin", "ix"]),
-        ("—…漢字", []),
-    ],
-)
-def test_words_of_mfonda_are_those_of_its_regular_expression(text, words):
-    assert mfonda_words(text) == words
-
-
-def test_letters_of_the_package_simhash_are_those_of_its_regular_expression():
-    assert simhash_letters("How are you? I AM fine. 你好！_1") == "howareyouiamfine你好_1"

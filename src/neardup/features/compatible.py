@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from neardup.arrays import flatten_strings
 from neardup.config import SimHash
+from neardup.kernels.token_arrays import Text
 
-_MFONDA_WORD = re.compile(r"[\w']+(?:://[\w./]+)?", re.ASCII)
-_SIMHASH_LETTERS = re.compile(r"[\w\u4e00-\u9fcc]+")
 _WIDTH = 4
-
-
-def mfonda_words(text: str) -> list[str]:
-    """Return the words of WordFeatureSet in mfonda/simhash (Go): runs of ASCII letters, digits, _ and ', or URLs."""
-    # Go lower-cases one code point at a time; Python makes two of this one.
-    return _MFONDA_WORD.findall(text.replace("\u0130", "i").lower())
-
-
-def simhash_letters(text: str) -> str:
-    """Return the letters that the Python package simhash cuts into runs of four."""
-    return "".join(_SIMHASH_LETTERS.findall(text.lower()))
+_NUM_CODE_POINTS = 0x110000
 
 
 def settle(method: SimHash) -> SimHash:
-    """Return the native settings that a scheme of another program stands for."""
+    """Return the native settings that a scheme of another program stands for, on the texts of `prepare`."""
     if method.scheme == "mfonda":
-        plain = replace(method, scheme="native")
-        return replace(plain, tokens=mfonda_words, hash="fnv1", nfkc=False, case_fold=False)
+        return replace(method, scheme="native", tokens="whitespace", hash="fnv1", nfkc=False, case_fold=False)
     if method.scheme == "simhash":
         plain = replace(method, scheme="native")
         return replace(plain, tokens="chars", ngram=_WIDTH, hash="md5", nfkc=False, case_fold=False)
@@ -42,7 +35,60 @@ def tie_of(method: SimHash) -> int:
 
 
 def prepare(texts: pa.Array, method: SimHash) -> pa.Array:
-    """Return what the settings of `settle` are to be applied to."""
-    if method.scheme != "simhash":
-        return texts
-    return pa.array([simhash_letters(text or "") for text in texts.to_pylist()], pa.large_string())
+    """Return what the settings of `settle` are to be applied to: words between spaces, or letters."""
+    if method.scheme == "mfonda":
+        return mfonda_words(texts)
+    if method.scheme == "simhash":
+        return simhash_letters(texts)
+    return texts
+
+
+def mfonda_words(texts: pa.Array) -> pa.Array:
+    """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII letters, or URLs."""
+    from neardup.kernels import compatible as kernel
+
+    text, kept = _room(texts)
+    kernel.keep_words(text, _letters(r"[a-z0-9_']"), kept)
+    return _strings(kept)
+
+
+def simhash_letters(texts: pa.Array) -> pa.Array:
+    """Return the letters that the Python package simhash cuts into runs of four."""
+    from neardup.kernels import compatible as kernel
+
+    # What this letter becomes depends on where in a word it stands; no other does.
+    sigma = pc.match_substring(texts, "\u03a3")
+    if pc.any(sigma).as_py():
+        lowered = [text.lower() for text in texts.filter(sigma).to_pylist()]
+        texts = pc.replace_with_mask(texts, sigma, pa.array(lowered, texts.type))
+    text, kept = _room(texts)
+    kernel.keep_letters(text, _letters(r"\w"), kept)
+    return _strings(kept)
+
+
+@cache
+def _letters(pattern: str) -> npt.NDArray[np.uint32]:
+    r"""Return the table of kernels/compatible.py: the code points that in lower case match a pattern."""
+    # Go lower-cases one code point at a time; Python makes two of this one, of which the second is no letter.
+    lowered = (
+        np.arange(_NUM_CODE_POINTS, dtype="<u4")
+        .tobytes()
+        .decode("utf-32-le", "surrogatepass")
+        .replace("\u0130", "i")
+        .lower()
+    )
+    letters = np.zeros(_NUM_CODE_POINTS, np.uint32)
+    for found in re.finditer(pattern, lowered):
+        letters[found.start()] = int.from_bytes(found[0].encode(), "little")
+    return letters
+
+
+def _room(texts: pa.Array) -> tuple[Text, Text]:
+    """Return texts as a kernel reads them, and room for what it keeps of them: memory costs where it is written."""
+    text = Text(*flatten_strings(texts))
+    return text, Text(np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets))
+
+
+def _strings(kept: Text) -> pa.Array:
+    buffers = [None, pa.py_buffer(kept.offsets), pa.py_buffer(kept.data)]
+    return pa.LargeStringArray.from_buffers(len(kept.offsets) - 1, buffers[1], buffers[2])
