@@ -69,6 +69,15 @@ def test_md5_gives_the_vectors_of_its_rfc_and_their_lower_half():
     assert hashed(features, "md5") == [digest % 2**64 for _, digest in MD5_VECTORS]
 
 
+@given(st.lists(st.binary(max_size=200), max_size=8))
+@example([bytes(range(256)) * 3])
+@example([b"x" * size for size in (54, 55, 56, 57, 63, 64, 65, 119, 120, 127, 128)])
+def test_md5_gives_what_python_gives(features):
+    expected = [int.from_bytes(hashlib.md5(one).digest(), "big") for one in features]
+    assert hashed(features, "md5", 2) == expected
+    assert hashed(features, "md5") == [digest % 2**64 for digest in expected]
+
+
 @given(st.lists(st.binary(max_size=20), max_size=8))
 def test_fnv_gives_what_the_reference_gives(features):
     assert hashed(features, "fnv1") == [reference.fnv(one, True) for one in features]

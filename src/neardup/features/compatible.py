@@ -70,13 +70,8 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
 def _letters(pattern: str) -> npt.NDArray[np.uint32]:
     r"""Return the table of kernels/compatible.py: the code points that in lower case match a pattern."""
     # Go lower-cases one code point at a time; Python makes two of this one, of which the second is no letter.
-    lowered = (
-        np.arange(_NUM_CODE_POINTS, dtype="<u4")
-        .tobytes()
-        .decode("utf-32-le", "surrogatepass")
-        .replace("\u0130", "i")
-        .lower()
-    )
+    every = np.arange(_NUM_CODE_POINTS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    lowered = every.replace("\u0130", "i").lower()
     letters = np.zeros(_NUM_CODE_POINTS, np.uint32)
     for found in re.finditer(pattern, lowered):
         letters[found.start()] = int.from_bytes(found[0].encode(), "little")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from numbers import Integral
 from typing import Any
 
@@ -36,22 +35,19 @@ def hash_features(
     InputError
         If a callable returns anything but an integer of 0 or more.
     """
-    if callable(function) or function == "md5":
+    if callable(function):
         # A batch says most words many times over; Python is called once for each.
         _, firsts, places = np.unique(keys, return_index=True, return_inverse=True)
-        features = strings.to_bytes(firsts)
-        words = _call(features, function, num_words) if callable(function) else _md5(features)[:, :num_words]
-        return np.ascontiguousarray(words[places])
+        return np.ascontiguousarray(_call(strings.to_bytes(firsts), function, num_words)[places])
     from neardup.kernels import feature_hashes as kernel
 
+    if function == "md5":
+        digests = np.empty((len(strings.offsets) - 1, 4), np.uint32)
+        kernel.md5(strings.data, strings.offsets, keys, digests)
+        return digests.astype("<u4", copy=False).view(">u8")[:, ::-1][:, :num_words].astype(np.uint64, order="C")
     hashes = np.empty(len(strings.offsets) - 1, np.uint64)
     (kernel.fnv1 if function == "fnv1" else kernel.fnv1a)(strings.data, strings.offsets, hashes)
     return hashes[:, None]
-
-
-def _md5(features: list[bytes]) -> npt.NDArray[np.uint64]:
-    digests = b"".join([hashlib.md5(feature, usedforsecurity=False).digest() for feature in features])
-    return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)[:, ::-1]
 
 
 def _call(features: list[bytes], function: FeatureHash, num_words: int) -> npt.NDArray[np.uint64]:

