@@ -12,8 +12,8 @@ _OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
 # Of MD5 (RFC 1321, 3.3 and 3.4): the state at the start, the number of each step, and by how much its sum is turned.
 _START = (U32(0x67452301), U32(0xEFCDAB89), U32(0x98BADCFE), U32(0x10325476))
 _SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], np.uint32)
-_SEEN = 1 << 16  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
 _TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]], np.uint32)
+_SEEN = 1 << 16  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
 
 
 @njit(nogil=True, cache=True)
