@@ -17,10 +17,10 @@ from neardup import config, errors
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
-    "dedup", "find_pairs", "compare", "plan", "fingerprint", "document_frequencies", "simhash", "keywords",
+    "dedup", "find_pairs", "compare", "evaluate", "plan", "fingerprint", "document_frequencies", "simhash", "keywords",
     "hamming_distance",
 )  # fmt: skip
-RESULTS = ("Deduplication", "DuplicatePairs", "Comparison", "Plan", "IdfTable")
+RESULTS = ("Deduplication", "DuplicatePairs", "Comparison", "Evaluation", "Score", "Plan", "IdfTable")
 INDEXES = ("HammingIndex",)
 HELPERS = ("Bands", "choose_bands", "candidate_probability")
 _HEAD = """# API

@@ -12,6 +12,7 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.api.dedup import dedup
+    from neardup.api.evaluate import evaluate
     from neardup.api.features import document_frequencies
     from neardup.api.fingerprints import fingerprint
     from neardup.api.pairs import find_pairs
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     )
     from neardup.features.idf import IdfTable
     from neardup.index.hamming import HammingIndex
-    from neardup.results import Comparison, Deduplication, DuplicatePairs
+    from neardup.results import Comparison, Deduplication, DuplicatePairs, Evaluation
     from neardup.verify.hamming import hamming_distance
+    from neardup.verify.scores import Score
 
 _HOMES = {
     "neardup.api.dedup": ("dedup",),
+    "neardup.api.evaluate": ("evaluate",),
     "neardup.api.features": ("document_frequencies",),
     "neardup.api.fingerprints": ("fingerprint",),
     "neardup.api.pairs": ("find_pairs",),
@@ -53,8 +56,9 @@ _HOMES = {
     ),
     "neardup.features.idf": ("IdfTable",),
     "neardup.index.hamming": ("HammingIndex",),
-    "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs"),
+    "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.verify.hamming": ("hamming_distance",),
+    "neardup.verify.scores": ("Score",),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -64,6 +68,7 @@ __all__ = [
     "Comparison",
     "Deduplication",
     "DuplicatePairs",
+    "Evaluation",
     "HammingIndex",
     "IdfTable",
     "InputError",
@@ -75,6 +80,7 @@ __all__ = [
     "Plan",
     "ResumeError",
     "SchemeError",
+    "Score",
     "SettingError",
     "SimHash",
     "__version__",
@@ -83,6 +89,7 @@ __all__ = [
     "compare",
     "dedup",
     "document_frequencies",
+    "evaluate",
     "find_pairs",
     "fingerprint",
     "hamming_distance",

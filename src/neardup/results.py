@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands
 from neardup.engines.compare import Measures
+from neardup.output.wording import percent
 from neardup.verify.passages import Passage
+from neardup.verify.scores import Score
 
 
 def _report_table(summary: dict[str, Any]) -> pa.Table:
@@ -100,3 +102,45 @@ class Comparison:
     duplicate: bool
     left_passages: list[Passage] = field(repr=False)
     right_passages: list[Passage] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of `evaluate`.
+
+    Attributes
+    ----------
+    at_threshold : what the method finds as it is set: limit, found, correct, positives; precision, recall, f1.
+    best : the point of the curve of the highest F1.
+    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from 0.1, or distances up to 16, from one
+        search at the loosest of them.
+    by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by powers of two of the characters
+        of the shorter text of a pair.
+    adjusted_rand : how well the clusters of `dedup` agree with the labels: 1 if they are equal, about 0 by chance; None
+        where pairs were judged. adjusted_rand_connected : the same of dedup(clusters="connected").
+    summary : all of it, with the report of the search, as a dictionary.
+    """
+
+    at_threshold: Score
+    best: Score
+    curve: pa.Table = field(repr=False)
+    by_length: pa.Table = field(repr=False)
+    adjusted_rand: float | None
+    adjusted_rand_connected: float | None
+    summary: dict[str, Any] = field(repr=False)
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        limit, here = self.curve.column_names[0], self.at_threshold
+        return f"{limit}={here.limit:g}: {_scores(here)}; best {limit}={self.best.limit:g}: {_scores(self.best)}"
+
+    def _repr_html_(self) -> str:
+        from neardup.output.charts import score_chart
+
+        return f"<p>{self}</p>{score_chart([('', self.summary)])}"
+
+
+def _scores(score: Score) -> str:
+    shares = (score.precision, score.recall, score.f1)
+    said = ("-" if share is None else percent(share) for share in shares)
+    return ", ".join(f"{name} {share}" for name, share in zip(("precision", "recall", "F1"), said, strict=True))

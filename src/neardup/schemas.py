@@ -39,3 +39,31 @@ def pairs_schema(measures: tuple[str, ...]) -> pa.Schema:
             *(_MEASURES[name] for name in measures),
         ]
     )
+
+
+_SCORES = (
+    _field("found", pa.int64(), "Pairs that were found, of those of which it is known what they are."),
+    _field("correct", pa.int64(), "Found pairs that are duplicates."),
+    _field("positives", pa.int64(), "All pairs that are duplicates, found or not."),
+    _field("precision", pa.float64(), "correct / found; null if nothing was found.").with_nullable(True),
+    _field("recall", pa.float64(), "correct / positives; null if there is nothing to find.").with_nullable(True),
+    _field("f1", pa.float64(), "2 correct / (found + positives); null if both are 0.").with_nullable(True),
+)
+
+
+def curve_schema(limit: str) -> pa.Schema:
+    """Return the schema of the scores over a method's limit, threshold or max_distance."""
+    kind = pa.float64() if limit == "threshold" else pa.int64()
+    return pa.schema([_field(limit, kind, "From where on, or up to where, a pair counts as found."), *_SCORES])
+
+
+def length_schema() -> pa.Schema:
+    """Return the schema of the scores by length of text."""
+    return pa.schema(
+        [
+            _field("characters_from", pa.int64(), "The least number of characters of the shorter text of a pair."),
+            _field("characters_to", pa.int64(), "The greatest."),
+            _field("documents", pa.int64(), "Documents of that length of which something is known."),
+            *_SCORES,
+        ]
+    )

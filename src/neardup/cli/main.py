@@ -15,6 +15,7 @@ import click
 
 from neardup.cli.compare import compare
 from neardup.cli.dedup import dedup
+from neardup.cli.evaluate import evaluate
 from neardup.cli.fingerprint import fingerprint
 from neardup.cli.idf import idf
 from neardup.cli.pairs import pairs
@@ -56,7 +57,7 @@ class Program(click.Group):
 
 @click.group(
     cls=Program,
-    commands=[dedup, pairs, compare, fingerprint, idf, plan],
+    commands=[dedup, pairs, compare, evaluate, fingerprint, idf, plan],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")

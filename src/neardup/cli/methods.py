@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -92,6 +93,18 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
     if chinese:
         given["tokens"] = Jieba(**chinese)
     return method(**given)
+
+
+def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Method]:
+    """Return several methods by their names; each takes the options that it has, as `build_method` does."""
+    fields = {name: limits_of(METHODS[name]).keys() for name in names}
+    taken = {one for name in names for one in fields[name]}
+
+    def values_of(name: str) -> dict[str, Any]:
+        others = taken - fields[name]
+        return {key: None if key in others else value for key, value in values.items()} | {"method": name}
+
+    return {name: build_method(values_of(name)) for name in names}
 
 
 def build_simhash(values: dict[str, Any]) -> SimHash:

@@ -45,7 +45,7 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     if counts["rejected"]:
         table.line("Rejected", visible(output / "rejected.jsonl"), "bold cyan")
     table.print(console)
-    _print_warnings(report, console)
+    print_warnings(report, console)
 
 
 def print_pairs(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
@@ -69,8 +69,8 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     table.line()
     table.line("Pairs", visible(output), "bold cyan")
     table.print(console)
-    _print_warnings(report, console)
-    _print_rejected(report, console)
+    print_warnings(report, console)
+    print_rejected(report, console)
 
 
 def _alike(report: dict[str, Any]) -> str:
@@ -144,8 +144,8 @@ def print_fingerprints(report: dict[str, Any], output: Path, console: Console | 
     table.line()
     table.line("Fingerprints", visible(output), "bold cyan")
     table.print(console)
-    _print_warnings(report, console)
-    _print_rejected(report, console)
+    print_warnings(report, console)
+    print_rejected(report, console)
 
 
 def print_frequencies(table: Any, rejected: list[dict[str, Any]], output: Path, console: Console | None = None) -> None:
@@ -159,7 +159,7 @@ def print_frequencies(table: Any, rejected: list[dict[str, Any]], output: Path, 
     rows.line("Version", table.version)
     rows.line("Table", visible(output), "bold cyan")
     rows.print(console)
-    _print_rejected({"rejected": rejected}, console)
+    print_rejected({"rejected": rejected}, console)
 
 
 def _add_cost(table: Rows, report: dict[str, Any]) -> None:
@@ -176,7 +176,8 @@ def _rate(megabytes: float) -> str:
     return f"{megabytes:,.0f} MB/s" if megabytes >= 10 else f"{megabytes:.1f} MB/s"
 
 
-def _print_warnings(report: dict[str, Any], console: Console) -> None:
+def print_warnings(report: dict[str, Any], console: Console) -> None:
+    """Print what a run warns of."""
     for warning in report["warnings"]:
         console.print()
         _print_said("Warning", "bold yellow", warning, console)
@@ -187,7 +188,8 @@ def _print_said(kind: str, style: str, said: str, console: Console) -> None:
     console.print(line, soft_wrap=not console.is_terminal)
 
 
-def _print_rejected(report: dict[str, Any], console: Console) -> None:
+def print_rejected(report: dict[str, Any], console: Console) -> None:
+    """Print the first documents that could not be read, and why."""
     rejected = report.get("rejected", [])
     if rejected:
         console.print()

@@ -62,6 +62,26 @@ def choose_columns(
     return Columns(text, identifier, rank_column)
 
 
+def choose_label(parts: Sequence[Part], label: str) -> str:
+    """Return the column of labels, if every part has it.
+
+    Raises
+    ------
+    ColumnError
+        If it is missing in a part, or holds what cannot be a label.
+    """
+    types = {part.name: shown for part in parts if (shown := part.column_types())}
+    plain = next((part.name for part in parts if part.column_types() is None), None)
+    if plain is not None:
+        raise ColumnError(
+            f"No column '{label}': {plain} is plain text, which has no columns. Use JSON lines, CSV or Parquet, or "
+            "give judged pairs (--pairs)."
+        )
+    if types:
+        _check(types, _named(types, label), is_identifier, "a label", "of strings or numbers")
+    return label
+
+
 def _nothing_to_choose_from(
     parts: Sequence[Part], text_column: str | None, id_column: str | None, rank_column: str | None
 ) -> Columns:
@@ -81,7 +101,7 @@ def _named(types: dict[str, _Types], column: str) -> str:
         if column not in columns:
             close = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
             hint = f" Did you mean '{close[0]}'?" if close else " Name one of these."
-            raise ColumnError(f"No column '{column}' in {part}: it has {_listed(columns)}.{hint}")
+            raise ColumnError(f"No column '{column}' in {part}: it has {listed(columns)}.{hint}")
     return column
 
 
@@ -98,7 +118,7 @@ def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
             return name if name in matches else matches[0]
         if matches:
             part = next(iter(types))
-            raise ColumnError(f"Which column is '{name}'? {part} has {_listed(matches)}. Name the one to use.")
+            raise ColumnError(f"Which column is '{name}'? {part} has {listed(matches)}. Name the one to use.")
     return None
 
 
@@ -108,11 +128,11 @@ def _no_text_column(types: dict[str, _Types]) -> ColumnError:
     for other_part, other in types.items():
         if set(other) != set(columns):
             return ColumnError(
-                f"No column of text that all inputs have: {part} has {_listed(columns)}; {other_part} has "
-                f"{_listed(other)}. Looked for {known}. Name the text column, or read such inputs apart."
+                f"No column of text that all inputs have: {part} has {listed(columns)}; {other_part} has "
+                f"{listed(other)}. Looked for {known}. Name the text column, or read such inputs apart."
             )
     return ColumnError(
-        f"No column of text in {part}: it has {_listed(columns)}. Looked for {known}. Name the text column."
+        f"No column of text in {part}: it has {listed(columns)}. Looked for {known}. Name the text column."
     )
 
 
@@ -120,7 +140,7 @@ def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], 
     for part, columns in types.items():
         if column in columns and not fits(columns[column]):
             able = [name for name, kind in columns.items() if fits(kind)]
-            choice = f"Columns {needed}: {_listed(able)}" if able else f"It has no column {needed}"
+            choice = f"Columns {needed}: {listed(able)}" if able else f"It has no column {needed}"
             raise ColumnError(f"Column '{column}' in {part} holds {columns[column]}, which cannot be {role}. {choice}.")
 
 
@@ -137,7 +157,8 @@ def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) ->
             )
 
 
-def _listed(columns: Sequence[str] | _Types) -> str:
+def listed(columns: Sequence[str] | _Types) -> str:
+    """Return the names of columns in quotes, the first twenty of many."""
     shown = list(columns)
     more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
     return ", ".join(f"'{name}'" for name in shown[:20]) + more

@@ -56,7 +56,7 @@ def build_report(
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
-        "warnings": [*_warnings(method, outcome, sieve), *warnings],
+        "warnings": [*warnings_of(method, outcome, sieve), *warnings],
     }
 
 
@@ -177,7 +177,8 @@ def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
     return [[size, count] for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)]
 
 
-def _warnings(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
+def warnings_of(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
+    """Say what a run could not do as it was asked to."""
     warnings = []
     if outcome.bound_met:
         warnings.append(

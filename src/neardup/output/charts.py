@@ -18,6 +18,7 @@ from neardup.output.wording import duration, percent, plural, visible
 _WIDTH, _HEIGHT = 420, 236
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
 _FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
+_SCORES = (("precision", "near", "precision"), ("recall", "exact", "recall"), ("f1", "kept", "F1"))
 _CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
 _MAX_LABEL = 24  # characters of a bar's label; its title shows the whole
 
@@ -108,6 +109,42 @@ def s_curve(num_bands: int, rows_per_band: int, threshold: float | None) -> str:
         parts.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
     name = f"Probability that a pair is compared, by similarity: {num_bands} bands of {rows_per_band} rows"
     return _svg(name, _HEIGHT, [*parts, *_frame("similarity of a pair", "chance to be compared")])
+
+
+def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Return precision, recall and F1 over the limits of evaluations, one below the other, as a file of its own.
+
+    Parameters
+    ----------
+    reports : name of a method and `Evaluation.summary`.
+    """
+    groups = []
+    for place, (name, report) in enumerate(reports):
+        limit, *_ = report["curve"][0]
+        limits = [score[limit] for score in report["curve"]]
+        span = (limits[-1] - limits[0]) or 1
+        across = [_across((one - limits[0]) / span) for one in limits]
+        own = _across((report["at_threshold"][limit] - limits[0]) / span)
+        parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+        parts += [_x_tick((tick - limits[0]) / span, f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
+        if own >= _LEFT:
+            parts.append(_rect(own - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
+        for number, (measure, kind, said) in enumerate(_SCORES):
+            points = [
+                f"{_number(x)},{_number(_up(score[measure]))}"
+                for x, score in zip(across, report["curve"], strict=True)
+                if score[measure] is not None
+            ]
+            width = 2.75 if measure == "f1" else 1.5
+            parts += [
+                f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[kind]}" stroke-width="{width}"/>',
+                _rect(200 + 74 * number, _TOP - 21, 10, 4, kind),
+                _text(214 + 74 * number, _TOP - 15, said, "start"),
+            ]
+        parts += _frame(limit.replace("_", " "), name)
+        groups.append(f'<g transform="translate(0,{place * _HEIGHT})">{"".join(parts)}</g>')
+    drawing = _svg("Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups)
+    return drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str = "kept") -> str:

@@ -1,0 +1,146 @@
+"""Score a method on labelled documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
+from neardup.config import Method, MinHash, Running, Sieve
+from neardup.documents.columns import choose_label
+from neardup.documents.inputs import list_inputs
+from neardup.documents.labels import Verdicts, read_verdicts
+from neardup.documents.tables import TablePart
+from neardup.engines import evaluate as engine
+from neardup.engines.count import with_table
+from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.errors import InputError
+from neardup.results import Evaluation
+from neardup.schemas import curve_schema, length_schema
+from neardup.verify.scores import Score
+
+LABEL = "cluster"
+
+
+def evaluate(
+    source: Source,
+    *,
+    label: str | None = None,
+    pairs: Source | None = None,
+    method: Method = MinHash(),  # noqa: B008 - frozen
+    max_bucket: int = 1000,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    threads: int | None = None,
+    batch_rows: int | None = None,
+    on_error: str = "reject",
+    watcher: Watcher | None = None,
+) -> Evaluation:
+    """Score a method on labelled documents: precision, recall, F1, by threshold and by length; agreement of clusters.
+
+    Parameters
+    ----------
+    source, method, text_column, id_column, text_unit, threads, batch_rows, on_error, watcher : as in `dedup`.
+    label : the column of labels; default: cluster. Two documents under one label are duplicates, under two they are
+        not; a pair with a document whose label is null or empty counts for nothing. With `pairs`, the column of
+        verdicts; default: duplicate, else label.
+    pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict: true or false, 1 or 0.
+        All other pairs then count for nothing.
+    max_bucket : as in `find_pairs`.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ColumnError
+        If the column of labels, or one of judged pairs, is missing.
+    InputError
+        If no document has a label, or no judged pair is one of documents of the source.
+
+    Notes
+    -----
+    Three searches: with the method as it is, for the scores at its threshold; at threshold 0.1 (SimHash: distance
+    16), for the curve; and that of `dedup`, for the clusters.
+
+    Examples
+    --------
+    >>> import neardup, pyarrow as pa
+    >>> table = pa.table({
+    ...     "text": ["a b c d e f g", "A b c d e f g!", "a b c d e f h", "x y z", "u v w"],
+    ...     "cluster": ["1", "1", "1", "2", None],
+    ... })
+    >>> result = neardup.evaluate(table)
+    >>> result.at_threshold
+    Score(limit=0.8, found=1, correct=1, positives=3)
+    >>> result.best.limit, result.best.f1
+    (0.5, 1.0)
+    """
+    return run_evaluation(
+        Inputs(source, None, text_column, id_column, text_unit),
+        label,
+        pairs,
+        method,
+        Sieve(max_bucket=max_bucket),
+        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        watcher=watcher,
+    )
+
+
+def run_evaluation(
+    inputs: Inputs,
+    label: str | None,
+    pairs: Source | None,
+    method: Method,
+    sieve: Sieve,
+    running: Running,
+    *,
+    watcher: Watcher | None,
+) -> Evaluation:
+    """Do what `evaluate` does."""
+    method = with_table(method)
+    tasks = tasks_of(inputs, sieve.keep)
+    told: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
+    if isinstance(told, str):
+        choose_label([task.part for task in tasks], told)
+    found = engine.evaluate(tasks, told, method, sieve, running, Stages(watcher or Nobody()))
+    limit = "threshold" if isinstance(method, MinHash) else "max_distance"
+    curve = _table([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
+    low, documents, scores = found.by_length
+    rows = [
+        {"characters_from": least, "characters_to": max(2 * least - 1, 0), "documents": count} | _cells(score)
+        for least, count, score in zip(low, documents, scores, strict=True)
+    ]
+    by_length = _table(rows, length_schema())
+    sieved, connected = found.clusters
+    summary = found.summary | {
+        "at_threshold": {limit: found.at_threshold.limit} | _cells(found.at_threshold),
+        "best": {limit: found.best.limit} | _cells(found.best),
+        "adjusted_rand": sieved,
+        "adjusted_rand_connected": connected,
+        "curve": curve.to_pylist(),
+        "by_length": by_length.to_pylist(),
+    }
+    return Evaluation(found.at_threshold, found.best, curve, by_length, sieved, connected, summary)
+
+
+def _verdicts(pairs: Source, label: str | None) -> Verdicts:
+    paths = named_paths(pairs)
+    if not paths:
+        return read_verdicts(TablePart(pairs, "pairs"), label)
+    files = list_inputs(paths)
+    if len(files) > 1:
+        raise InputError(f"Judged pairs are one file: got {len(files)}, {files[0].name} the first. Join them to one.")
+    return read_verdicts(files[0], label)
+
+
+def _cells(score: Score) -> dict[str, Any]:
+    counts = {"found": score.found, "correct": score.correct, "positives": score.positives}
+    return counts | {"precision": score.precision, "recall": score.recall, "f1": score.f1}
+
+
+def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema)

@@ -1,0 +1,118 @@
+"""The command `neardup evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neardup.cli.interrupt import interruptible
+from neardup.cli.methods import METHODS, build_methods, method_options
+from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
+from neardup.cli.sources import Named, inputs_argument, named, shown_options, source_options
+from neardup.config import Method, Running, Sieve
+from neardup.errors import SettingError
+
+
+@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Score a method on labelled documents.")
+@inputs_argument
+@click.option(
+    "--label", metavar="NAME", cls=SectionOption, section="Truth",
+    help="The column of labels: documents under one are duplicates; null or empty says nothing. With --pairs, the "
+    "column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
+)  # fmt: skip
+@click.option(
+    "--pairs", metavar="FILE", cls=SectionOption, section="Truth",
+    help="Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All other pairs "
+    "count for nothing.",
+)  # fmt: skip
+@click.option(
+    "--compare", metavar="METHODS", cls=SectionOption, section="Similarity",
+    help="Methods to set side by side, in place of --method: minhash,simhash. Each takes the options that it has.",
+)  # fmt: skip
+@click.option(
+    "--plot", metavar="FILE", cls=SectionOption, section="Output", help="Draw the curves to this file, an .svg."
+)
+@click.option(
+    "--overwrite", is_flag=True, cls=SectionOption, section="Output", help="Replace FILE once the new one is whole."
+)
+@source_options
+@method_options
+@settings_options(Sieve, "Running", only=("max_bucket",))
+@settings_options(Running, "Running")
+@shown_options
+def evaluate(
+    inputs: tuple[str, ...],
+    label: str | None,
+    pairs: str | None,
+    compare: str | None,
+    plot: str | None,
+    overwrite: bool,
+    text_column: str | None,
+    id_column: str | None,
+    text_unit: str,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds, over a curve of
+    thresholds and by length of text, and the adjusted Rand index of its clusters.
+
+    \b
+    Examples:
+      neardup evaluate labelled.jsonl --label cluster
+      neardup evaluate labelled.jsonl --compare minhash,simhash --ngram 3 --plot curves.svg
+      neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
+    """
+    with interruptible(lambda: "Nothing was written."):
+        from neardup.api.evaluate import run_evaluation
+        from neardup.api.inputs import Inputs
+        from neardup.cli.progress import watching
+        from neardup.output.table_file import check_output
+
+        path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
+        sieve, running = build(Sieve, values), build(Running, values)
+        methods = _methods(values, compare)
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        judged = None if pairs is None else Named(pairs)
+        with watching(quiet) as watcher:
+            found = {
+                name: run_evaluation(source, label, judged, method, sieve, running, watcher=watcher).summary
+                for name, method in methods.items()
+            }
+        if path is not None:
+            _draw(found, path)
+    _tell(found, compare is not None, path, quiet, as_json)
+
+
+def _methods(values: dict[str, Any], compare: str | None) -> dict[str, Method]:
+    """Return the methods to score, by name."""
+    if compare is None:
+        return build_methods(values, [values["method"] or "minhash"])
+    names = [name.strip() for name in compare.split(",")]
+    if values["method"] is not None:
+        raise SettingError(
+            f"--compare takes the place of --method: got both, --method {values['method']}. Leave one out."
+        )
+    if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
+        raise SettingError(f"--compare takes two methods or more, each once, of {','.join(METHODS)}: got {compare!r}.")
+    return build_methods(values, names)
+
+
+def _draw(found: dict[str, dict[str, Any]], path: Path) -> None:
+    from neardup.output.charts import score_chart
+
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(score_chart(list(found.items())) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _tell(found: dict[str, dict[str, Any]], compared: bool, path: Path | None, quiet: bool, as_json: bool) -> None:
+    from neardup.cli import evaluation as printing
+    from neardup.cli.summary import print_json
+
+    if as_json:
+        print_json(found if compared else next(iter(found.values())))
+    elif not quiet:
+        printing.print_evaluations(found, path)

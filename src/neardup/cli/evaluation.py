@@ -1,0 +1,154 @@
+"""Print how methods scored: their figures side by side, by length, and over the curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from neardup.cli.rows import Rows
+from neardup.cli.summary import print_rejected, print_warnings
+from neardup.output.wording import percent, plural, visible
+
+_BAR = 24
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def print_evaluations(found: dict[str, dict[str, Any]], plot: Path | None, console: Console | None = None) -> None:
+    """Print the reports of evaluations, by the name of the method."""
+    console = console or Console(highlight=False)
+    first = next(iter(found.values()))
+    _print_truth(first, console)
+    _print_figures(found, console)
+    _print_lengths(found, console)
+    for name, report in found.items():
+        _print_curve(name, report, console)
+    if plot is not None:
+        rows = Rows()
+        rows.line("Plot", visible(plot), "bold cyan")
+        rows.print(console)
+    said = dict.fromkeys(warning for report in found.values() for warning in report["warnings"])
+    print_warnings({"warnings": list(said)}, console)
+    print_rejected(first, console)
+
+
+def _print_truth(report: dict[str, Any], console: Console) -> None:
+    """Print what the methods are held against."""
+    truth, rows = report["truth"], Rows()
+    rows.count("Read", report["counts"]["read"], "documents")
+    if "label" in truth:
+        rows.count("Labelled", truth["documents"], f"of them, under {plural(truth['labels'], 'label')}")
+        rows.count("To find", report["at_threshold"]["positives"], "pairs under one label", "bold")
+    else:
+        rows.count("Judged", truth["pairs"], f"pairs of {plural(truth['documents'], 'document')}")
+        rows.count("To find", report["at_threshold"]["positives"], "pairs judged to be duplicates", "bold")
+    rows.count("Rejected", report["counts"]["rejected"], "could not be read")
+    rows.print(console)
+
+
+def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
+    """Print the figures of each method in a column of its own."""
+    reports = found.values()
+    rows = [
+        ("Counts as found", [_within(report, report["at_threshold"]) for report in reports]),
+        ("Found", [f"{report['at_threshold']['found']:,}" for report in reports]),
+        ("Correct", [f"{report['at_threshold']['correct']:,}" for report in reports]),
+        *_shares("", [report["at_threshold"] for report in reports]),
+    ]
+    if next(iter(reports))["adjusted_rand"] is not None:
+        rows += [
+            ("Adjusted Rand", [f"{report['adjusted_rand']:.3f}" for report in reports]),
+            ("  if connected", [f"{report['adjusted_rand_connected']:.3f}" for report in reports]),
+        ]
+    rows += [
+        ("Best F1 at", [_within(report, report["best"]) for report in reports]),
+        *_shares("  ", [report["best"] for report in reports]),
+    ]
+    bold = {"F1", "  F1"}
+    _print_table(("", *found), [(name, *cells) for name, cells in rows], console, lambda row: row[0] in bold)
+
+
+def _shares(indent: str, scores: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    names = {"Precision": "precision", "Recall": "recall", "F1": "f1"}
+    return [(indent + said, [_share(score[name]) for score in scores]) for said, name in names.items()]
+
+
+def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
+    """Print precision and recall by the length of the shorter text."""
+    several, rows = len(found) > 1, []
+    for group in zip(*(report["by_length"] for report in found.values()), strict=True):
+        least, most = group[0]["characters_from"], group[0]["characters_to"]
+        span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        shares = [[_share(score[name]) for name in ("precision", "recall", "f1")] for score in group]
+        scores = [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
+        rows.append((span, f"{group[0]['documents']:,}", f"{group[0]['positives']:,}", *scores))
+    _print_title(f"By length of the shorter text{': precision / recall' if several else ''}", console)
+    heads = found if several else ("precision", "recall", "F1")
+    _print_table(("characters", "texts", "to find", *heads), rows, console)
+
+
+def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
+    """Print the scores over the curve, with F1 as bars; the best is bold, the method's own limit is marked."""
+    limit = _limit_of(report)
+    own, best = report["at_threshold"][limit], report["best"][limit]
+    unicode = console.encoding.lower().startswith("utf")
+    rows = [
+        (
+            f"{score[limit]:g}", f"{score['found']:,}", _share(score["precision"]), _share(score["recall"]),
+            _share(score["f1"]),
+            _bar(score["f1"] or 0.0, unicode) + (" <- as it is set" if score[limit] == own else ""),
+        )
+        for score in report["curve"]
+    ]  # fmt: skip
+    _print_title(f"{name} by {limit.replace('_', ' ')}", console)
+    heads = (limit.split("_")[-1], "found", "precision", "recall", "F1", "")
+    _print_table(heads, rows, console, lambda row: row[0] == f"{best:g}", left=(5,))
+
+
+def _limit_of(report: dict[str, Any]) -> str:
+    return "threshold" if "threshold" in report["best"] else "max_distance"
+
+
+def _within(report: dict[str, Any], score: dict[str, Any]) -> str:
+    """Say from where on, or up to where, pairs count as found."""
+    limit = _limit_of(report)
+    return f"{score[limit]:g} or more" if limit == "threshold" else f"{plural(score[limit], 'bit')} or less"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else percent(value)
+
+
+def _bar(share: float, unicode: bool) -> str:
+    if not unicode:
+        return "#" * round(share * _BAR)
+    whole, part = divmod(round(share * _BAR * 8), 8)
+    return "█" * whole + (_EIGHTHS[part] if part else "")
+
+
+def _print_title(title: str, console: Console) -> None:
+    console.print()
+    console.print(Text(f"  {title}", "bold"))
+
+
+def _print_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    console: Console,
+    is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
+    left: Sequence[int] = (),
+) -> None:
+    """Print cells set to the right, but for the first column of a table without a first head, and those in `left`."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    to_the_left = {*left, *([] if heads[0] else [0])}
+    console.print()
+    for index, row in enumerate((heads, *rows)):
+        cells = [
+            f"{cell:<{width}}" if place in to_the_left else f"{cell:>{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        style = "dim" if not index else "bold green" if is_bold(row) else ""
+        console.print(Text(("  " + "  ".join(cells)).rstrip(), style), soft_wrap=True)

@@ -1,0 +1,154 @@
+"""Reading what people said of documents: a label for each, or verdicts on pairs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from neardup.documents.batch import Columns, Part
+from neardup.documents.columns import listed
+from neardup.documents.input_file import InputFile
+from neardup.documents.tables import TablePart
+from neardup.documents.texts import as_ids
+from neardup.errors import ColumnError, InputError
+
+VERDICT_NAMES = ("duplicate", "label")
+"""The names a column of verdicts is known by, the first that is there is taken."""
+
+_PAIR = ("left_id", "right_id")
+
+
+class Labelled(NamedTuple):
+    """The labels of one part.
+
+    rows : int64 array, the row of each document in the part, rising. lengths : int64, the characters of its text.
+    labels : Arrow strings, null or empty where the label is not known; None where no label was asked for.
+    """
+
+    rows: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    labels: pa.Array | None
+
+
+class Verdicts(NamedTuple):
+    """What people said of pairs, row by row. left_ids, right_ids : Arrow strings; same : bool. name : of the source."""
+
+    left_ids: pa.Array
+    right_ids: pa.Array
+    same: npt.NDArray[np.bool_]
+    name: str
+
+
+def read_labels(part: Part, text: str, label: str | None) -> Labelled:
+    """Read a part again, for its labels and the lengths of its texts; rows that cannot be read are left out."""
+    rows, lengths, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], pa.string())]
+    # A label may be whatever an id may be, so it is read in the place of the id.
+    for batch in part.read(Columns(text, label), lambda _: None):
+        rows.append(batch.rows)
+        lengths.append(pc.fill_null(pc.utf8_length(batch.text), 0).to_numpy(zero_copy_only=False))
+        if batch.ids is not None:
+            labels.append(batch.ids.cast(pa.string()))
+    return Labelled(np.concatenate(rows), np.concatenate(lengths), None if label is None else pa.concat_arrays(labels))
+
+
+def read_verdicts(part: InputFile | TablePart, column: str | None) -> Verdicts:
+    """Read judged pairs: the columns left_id, right_id, and one that says which are duplicates.
+
+    Parameters
+    ----------
+    part : a Parquet, Arrow, JSON lines, CSV or TSV file, or a table.
+    column : of the verdicts, true or false, 1 or 0; a pair where it is null is left out. Default: the first of
+        VERDICT_NAMES that is there.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing or of the wrong type.
+    InputError
+        If the file cannot be read, or a verdict is neither true nor false.
+    """
+    table = _table_of(part)
+    names = table.column_names
+    missing = next((name for name in _PAIR if name not in names), None)
+    if missing is not None:
+        raise ColumnError(
+            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs have left_id, right_id and a "
+            "column that says which are duplicates: rename yours."
+        )
+    column = column or next((name for name in VERDICT_NAMES if name in names), None)
+    if column is None or column not in names:
+        named = " or ".join(f"'{name}'" for name in ((column,) if column else VERDICT_NAMES))
+        raise ColumnError(
+            f"No column {named} in {part.name}: it has {listed(names)}. Name the column that says which pairs are "
+            "duplicates, true or false, as label (--label)."
+        )
+    same = _as_verdicts(table[column], column, part.name)
+    known = same.is_valid()
+    ids = [as_ids(_joined(table[name]))[0] for name in _PAIR]
+    known = pc.and_(known, pc.and_(ids[0].is_valid(), ids[1].is_valid()))
+    if not pc.any(known).as_py():
+        raise InputError(f"{part.name} judges no pair: no row has a left_id, a right_id and a {column}. Name another.")
+    left_ids, right_ids = (one.filter(known).cast(pa.string()) for one in ids)
+    return Verdicts(left_ids, right_ids, same.filter(known).to_numpy(zero_copy_only=False), part.name)
+
+
+def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
+    values = _joined(column)
+    if pa.types.is_boolean(values.type) or pa.types.is_null(values.type):
+        return values.cast(pa.bool_())
+    number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    fits = pc.fill_null(pc.is_in(values, pa.array([0, 1], values.type)), True) if number else values.is_null()
+    fits = pc.or_(fits, values.is_null())
+    if not pc.all(fits).as_py():
+        row = int(np.argmin(fits.to_numpy(zero_copy_only=False)))
+        raise InputError(
+            f"The column {name!r} of {source} says which pairs are duplicates, true or false, 1 or 0: got "
+            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or write it so."
+        )
+    return pc.equal(values, 1) if number else pa.nulls(len(values), pa.bool_())
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _table_of(part: InputFile | TablePart) -> pa.Table:
+    """Return all rows of a file or a table."""
+    if isinstance(part, TablePart):
+        return part.table
+    texts = dict.fromkeys(_PAIR, pa.string())  # so that the id 007 stays what it is
+    try:
+        if part.format == "parquet":
+            return pq.read_table(part.open_file())
+        if part.format == "arrow":
+            return _arrow_table(part)
+        if part.format == "jsonl":
+            return pa_json.read_json(part.open_stream())
+        if part.format in ("csv", "tsv"):
+            return pa_csv.read_csv(
+                part.open_stream(),
+                parse_options=pa_csv.ParseOptions(delimiter="," if part.format == "csv" else "\t"),
+                convert_options=pa_csv.ConvertOptions(column_types=texts),
+            )
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        said = str(error).splitlines()[0]
+        raise InputError(
+            f"{part.name} cannot be read as judged pairs: {said}. Mend the file, or name another."
+        ) from error
+    raise InputError(
+        f"{part.name} is plain text, which has no columns. Give judged pairs as Parquet, Arrow, JSON lines, CSV or TSV."
+    )
+
+
+def _arrow_table(part: InputFile) -> pa.Table:
+    try:
+        return pa.ipc.open_file(part.open_file()).read_all()
+    except pa.ArrowInvalid:
+        return pa.ipc.open_stream(part.open_file()).read_all()

@@ -1,0 +1,285 @@
+"""Hold a method against what people said: search as it is set, over a curve of limits, and as the sieve decides."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.config import MAX_HAMMING_DISTANCE, Method, MinHash, Running, Sieve, SimHash
+from neardup.decide.connected import connect, roots
+from neardup.documents.labels import Verdicts, read_labels
+from neardup.engines import local
+from neardup.engines.describe import Task
+from neardup.engines.ids import find_repeated_id
+from neardup.engines.report import build_report, warnings_of
+from neardup.engines.scratch import Scratch
+from neardup.engines.stages import Stages
+from neardup.engines.tell import Places
+from neardup.engines.write import read_rejected
+from neardup.errors import InputError
+from neardup.output.wording import plural
+from neardup.verify.scores import (
+    SAME,
+    UNKNOWN,
+    Judgements,
+    Labels,
+    Score,
+    Truth,
+    adjusted_rand,
+    best_of,
+    count_within,
+    pair_keys,
+)
+
+Ints = npt.NDArray[np.int64]
+STEPS = 20  # of the curve, from threshold 0 to 1
+LOWEST = 0.1  # threshold of the curve: below it, a search for what shares so little compares almost everything
+RECALL = 0.99  # at least, at the lowest threshold of the curve
+_MOST_NAMED = 100
+
+
+class Rows(NamedTuple):
+    """Scores of classes of length. low : the least number of characters of each; documents : those of a known label."""
+
+    low: list[int]
+    documents: list[int]
+    scores: list[Score]
+
+
+class Evaluated(NamedTuple):
+    """What an evaluation found. clusters : the adjusted Rand index of the sieve's clusters and of the connected ones,
+    None where pairs were judged; the rest as in `results.Evaluation`."""
+
+    at_threshold: Score
+    best: Score
+    curve: list[Score]
+    by_length: Rows
+    clusters: tuple[float | None, float | None]
+    summary: dict[str, Any]
+
+
+class _Known(NamedTuple):
+    """The truth, and the length class of each document, by document. counts : what was read of it, for the report."""
+
+    truth: Truth
+    classes: Ints
+    counts: dict[str, Any]
+    warnings: list[str]
+
+
+class _Pairs(NamedTuple):
+    """Pairs that a search found of which something is known. limits : the similarity or distance of each."""
+
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    same: npt.NDArray[np.bool_]
+    limits: npt.NDArray[np.float64]
+
+
+def limit_of(method: Method) -> float:
+    """Return from where on, or up to where, a method takes two documents for duplicates."""
+    return method.max_distance if isinstance(method, SimHash) else method.threshold
+
+
+def evaluate(
+    tasks: list[Task], told: str | Verdicts, method: Method, sieve: Sieve, running: Running, stages: Stages
+) -> Evaluated:
+    """Search three times, and score what was found.
+
+    told : the column of labels, or judged pairs.
+    """
+    with _scratch() as scratch:
+        outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+        rejected = read_rejected(scratch.directory)
+        with stages.stage("labels"):
+            known = _read_known(tasks, told, outcome, scratch)
+    found = _known_pairs(outcome, known.truth, method)
+    positives = known.truth.count_positives(known.classes)
+    at_threshold = Score(limit_of(method), len(found.same), int(found.same.sum()), int(positives.sum()))
+    curve, warnings = _search_curve(tasks, known.truth, at_threshold.positives, method, sieve, running, stages)
+    clusters = _score_clusters(tasks, known.truth, outcome, method, sieve, running, stages)
+    warnings = [one for one in warnings if not outcome.bound_met]
+    summary = build_report("evaluate", tasks, method, sieve, outcome, stages, [*warnings, *known.warnings])
+    unknown = len(outcome.pairs.left) - at_threshold.found
+    summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
+    summary["rejected"] = rejected
+    best = best_of(curve, at_least=isinstance(method, MinHash))
+    return Evaluated(
+        at_threshold, best, curve, _by_length(found, positives, known, at_threshold.limit), clusters, summary
+    )
+
+
+@contextmanager
+def _scratch() -> Iterator[Scratch]:
+    with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
+        yield scratch
+
+
+def _known_pairs(outcome: local.Outcome, truth: Truth, method: Method) -> _Pairs:
+    """Return the pairs of an outcome of which something is known."""
+    pairs = outcome.pairs
+    verdicts = truth.judge(pairs.left, pairs.right)
+    known = np.flatnonzero(verdicts != UNKNOWN)
+    values = pairs.measured.distance if isinstance(method, SimHash) else pairs.measured.similarity
+    return _Pairs(pairs.left[known], pairs.right[known], verdicts[known] == SAME, values[known].astype(np.float64))
+
+
+def _search_curve(
+    tasks: list[Task], truth: Truth, positives: int, method: Method, sieve: Sieve, running: Running, stages: Stages
+) -> tuple[list[Score], list[str]]:
+    """Search once, at the loosest limit, and count what reaches each; return the scores, and what the search warns of.
+
+    Bands that were given stay; those that are chosen are chosen for the lowest threshold, and find at the others
+    all but all there is.
+    """
+    if isinstance(method, SimHash):
+        # Half of the bits of a short fingerprint agree by chance: with 32 bits, most pairs are 16 apart or less.
+        farthest = max(method.max_distance, min(MAX_HAMMING_DISTANCE, method.bits // 4))
+        limits: npt.NDArray[Any] = np.arange(farthest + 1)
+        loose: Method = replace(method, max_distance=farthest, num_blocks=None)
+    else:
+        limits = np.arange(round(LOWEST * STEPS), STEPS + 1) / STEPS
+        loose = replace(method, threshold=LOWEST, recall=max(method.recall, RECALL))
+    with _scratch() as scratch:
+        outcome = local.run(tasks, loose, sieve, running, scratch, stages, all_pairs=True)
+    found = _known_pairs(outcome, truth, method)
+    at_least = isinstance(method, MinHash)
+    all_found = count_within(limits, found.limits, at_least=at_least)
+    correct = count_within(limits, found.limits[found.same], at_least=at_least)
+    scores = [Score(*one, positives) for one in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)]
+    return scores, warnings_of(method, outcome, sieve) if outcome.bound_met else []
+
+
+def _score_clusters(
+    tasks: list[Task], truth: Truth, outcome: local.Outcome, method: Method, sieve: Sieve, running: Running,
+    stages: Stages,
+) -> tuple[float | None, float | None]:  # fmt: skip
+    """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; judged pairs have none."""
+    if isinstance(truth, Judgements):
+        return None, None
+    with _scratch() as scratch:
+        removals = local.run(tasks, method, sieve, running, scratch, stages).removals
+    sieved = np.arange(len(truth.codes))
+    sieved[removals.documents] = removals.kept
+    parents = np.arange(len(truth.codes), dtype=np.uint32)
+    connect(parents, outcome.pairs.left, outcome.pairs.right)
+    known = truth.codes >= 0
+    of_sieve, of_chains = (
+        adjusted_rand(clusters.astype(np.int64)[known], truth.codes[known]) for clusters in (sieved, roots(parents))
+    )
+    return of_sieve, of_chains
+
+
+def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> Rows:
+    """Score the pairs of each class of length, that of the shorter text."""
+    lesser = np.minimum(known.classes[found.left], known.classes[found.right])
+    all_found, correct = (np.bincount(one, minlength=len(positives)) for one in (lesser, lesser[found.same]))
+    if isinstance(known.truth, Labels):
+        members = known.classes[known.truth.codes >= 0]
+    else:
+        members = known.classes[np.union1d(known.truth.left, known.truth.right)]
+    documents = np.bincount(members, minlength=len(positives))
+    shown = np.flatnonzero(documents).tolist()
+    scores = [Score(limit, int(all_found[one]), int(correct[one]), int(positives[one])) for one in shown]
+    return Rows([1 << one >> 1 for one in shown], documents[shown].tolist(), scores)
+
+
+def _read_known(tasks: list[Task], told: str | Verdicts, outcome: local.Outcome, scratch: Scratch) -> _Known:
+    """Read the labels, or find the documents of the judged pairs; and the lengths of all texts."""
+    places = Places(tasks, outcome.corpus, scratch)
+    column = told if isinstance(told, str) else None
+    documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
+    rows, first = places.rows(documents), 0
+    lengths, labels = np.zeros(len(rows), np.int64), []
+    for task, end in zip(tasks, outcome.corpus.part_ends, strict=True):
+        read = read_labels(task.part, task.columns.text, column)
+        # The first reading may have refused other rows than this one.
+        place = np.searchsorted(read.rows, rows[first:end])
+        there = place < len(read.rows)
+        there[there] = read.rows[place[there]] == rows[first:end][there]
+        lengths[first:end][there] = read.lengths[place[there]]
+        if read.labels is not None:
+            labels.append(read.labels.take(pa.array(place, mask=~there)))
+        first = end
+    # Class c holds lengths of c binary digits: 0, 1, 2 to 3, 4 to 7, ...
+    classes = np.frexp(lengths.astype(np.float64))[1].astype(np.int64)
+    if isinstance(told, str):
+        truth, counts = _truth_of_labels(pa.concat_arrays(labels), told)
+        return _Known(truth, classes, counts, [])
+    repeated = find_repeated_id(scratch, outcome.corpus, places)
+    if repeated is not None:
+        raise InputError(f"{repeated} Judged pairs name documents by their ids: name another id_column (--id-column).")
+    judgements, counts, warnings = _truth_of_verdicts(told, places.ids(documents))
+    return _Known(judgements, classes, counts, warnings)
+
+
+def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, dict[str, Any]]:
+    labels = pc.if_else(pc.equal(labels, ""), pa.scalar(None, labels.type), labels)
+    if labels.null_count == len(labels):
+        raise InputError(
+            f"No document has a label: the column {column!r} is null or empty in all {len(labels):,} of them. Name the "
+            "column of labels (--label), or give judged pairs (--pairs)."
+        )
+    encoded = labels.dictionary_encode()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts = {"label": column, "documents": len(labels) - labels.null_count, "labels": len(encoded.dictionary)}
+    return Labels(codes), counts
+
+
+def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, dict[str, Any], list[str]]:
+    """Return the judged pairs of documents that the corpus has; count and name the ids that it has not."""
+    left, right = (pc.index_in(one, value_set=ids) for one in (verdicts.left_ids, verdicts.right_ids))
+    there = pc.and_(left.is_valid(), right.is_valid())
+    absent = pa.concat_arrays(
+        [one.filter(at.is_null()) for one, at in ((verdicts.left_ids, left), (verdicts.right_ids, right))]
+    ).unique()
+    num_lost = len(there) - there.true_count
+    if there.true_count == 0:
+        raise InputError(
+            f"{verdicts.name} judges no pair of documents of the corpus: its {plural(num_lost, 'pair')} name "
+            f"{_named(absent)}; ids of the corpus are {_named(ids)}. Name the id column (--id-column)."
+        )
+    left, right = (one.filter(there).to_numpy().astype(np.uint32) for one in (left, right))
+    judgements = _once(left, right, verdicts.same[there.to_numpy(zero_copy_only=False)], verdicts.name, ids)
+    counts = {
+        "judged_by": verdicts.name,
+        "documents": len(np.union1d(judgements.left, judgements.right)),
+        "absent_ids": len(absent),
+        "absent_named": absent[:_MOST_NAMED].to_pylist(),
+        "pairs_lost": num_lost,
+    }
+    if not num_lost:
+        return judgements, counts, []
+    return judgements, counts, [
+        f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: {_named(absent)}. "
+        f"{plural(num_lost, 'pair')} with such an id counted for nothing."
+    ]  # fmt: skip
+
+
+def _once(
+    left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], same: npt.NDArray[np.bool_], name: str, ids: pa.Array
+) -> Judgements:
+    """Return each pair once, or raise if one is judged both ways or is a document with itself."""
+    keys, first, inverse = np.unique(pair_keys(left, right), return_index=True, return_inverse=True)
+    agreed = same[first]
+    wrong = np.flatnonzero((agreed[inverse] != same) | (left == right))
+    if len(wrong):
+        one = int(wrong[0])
+        pair = f"{ids[int(left[one])].as_py()!r} and {ids[int(right[one])].as_py()!r}"
+        said = "both as duplicates and as different" if left[one] != right[one] else "although they are one document"
+        raise InputError(f"{name} judges {pair} {said}; so it does {len(wrong):,} times. Leave such pairs out.")
+    return Judgements((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), agreed)
+
+
+def _named(ids: pa.Array) -> str:
+    shown = ", ".join(repr(one) for one in ids[:5].to_pylist())
+    return f"{shown} and {len(ids) - 5:,} more" if len(ids) > 5 else shown
