@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -147,6 +148,24 @@ def test_pairs_are_those_of_the_library_in_every_format():
 def test_pairs_lists_what_could_not_be_read():
     result = run("pairs", "broken.jsonl", "-o", "p.csv")
     assert "Rejected: broken.jsonl, row 1, line 2" in result.stdout
+
+
+def test_plan_draws_the_curve_that_it_prints(tmp_path):
+    path = tmp_path / "curve.svg"
+    assert (
+        run("plan", "--documents", "1e6", "--num-bands", "100", "--rows-per-band", "3", "--plot", str(path)).exit_code
+        == 0
+    )
+    drawing = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+    assert drawing.attrib["aria-label"] == "Probability that a pair is compared, by similarity: 100 bands of 3 rows"
+    neardup.plan(documents=1e6, method=neardup.MinHash(num_bands=100, rows_per_band=3), plot=tmp_path / "same.svg")
+    assert (tmp_path / "same.svg").read_bytes() == path.read_bytes()
+
+
+def test_a_plot_must_be_an_svg(tmp_path):
+    with pytest.raises(neardup.OutputError, match=r"must end in \.svg: got '\.png'"):
+        neardup.plan(documents=1, plot=tmp_path / "curve.png")
 
 
 def test_plan_says_what_the_library_says():

@@ -69,6 +69,7 @@ def evaluate(
         from neardup.api.evaluate import run_evaluation
         from neardup.api.inputs import Inputs
         from neardup.cli.progress import watching
+        from neardup.output.charts import save_drawing, score_chart
         from neardup.output.table_file import check_output
 
         path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
@@ -82,7 +83,7 @@ def evaluate(
                 for name, method in methods.items()
             }
         if path is not None:
-            _draw(found, path)
+            save_drawing(score_chart(list(found.items())), path)
     _tell(found, compare is not None, path, quiet, as_json)
 
 
@@ -98,14 +99,6 @@ def _methods(values: dict[str, Any], compare: str | None) -> dict[str, Method]:
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
         raise SettingError(f"--compare takes two methods or more, each once, of {','.join(METHODS)}: got {compare!r}.")
     return build_methods(values, names)
-
-
-def _draw(found: dict[str, dict[str, Any]], path: Path) -> None:
-    from neardup.output.charts import score_chart
-
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(score_chart(list(found.items())) + "\n", encoding="utf-8")
-    partial.replace(path)
 
 
 def _tell(found: dict[str, dict[str, Any]], compared: bool, path: Path | None, quiet: bool, as_json: bool) -> None:

@@ -69,12 +69,17 @@ class _Memory(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     "--memory", type=_Memory(), metavar="SIZE", cls=SectionOption, section="Fingerprints (with --fingerprints)",
     help="The memory that the index may take, such as 16GB; no bound when unset.",
 )  # fmt: skip
+@click.option(
+    "--plot", metavar="FILE", cls=SectionOption, section="Printing",
+    help="Draw the S-curve to this file, an .svg, with --documents.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
 def plan(
     documents: float | None,
     document_bytes: float,
     fingerprints: int | None,
     memory: float | None,
+    plot: str | None,
     as_json: bool,
     **values: Any,
 ) -> None:
@@ -84,12 +89,14 @@ def plan(
     \b
     Examples:
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
-      neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5
+      neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
       neardup plan --fingerprints 2^34 --max-distance 3
       neardup plan --fingerprints 1e9 --max-distance 4 --memory 64GB
     """
     if (documents is None) == (fingerprints is None):
         raise SettingError("plan takes either --documents or --fingerprints. Give one of them.")
+    if fingerprints is not None and plot is not None:
+        raise SettingError(f"--plot draws the S-curve of --documents: got it with --fingerprints {fingerprints}.")
     from neardup.cli import foresight, summary
 
     if fingerprints is not None:
@@ -109,6 +116,7 @@ def plan(
         documents=documents or 0,
         document_bytes=document_bytes,
         method=MinHash(**{name: values[name] for name in _BANDS}),
+        plot=plot,
     )
     if as_json:
         summary.print_json(_record(foreseen))

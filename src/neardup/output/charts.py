@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.output.wording import duration, percent, plural, visible
@@ -112,7 +113,7 @@ def s_curve(num_bands: int, rows_per_band: int, threshold: float | None) -> str:
 
 
 def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Return precision, recall and F1 over the limits of evaluations, one below the other, as a file of its own.
+    """Return precision, recall and F1 over the limits of evaluations, one below the other.
 
     Parameters
     ----------
@@ -143,8 +144,14 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
             ]
         parts += _frame(limit.replace("_", " "), name)
         groups.append(f'<g transform="translate(0,{place * _HEIGHT})">{"".join(parts)}</g>')
-    drawing = _svg("Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups)
-    return drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return _svg("Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups)
+
+
+def save_drawing(drawing: str, path: Path) -> None:
+    """Write a drawing of a page as a file of its own, which appears when it is whole."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n", encoding="utf-8")
+    partial.replace(path)
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str = "kept") -> str:
