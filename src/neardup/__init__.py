@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neardup.api.fingerprints import fingerprint
     from neardup.api.pairs import find_pairs
     from neardup.api.plans import plan
+    from neardup.api.signatures import minhash, sign
     from neardup.api.texts import compare
     from neardup.candidates.bands import Bands, candidate_probability, choose_bands
     from neardup.candidates.plan import Plan
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         SettingError,
     )
     from neardup.features.idf import IdfTable
+    from neardup.fingerprints.signatures import PackedSignatures, Signatures
     from neardup.index.hamming import HammingIndex
     from neardup.results import Comparison, Deduplication, DuplicatePairs, Evaluation
     from neardup.verify.hamming import hamming_distance
@@ -45,6 +47,7 @@ _HOMES = {
     "neardup.api.fingerprints": ("fingerprint",),
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plans": ("plan",),
+    "neardup.api.signatures": ("minhash", "sign"),
     "neardup.api.texts": ("compare",),
     "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
     "neardup.candidates.plan": ("Plan",),
@@ -55,6 +58,7 @@ _HOMES = {
         "SettingError",
     ),
     "neardup.features.idf": ("IdfTable",),
+    "neardup.fingerprints.signatures": ("PackedSignatures", "Signatures"),
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.verify.hamming": ("hamming_distance",),
@@ -77,11 +81,13 @@ __all__ = [
     "MissingExtraError",
     "NeardupError",
     "OutputError",
+    "PackedSignatures",
     "Plan",
     "ResumeError",
     "SchemeError",
     "Score",
     "SettingError",
+    "Signatures",
     "SimHash",
     "__version__",
     "candidate_probability",
@@ -94,7 +100,9 @@ __all__ = [
     "fingerprint",
     "hamming_distance",
     "keywords",
+    "minhash",
     "plan",
+    "sign",
     "simhash",
 ]
 

@@ -181,15 +181,22 @@ def _scheme_of(schema: pa.Schema, bits: int | None, name: str) -> dict[str, Any]
     return scheme
 
 
-def require_same(first: Mapping[str, Any], second: Mapping[str, Any], first_name: str, second_name: str) -> None:
-    """Raise SchemeError unless two schemes are equal."""
+def require_same(
+    first: Mapping[str, Any],
+    second: Mapping[str, Any],
+    first_name: str,
+    second_name: str,
+    *,
+    kind: str = "Fingerprints",
+) -> None:
+    """Raise SchemeError unless two schemes, of fingerprints or what `kind` says, are equal."""
     different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
     if different:
         ours = ", ".join(f"{name}={first.get(name)!r}" for name in different)
         theirs = ", ".join(f"{name}={second.get(name)!r}" for name in different)
         raise SchemeError(
-            f"Fingerprints of two schemes do not compare: {first_name} has {ours}; {second_name} has {theirs}. Make "
-            "both with the same settings (neardup fingerprint)."
+            f"{kind} of two schemes do not compare: {first_name} has {ours}; {second_name} has {theirs}. Make "
+            f"both with the same settings{' (neardup fingerprint)' if kind == 'Fingerprints' else ''}."
         )
 
 

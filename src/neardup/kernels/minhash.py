@@ -1,4 +1,4 @@
-"""Sign sets of shingle hashes: MinHash by affine permutations of 32-bit integers."""
+"""Sign sets of shingle hashes, by affine permutations of 32-bit integers; compare what was signed."""
 
 from __future__ import annotations
 
@@ -44,3 +44,39 @@ def band_keys(signatures, rows_per_band, keys):
                 key ^= key >> U64(32)
             key *= _MIX_2
             keys[band, document] = key ^ (key >> U64(29))
+
+
+@njit(nogil=True, cache=True)
+def count_equal(left, right, counts):
+    """Fill counts[i] with the places in which row i of two sets of signatures agrees, 0 where either row is all ones.
+
+    left, right : uint32 (num_rows, num_hashes) or of one row, which is compared with all of the other; counts : int64.
+    """
+    for i in range(len(counts)):
+        first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
+        equal, some_left, some_right = np.uint32(0), np.uint32(0), np.uint32(0)
+        for place in range(len(first)):
+            equal += np.uint32(first[place] == second[place])
+            some_left |= ~first[place]
+            some_right |= ~second[place]
+        counts[i] = equal if some_left != 0 and some_right != 0 else 0
+
+
+@njit(nogil=True, cache=True)
+def count_equal_packed(left, right, num_hashes, counts):
+    """Fill counts[i] with the places in which row i of two packed sets of signatures agrees.
+
+    left, right : uint8 (num_rows, bits, num_bytes), a plane for each bit, or of one row; counts : int64. A place
+    differs where it does in any plane; what is behind the last place is zero in all.
+    """
+    for i in range(len(counts)):
+        first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
+        different = 0
+        for byte in range(first.shape[1]):
+            both = np.uint8(0)
+            for plane in range(first.shape[0]):
+                both |= first[plane, byte] ^ second[plane, byte]
+            both -= (both >> np.uint8(1)) & np.uint8(0x55)
+            both = (both & np.uint8(0x33)) + ((both >> np.uint8(2)) & np.uint8(0x33))
+            different += (both + (both >> np.uint8(4))) & np.uint8(0x0F)
+        counts[i] = num_hashes - different
