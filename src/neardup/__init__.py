@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from neardup.features.idf import IdfTable
     from neardup.fingerprints.signatures import PackedSignatures, Signatures
     from neardup.index.hamming import HammingIndex
+    from neardup.index.lsh import LSHIndex
     from neardup.results import Comparison, Deduplication, DuplicatePairs, Evaluation
     from neardup.verify.hamming import hamming_distance
     from neardup.verify.scores import Score
@@ -60,6 +61,7 @@ _HOMES = {
     "neardup.features.idf": ("IdfTable",),
     "neardup.fingerprints.signatures": ("PackedSignatures", "Signatures"),
     "neardup.index.hamming": ("HammingIndex",),
+    "neardup.index.lsh": ("LSHIndex",),
     "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.verify.hamming": ("hamming_distance",),
     "neardup.verify.scores": ("Score",),
@@ -77,6 +79,7 @@ __all__ = [
     "IdfTable",
     "InputError",
     "Jieba",
+    "LSHIndex",
     "MinHash",
     "MissingExtraError",
     "NeardupError",

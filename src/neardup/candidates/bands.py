@@ -58,13 +58,14 @@ def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> npt.NDArra
         return np.asarray(-np.expm1(bands.num_bands * np.log1p(-row)))
 
 
-def choose_bands(threshold: float, recall: float) -> Bands:
+def choose_bands(threshold: float, recall: float, *, num_hashes: int | None = None) -> Bands:
     """Choose the cheapest bands that find a pair at the threshold with the recall asked for.
 
     Parameters
     ----------
     threshold : Jaccard similarity in (0, 1].
     recall : share in (0, 1) of the pairs just at the threshold that must share a band.
+    num_hashes : the length of the signatures that there are; bands use no more. None: as many as are needed.
 
     Returns
     -------
@@ -73,7 +74,8 @@ def choose_bands(threshold: float, recall: float) -> Bands:
     Raises
     ------
     SettingError
-        If no more than MAX_BANDS bands reach it; the message names the recall that can be reached.
+        If no more than MAX_BANDS bands, or num_hashes hashes, reach it; the message names the recall that can be
+        reached.
     """
     for name, value, limit in (("threshold", threshold, 1.0), ("recall", recall, MAX_RECALL)):
         if not 0.0 < value <= limit:
@@ -84,15 +86,20 @@ def choose_bands(threshold: float, recall: float) -> Bands:
         if needed > MAX_BANDS:
             break
         bands = Bands(needed, rows)
+        if num_hashes is not None and bands.num_hashes > num_hashes:
+            continue
         cost = bands.num_hashes + _PAIR_COST * expected_in_vain(bands, threshold)
         if best is None or cost < best[0]:
             best = cost, bands
     if best is None:
-        reached = float(candidate_probability(threshold, Bands(MAX_BANDS, 1)))
+        most = MAX_BANDS if num_hashes is None else min(num_hashes, MAX_BANDS)
+        reached = float(candidate_probability(threshold, Bands(most, 1)))
+        room = f"{most} bands" if most == MAX_BANDS else f"the {most} hashes of a signature"
+        longer = "" if most == MAX_BANDS else ", or make longer signatures"
         raise SettingError(
-            f"recall={recall} at threshold={threshold} would take more than {MAX_BANDS} bands. "
+            f"recall={recall} at threshold={threshold} would take more than {room}. "
             f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be reached: lower the recall "
-            "or raise the threshold."
+            f"or raise the threshold{longer}."
         )
     return best[1]
 
