@@ -1,0 +1,25 @@
+"""The face of the Python package datasketch, version 2: the same signatures and answers, by the same calls.
+
+``from neardup.compat.datasketch import MinHash, MinHashLSH`` in the place of ``from datasketch import ...``; the
+modules have datasketch's names as well. For a program written for datasketch 1.x, whose signatures are of the scheme
+"legacy", import from `neardup.compat.datasketch.v1`. What differs is on the page "Coming from datasketch".
+"""
+
+from neardup.compat.datasketch.hashfunc import sha1_hash32, sha1_hash64
+from neardup.compat.datasketch.lean_minhash import LeanMinHash
+from neardup.compat.datasketch.lsh import MinHashLSH
+from neardup.compat.datasketch.minhash import MinHash
+from neardup.compat.datasketch.weighted_minhash import WeightedMinHash, WeightedMinHashGenerator
+
+WeightedMinHashLSH = MinHashLSH
+
+__all__ = [
+    "LeanMinHash",
+    "MinHash",
+    "MinHashLSH",
+    "WeightedMinHash",
+    "WeightedMinHashGenerator",
+    "WeightedMinHashLSH",
+    "sha1_hash32",
+    "sha1_hash64",
+]

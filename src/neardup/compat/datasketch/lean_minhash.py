@@ -1,0 +1,145 @@
+"""MinHash that does not grow, as datasketch has it: its values, its seed, and their bytes."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from neardup.compat.datasketch.minhash import MinHash
+from neardup.compat.datasketch.schemes import SCHEMES, scheme_of_code
+from neardup.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class LeanMinHash(MinHash):
+    """A MinHash without permutations and hash function, to be kept and compared.
+
+    Parameters
+    ----------
+    minhash : a MinHash to take over.
+    seed, hashvalues : in the place of minhash, both.
+    scheme : of the hashvalues; to be given with them.
+
+    Examples
+    --------
+    >>> one = MinHash(num_perm=4)
+    >>> one.update(b"Hello")
+    >>> lean = LeanMinHash(one)
+    >>> stored = bytearray(lean.bytesize())
+    >>> lean.serialize(stored)
+    >>> LeanMinHash.deserialize(stored).jaccard(one)
+    1.0
+    """
+
+    __slots__ = ("hashvalues", "scheme", "seed")
+
+    def __init__(
+        self, minhash: MinHash | None = None, seed: Any = None, hashvalues: Any = None, scheme: str | None = None
+    ) -> None:
+        if minhash is not None:
+            if scheme is not None and scheme != minhash.scheme:
+                raise SettingError(
+                    f"scheme {scheme!r} conflicts with the scheme {minhash.scheme!r} of the MinHash. Leave it out."
+                )
+            seed, hashvalues, scheme = minhash.seed, minhash.hashvalues, minhash.scheme
+        elif hashvalues is None or seed is None:
+            raise SettingError("Init parameters cannot be None: give either minhash, or both seed and hashvalues.")
+        self._fill(seed, hashvalues, self._choose_scheme(scheme, None))
+
+    def _fill(self, seed: Any, hashvalues: Any, scheme: str) -> None:
+        self.seed = seed
+        self.scheme = scheme
+        self.hashvalues = SCHEMES[scheme].values(hashvalues, "hash values")
+        if scheme != "legacy" and not len(self.hashvalues):
+            raise SettingError("hashvalues must not be empty: give the values of a MinHash.")
+
+    def update(self, b: Any) -> NoReturn:
+        """Raise TypeError."""
+        raise TypeError("Cannot update a LeanMinHash. Update a MinHash, then make a LeanMinHash of it.")
+
+    def update_batch(self, b: Any) -> NoReturn:
+        """Raise TypeError."""
+        self.update(b)
+
+    def copy(self) -> Self:
+        """Return a copy."""
+        return self._made(self.seed, self.hashvalues, self.scheme)
+
+    @classmethod
+    def _made(cls, seed: Any, hashvalues: Any, scheme: str) -> Self:
+        one = object.__new__(cls)
+        one._fill(seed, hashvalues, scheme)
+        return one
+
+    def _format(self, byteorder: str) -> str:
+        code = "" if self._known.code is None else "B"
+        return f"{byteorder}qi{code}{len(self)}{self._known.value_format}"
+
+    def bytesize(self, byteorder: str = "@") -> int:
+        """Return the number of bytes that `serialize` writes; byteorder is one of module struct."""
+        return struct.calcsize(self._format(byteorder))
+
+    def serialize(self, buf: Any, byteorder: str = "@") -> None:
+        """Write the bytes of datasketch into a buffer.
+
+        Notes
+        -----
+        legacy: the seed in 8 bytes, the number of values in 4, the values in 4 each. The other schemes: the number is
+        negative, and the byte of the scheme follows it; a value has 4 bytes, 8 with affine64.
+        """
+        size = self.bytesize(byteorder)
+        if len(buf) < size:
+            raise InputError(
+                f"The buffer does not have enough space for this MinHash: it has {len(buf)} bytes of {size}. "
+                "Use a bytearray of bytesize()."
+            )
+        code = self._known.code
+        head = (self.seed, len(self)) if code is None else (self.seed, -len(self), code)
+        struct.pack_into(self._format(byteorder), buf, 0, *head, *self.hashvalues.tolist())
+
+    @classmethod
+    def deserialize(cls, buf: Any, byteorder: str = "@") -> Self:
+        """Return the LeanMinHash of bytes written by `serialize`, by this class or by any version of datasketch.
+
+        Bytes that are too few, or of a scheme that is not known, are an InputError.
+        """
+        return cls._made(*_read(memoryview(buf), byteorder))
+
+    def __getstate__(self) -> Any:
+        buf = bytearray(self.bytesize())
+        self.serialize(buf)
+        return buf
+
+    def __setstate__(self, state: Any) -> None:
+        self._fill(*_read(memoryview(state), "@"))
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash((self.scheme, self.seed, tuple(self.hashvalues.tolist())))
+
+    @classmethod
+    def union(cls, *lmhs: MinHash) -> LeanMinHash:
+        """Return the LeanMinHash of the union of two or more sets."""
+        values = cls._least(lmhs)
+        return cls._made(lmhs[0].seed, values, lmhs[0].scheme)
+
+
+def _read(buf: memoryview, byteorder: str) -> tuple[int, np.ndarray[Any, Any], str]:
+    """Return the seed, the values and the scheme that `serialize` wrote."""
+    try:
+        seed, count = struct.unpack_from(f"{byteorder}qi", buf)
+        head, scheme = f"{byteorder}qi", SCHEMES["legacy"]
+        if count < 0:
+            scheme = scheme_of_code(buf[struct.calcsize(head)])
+            head = f"{head}B"
+        letter = scheme.value_format
+        offset = struct.calcsize(f"{head}0{letter}")
+        values = struct.unpack_from(f"{byteorder}{abs(count)}{letter}", buf, offset)
+    except (struct.error, IndexError) as error:
+        raise InputError(
+            f"The {len(buf)} bytes are no whole LeanMinHash: {error}. Give the bytes and the byteorder of serialize()."
+        ) from None
+    return seed, np.array(values, scheme.dtype), scheme.name

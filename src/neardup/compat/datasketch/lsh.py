@@ -1,0 +1,235 @@
+"""The index of datasketch for similarity from a threshold on, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from neardup.compat.datasketch.lsh_params import optimal_bands
+from neardup.compat.datasketch.minhash import MinHash
+from neardup.compat.datasketch.schemes import agreed_scheme
+from neardup.compat.datasketch.storage import DictListStorage, DictSetStorage, require_dict
+from neardup.compat.datasketch.weighted_minhash import WeightedMinHash
+from neardup.errors import InputError, SchemeError, SettingError
+
+Signature = MinHash | WeightedMinHash
+
+
+def require_settings(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
+    """Refuse settings that an index cannot have."""
+    if not 0.0 <= threshold <= 1.0:
+        raise SettingError(f"threshold must be in [0.0, 1.0]: got {threshold}. Use 0.8, say.")
+    if num_perm < 2:
+        raise SettingError(f"Too few permutation functions: num_perm must be at least 2, got {num_perm}. Use 128.")
+    if any(not 0.0 <= one <= 1.0 for one in weights) or sum(weights) != 1.0:
+        raise SettingError(
+            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6), say, to miss fewer."
+        )
+
+
+class MinHashLSH:
+    """Keys by the bands of their MinHash: those that share a band with a query are its answer.
+
+    Parameters
+    ----------
+    threshold : the Jaccard similarity for which bands and rows are chosen.
+    num_perm : length of the signatures.
+    weights : of the false positives and of the false negatives in that choice; they sum to 1.
+    params : the number of bands and of rows, if they are to be given.
+    storage_config : {"type": "dict"} or nothing; datasketch's servers are not supported.
+    prepickle : changes nothing in memory.
+    hashfunc : from the bytes of a band to what is kept of them; the bytes themselves if not given.
+
+    Attributes
+    ----------
+    b, r : bands, and rows of a band.
+    h : length of the signatures.
+    keys : the bytes of the bands by key.
+    hashtables : for each band, the keys by its bytes.
+
+    Examples
+    --------
+    >>> index = MinHashLSH(threshold=0.5, num_perm=128)
+    >>> one = MinHash(num_perm=128)
+    >>> one.update_batch([b"this", b"is", b"a", b"test"])
+    >>> index.insert("one", one)
+    >>> index.query(one)
+    ['one']
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.9,
+        num_perm: int = 128,
+        weights: tuple[float, float] = (0.5, 0.5),
+        params: tuple[int, int] | None = None,
+        storage_config: Mapping[str, Any] | None = None,
+        prepickle: bool | None = None,
+        hashfunc: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        require_dict(storage_config)
+        require_settings(threshold, num_perm, weights)
+        self.h = num_perm
+        self.b, self.r = params if params is not None else optimal_bands(threshold, num_perm, tuple(weights))
+        if self.b * self.r > num_perm:
+            raise SettingError(
+                f"The product of b and r in params is {self.b} * {self.r} = {self.b * self.r}; it must be at most "
+                f"num_perm={num_perm}. Give the num_perm of your MinHash, or fewer bands or rows."
+            )
+        if self.b < 2:
+            raise SettingError(f"The number of bands are too small (b < 2): got {self.b}. Use a lower threshold.")
+        self.prepickle = bool(prepickle)
+        self.hashfunc = hashfunc
+        self.buffer_size = 50000
+        self.hashtables = [DictSetStorage() for _ in range(self.b)]
+        self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
+        self.keys = DictListStorage()
+        self._minhash_scheme: str | None = None
+        self._buffered: list[set[Hashable]] = []
+
+    def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
+        """Add a key with its MinHash. A key that is there already is an InputError, if it is to be checked."""
+        self._require_length(minhash)
+        self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
+        if check_duplication and key in self.keys:
+            raise InputError(f"The given key already exists: {key!r}. Remove it first, or use another.")
+        self._put(key, self._bands(minhash))
+
+    def _put(self, key: Hashable, bands: list[bytes]) -> None:
+        self.keys.insert(key, *bands)
+        for band, hashtable in zip(bands, self.hashtables, strict=False):
+            hashtable.insert(band, key)
+
+    def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
+        """Add all keys of another index; with check_overlap, one that both have is an InputError."""
+        if type(self) is not type(other):
+            raise SettingError(f"Cannot merge type MinHashLSH and type {type(other).__name__}. Give a MinHashLSH.")
+        if (self.h, self.b, self.r) != (other.h, other.b, other.r):
+            raise SettingError(
+                "Cannot merge MinHashLSH with different initialization parameters: num_perm, b and r are "
+                f"{(self.h, self.b, self.r)} and {(other.h, other.b, other.r)}."
+            )
+        known, its = self._minhash_scheme, other._minhash_scheme
+        if known is not None and its is not None and known != its:
+            raise SchemeError(f"Cannot merge indexes of two schemes, {known!r} and {its!r}. Build both with one.")
+        if check_overlap and not self.keys.keys().isdisjoint(other.keys):
+            raise InputError("The keys are overlapping, duplicate key exists. Remove it from one of the two.")
+        self._minhash_scheme = known or its
+        for key in list(other.keys):
+            self._put(key, other.keys.get(key))
+
+    def query(self, minhash: Signature) -> list[Hashable]:
+        """Return the keys that share a band with a MinHash, in no order."""
+        return list(self._query_b(minhash, self.b))
+
+    def _query_b(self, minhash: Signature, b: int) -> set[Hashable]:
+        """Return the keys that share one of the first b bands."""
+        self._require_length(minhash)
+        agreed_scheme(self._minhash_scheme, minhash)
+        if b > self.b:
+            raise SettingError(f"b must be less or equal to the number of hash tables, {self.b}: got {b}.")
+        found: set[Hashable] = set()
+        for band, hashtable in zip(self._bands(minhash, b), self.hashtables, strict=False):
+            found.update(hashtable.get(band))
+        return found
+
+    def add_to_query_buffer(self, minhash: Signature) -> None:
+        """Query now, answer with `collect_query_buffer`."""
+        self._buffered.append(self._query_b(minhash, self.b))
+
+    def collect_query_buffer(self) -> list[Hashable]:
+        """Return the keys that all queries since the last collection have in common."""
+        buffered, self._buffered = self._buffered, []
+        return list(set.intersection(*buffered)) if buffered else []
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self.keys
+
+    def remove(self, key: Hashable) -> None:
+        """Take a key out; one that is not there is an InputError."""
+        if key not in self.keys:
+            raise InputError(f"The given key does not exist: {key!r}.")
+        for band, hashtable in zip(self.keys[key], self.hashtables, strict=False):
+            hashtable.remove_val(band, key)
+            if not hashtable.get(band):
+                hashtable.remove(band)
+        self.keys.remove(key)
+
+    def is_empty(self) -> bool:
+        """Return whether there is no key."""
+        return any(not len(hashtable) for hashtable in self.hashtables)
+
+    def get_counts(self) -> list[dict[Hashable, int]]:
+        """Return for each band the number of keys by its bytes."""
+        return [hashtable.itemcounts() for hashtable in self.hashtables]
+
+    def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
+        """Return what `get_counts` does, of some keys only."""
+        counts: list[dict[Hashable, int]] = [{} for _ in range(self.b)]
+        for bands in self.keys.getmany(*set(keys)):
+            for band, count in zip(bands, counts, strict=False):
+                count[band] = count.get(band, 0) + 1
+        return counts
+
+    def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
+        """Return a context in which to insert."""
+        return MinHashLSHInsertionSession(self, buffer_size)
+
+    def deletion_session(self, buffer_size: int = 50000) -> MinHashLSHDeletionSession:
+        """Return a context in which to remove."""
+        return MinHashLSHDeletionSession(self, buffer_size)
+
+    def _bands(self, minhash: Signature, b: int | None = None) -> list[bytes]:
+        """Return the values of each of the first b bands, the most significant byte first, after the hash function."""
+        data = minhash.hashvalues.byteswap().tobytes()
+        width = len(data) // self.h
+        bands = [data[start * width : end * width] for start, end in self.hashranges[:b]]
+        return bands if self.hashfunc is None else [self.hashfunc(band) for band in bands]
+
+    def _require_length(self, minhash: Signature) -> None:
+        if len(minhash) != self.h:
+            raise SettingError(
+                f"Expecting minhash with length {self.h}, got {len(minhash)}. Make MinHash and index with one num_perm."
+            )
+
+
+class MinHashLSHInsertionSession:
+    """A context in which to insert; in memory, insertions do not wait for its end."""
+
+    def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
+        self.lsh = lsh
+        lsh.buffer_size = buffer_size
+
+    def __enter__(self) -> MinHashLSHInsertionSession:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: no insertion waits."""
+
+    def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
+        """Insert into the index."""
+        self.lsh.insert(key, minhash, check_duplication=check_duplication)
+
+
+class MinHashLSHDeletionSession:
+    """A context in which to remove; in memory, removals do not wait for its end."""
+
+    def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
+        self.lsh = lsh
+        lsh.buffer_size = buffer_size
+
+    def __enter__(self) -> MinHashLSHDeletionSession:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: no removal waits."""
+
+    def remove(self, key: Hashable) -> None:
+        """Remove from the index."""
+        self.lsh.remove(key)

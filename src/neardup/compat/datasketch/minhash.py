@@ -1,0 +1,231 @@
+"""MinHash as datasketch has it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from neardup.compat.datasketch.schemes import SCHEMES, Scheme, Values, scheme_named
+from neardup.errors import SchemeError, SettingError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_MOST_PERMUTATIONS = 1 << 32
+
+
+class MinHash:
+    """A signature of a set, which grows with the set.
+
+    Parameters
+    ----------
+    num_perm : length of the signature; that of hashvalues, if they are given.
+    seed : of the permutations, as `numpy.random.RandomState` takes it.
+    gpu_mode : "disable" or "detect"; "always" makes `update_batch` raise RuntimeError, for there is no GPU here.
+    hashfunc : from a member of the set to an integer of 32 bits, with affine64 of 64; the first bytes of SHA-1, if not
+        given, which takes bytes.
+    hashobj : does nothing but warn, as in datasketch.
+    hashvalues : the signature to begin with, shape (num_perm,).
+    permutations : multipliers and addends, shape (2, num_perm), of another MinHash.
+    scheme : "affine32" if not given, "affine64", or "legacy", which is the only one of datasketch 1.x. To be given
+        with hashvalues or permutations, since those do not tell.
+
+    Attributes
+    ----------
+    hashvalues : uint32 with affine32, else uint64, shape (num_perm,).
+    permutations : of the same type, shape (2, num_perm).
+
+    Notes
+    -----
+    Bit for bit the values of datasketch 1.10 (legacy) and 2.0 (all three).
+
+    Examples
+    --------
+    >>> one = MinHash(num_perm=4, scheme="legacy")
+    >>> one.update(b"Hello")
+    >>> one.hashvalues.tolist()
+    [734825475, 960773806, 359816889, 342714745]
+    """
+
+    _scheme_if_none: ClassVar[str | None] = None
+    scheme: str
+    seed: Any
+    hashvalues: Values
+    permutations: Any
+
+    def __init__(
+        self,
+        num_perm: int = 128,
+        seed: Any = 1,
+        gpu_mode: str = "disable",
+        hashfunc: Callable[[Any], int] | None = None,
+        hashobj: object = None,
+        hashvalues: Any = None,
+        permutations: Any = None,
+        scheme: str | None = None,
+    ) -> None:
+        given = hashvalues is not None or permutations is not None
+        self.scheme = self._choose_scheme(scheme, None if given else "affine32")
+        if hashvalues is not None:
+            num_perm = len(hashvalues)
+        if not 1 <= num_perm <= _MOST_PERMUTATIONS:
+            raise SettingError(f"num_perm must be positive and at most 2^32: got {num_perm}. Use 128, the default.")
+        if hashfunc is not None and not callable(hashfunc):
+            raise SettingError(f"The hashfunc must be a callable: got {hashfunc!r}. Give a function to an integer.")
+        if hashobj is not None:
+            warnings.warn("hashobj is deprecated, use hashfunc instead.", DeprecationWarning, stacklevel=2)
+        known = self._known
+        self.seed = seed
+        self.num_perm = num_perm
+        self.hashfunc = known.hashfunc if hashfunc is None else hashfunc
+        self.hashvalues = known.empty(num_perm) if hashvalues is None else known.values(hashvalues, "hash values")
+        self.permutations = known.draw(num_perm, seed) if permutations is None else self._parse(permutations)
+        if len(self.permutations[0]) != num_perm:
+            raise SettingError(
+                f"Numbers of hash values and permutations mismatch: {num_perm} and {len(self.permutations[0])}. "
+                "Give both from one MinHash."
+            )
+        self._gpu_mode = gpu_mode
+
+    @classmethod
+    def _choose_scheme(cls, scheme: str | None, otherwise: str | None) -> str:
+        """Return the name of the scheme to use, if it is known."""
+        chosen = scheme or cls._scheme_if_none or otherwise
+        if chosen is None:
+            raise SettingError(
+                "scheme must be specified explicitly with hash values or permutations, for they do not tell it. "
+                "Use that of the MinHash they are from; 'legacy' for what datasketch 1.x made."
+            )
+        return scheme_named(chosen).name
+
+    @property
+    def _known(self) -> Scheme:
+        return SCHEMES[self.scheme]
+
+    def _parse(self, permutations: Any) -> Any:
+        known = self._known
+        if known.name == "legacy":
+            return permutations
+        if not (isinstance(permutations, np.ndarray) and permutations.dtype == known.dtype):  # else it is shared
+            permutations = np.array([known.values(one, "permutation parameters") for one in permutations])
+        if np.any(permutations[0] & known.dtype(1) == 0):
+            raise SettingError(f"All multipliers of scheme {known.name!r} must be odd: some are even.")
+        return permutations
+
+    def update(self, b: Any) -> None:
+        """Add a member to the set."""
+        self.update_batch((b,))
+
+    def update_batch(self, b: Iterable[Any]) -> None:
+        """Add members to the set."""
+        hashfunc = self.hashfunc
+        values = [hashfunc(one) for one in b]
+        if not values:
+            return
+        if self._gpu_mode == "always":
+            raise RuntimeError("gpu_mode='always' is not supported: there is no GPU here. Use gpu_mode='disable'.")
+        known = self._known
+        self.hashvalues = np.minimum(self.hashvalues, known.sign(known.hashes(values), self.permutations))
+
+    def jaccard(self, other: MinHash) -> float:
+        """Estimate the Jaccard similarity of the sets: the share of equal values."""
+        self._require_comparable(other)
+        return int(np.count_nonzero(self.hashvalues == other.hashvalues)) / len(self)
+
+    def count(self) -> float:
+        """Estimate the number of members (Cohen 1994)."""
+        total = np.sum(self.hashvalues / float(self._known.max_hash))
+        return float(len(self)) / total - 1.0
+
+    def merge(self, other: MinHash) -> None:
+        """Make this the signature of the union with another set."""
+        self._require_comparable(other)
+        self.hashvalues = np.minimum(other.hashvalues, self.hashvalues)
+
+    def _require_comparable(self, other: MinHash) -> None:
+        for name, mine, its in (
+            ("scheme", self.scheme, getattr(other, "scheme", None)),
+            ("seed", self.seed, other.seed),
+            ("number of permutation functions", len(self), len(other)),
+        ):
+            if mine != its:
+                raise SchemeError(
+                    f"MinHash of two kinds do not compare: the {name} is {mine!r} and {its!r}. Make both with one."
+                )
+
+    def digest(self) -> Values:
+        """Return a copy of the values."""
+        return self.hashvalues.copy()
+
+    def is_empty(self) -> bool:
+        """Return whether the values are those of the empty set."""
+        return bool((self.hashvalues == self._known.max_hash).all())
+
+    def clear(self) -> None:
+        """Make the set empty."""
+        self.hashvalues = self._known.empty(len(self))
+
+    def copy(self) -> Self:
+        """Return a copy that grows on its own."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.hashvalues = self.digest()
+        return twin
+
+    def __len__(self) -> int:
+        return len(self.hashvalues)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(self) is type(other)
+            and isinstance(other, MinHash)
+            and self.scheme == other.scheme
+            and bool(self.seed == other.seed)
+            and np.array_equal(self.hashvalues, other.hashvalues)
+        )
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    @classmethod
+    def union(cls, *mhs: MinHash) -> MinHash:
+        """Return the MinHash of the union of two or more sets."""
+        values = cls._least(mhs)
+        first = mhs[0]
+        return cls(
+            seed=first.seed,
+            hashfunc=first.hashfunc,
+            hashvalues=values,
+            permutations=first.permutations,
+            gpu_mode=first._gpu_mode,
+            scheme=first.scheme,
+        )
+
+    @staticmethod
+    def _least(mhs: tuple[MinHash, ...]) -> Values:
+        if len(mhs) < 2:
+            raise SettingError(f"Cannot union less than 2 MinHash: got {len(mhs)}.")
+        for other in mhs[1:]:
+            mhs[0]._require_comparable(other)
+        least: Values = np.minimum.reduce([one.hashvalues for one in mhs])
+        return least
+
+    @classmethod
+    def bulk(cls, b: Iterable[Iterable[Any]], **minhash_kwargs: Any) -> list[Self]:
+        """Return the MinHash of each of many sets; the arguments by name are those of one."""
+        return list(cls.generator(b, **minhash_kwargs))
+
+    @classmethod
+    def generator(cls, b: Iterable[Iterable[Any]], **minhash_kwargs: Any) -> Iterator[Self]:
+        """Yield the MinHash of each of many sets; the arguments by name are those of one."""
+        empty = cls(**minhash_kwargs)
+        for members in b:
+            one = empty.copy()
+            one.update_batch(members)
+            yield one
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over what pickle kept, of datasketch too: what has no scheme is of version 1."""
+        self.__dict__.update({"scheme": "legacy", "_gpu_mode": "disable"} | state)

@@ -1,0 +1,169 @@
+"""The permutation schemes of datasketch: how a hash becomes the values of a signature, and how those are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.compat.datasketch.hashfunc import sha1_hash32, sha1_hash64
+from neardup.errors import InputError, SchemeError, SettingError
+
+Values = npt.NDArray[Any]  # uint32 of affine32, uint64 of the others
+_MERSENNE = (1 << 61) - 1
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What belongs to the name of a scheme.
+
+    Attributes
+    ----------
+    dtype : of the values of a signature, also of multipliers and addends.
+    bits : of a value. That of an empty set has all of them.
+    code : its byte in what datasketch stores; None for the scheme that was before there was such a byte.
+    hashfunc : the hash function, if none is given.
+    """
+
+    name: str
+    dtype: type[np.unsignedinteger[Any]]
+    bits: int
+    code: int | None
+    hashfunc: Callable[[Any], int]
+
+    @property
+    def max_hash(self) -> int:
+        """Return the largest value."""
+        return (1 << self.bits) - 1
+
+    @property
+    def value_format(self) -> str:
+        """Return the letter of module struct for a value."""
+        return "I" if self.bits == 32 else "Q"
+
+    def empty(self, num_perm: int) -> Values:
+        """Return the signature of the empty set."""
+        return np.full(num_perm, self.max_hash, self.dtype)
+
+    def draw(self, num_perm: int, seed: Any) -> Values:
+        """Return the multipliers and the addends of a seed, shape (2, num_perm)."""
+        generator = np.random.RandomState(seed)
+        if self.name == "legacy":
+            return _draw_mersenne(generator, num_perm)
+        halves = generator.randint(0, 1 << (self.bits - 1), num_perm, dtype=self.dtype)
+        addends = generator.randint(0, 1 << self.bits, num_perm, dtype=self.dtype)
+        return np.array([halves * self.dtype(2) + self.dtype(1), addends])
+
+    def sign(self, hashes: npt.NDArray[np.uint64], permutations: Any) -> Values:
+        """Return the signature of a set of hashes, of which there is one at least."""
+        from neardup.kernels import minhash, minhash_datasketch
+
+        signature = np.empty(len(permutations[0]), self.dtype)
+        multipliers, addends = (np.array(one, self.dtype) for one in permutations)
+        if self.name == "legacy":
+            minhash_datasketch.sign_mersenne(hashes, multipliers, addends, signature)
+        elif self.bits == 64:
+            minhash_datasketch.sign_affine64(_mix_64(hashes), multipliers, addends, signature)
+        else:
+            upper = _mix_32(hashes.astype(np.uint32)).astype(np.uint64) << np.uint64(32)
+            minhash.sign(upper, np.array([0, len(hashes)]), multipliers, addends, signature[None])
+        return signature
+
+    def hashes(self, values: list[Any]) -> npt.NDArray[np.uint64]:
+        """Return what a hash function gave, as an array. A value that the scheme has no room for is an InputError."""
+        try:
+            array = np.array(values, np.uint64)
+        except OverflowError:
+            raise _out_of_range("hashfunc returned a value", min(values), max(values), 64, self) from None
+        if self.name == "affine32" and array.max() > self.max_hash:
+            raise _out_of_range("hashfunc returned a value", array.min(), array.max(), self.bits, self)
+        return array
+
+    def values(self, values: Any, what: str) -> Values:
+        """Return a copy of given values as an array of the scheme's type."""
+        if isinstance(values, np.ndarray):
+            if self.name != "legacy" and values.dtype.kind in "iu" and values.size:
+                least, greatest = int(values.min()), int(values.max())
+                if least < 0 or greatest > self.max_hash:
+                    raise _out_of_range(what, least, greatest, self.bits, self)
+            return values.astype(self.dtype)
+        values = list(values)
+        try:
+            return np.array(values, self.dtype)
+        except OverflowError:
+            raise _out_of_range(what, min(values), max(values), self.bits, self) from None
+
+
+def _out_of_range(what: str, least: Any, greatest: Any, bits: int, scheme: Scheme) -> InputError:
+    return InputError(
+        f"{what} out of range for scheme {scheme.name!r}, 0 to 2^{bits} - 1: got values from {least} to {greatest}. "
+        f"Use a hash of {bits} bits, or scheme='affine64' for one of 64."
+    )
+
+
+def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> npt.NDArray[np.uint64]:
+    """Return what datasketch 1.x draws in turn: a multiplier from 1, an addend from 0, both below the prime."""
+    state = generator.get_state()
+    words = generator.randint(0, _MERSENNE + 1, 2 * num_perm, dtype=np.uint64)
+    if words.max() >= _MERSENNE - 1:  # drawn in turn, one of these would have been drawn again; chance 2^-60 a word
+        generator.set_state(state)
+        lows = [1, 0] * num_perm
+        words = np.array([generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low) for low in lows])
+    drawn = words.reshape(num_perm, 2) + np.array([1, 0], np.uint64)
+    return drawn.T
+
+
+def _mix_32(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return the hashes after the last step of MurmurHash3 (Appleby), 32 bits."""
+    hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return hashes ^ (hashes >> np.uint32(16))
+
+
+def _mix_64(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the hashes after the last step of MurmurHash3 (Appleby), 64 bits."""
+    hashes = (hashes ^ (hashes >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    hashes = (hashes ^ (hashes >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return hashes ^ (hashes >> np.uint64(33))
+
+
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("affine32", np.uint32, 32, 1, sha1_hash32),
+        Scheme("affine64", np.uint64, 64, 2, sha1_hash64),
+        Scheme("legacy", np.uint64, 32, None, sha1_hash32),
+    )
+}
+"""By name. legacy is that of datasketch 1.x, affine32 the default of 2.x."""
+
+
+def scheme_named(name: Any) -> Scheme:
+    """Return a scheme by its name."""
+    if name not in SCHEMES:
+        raise SettingError(
+            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for what datasketch 1.x made."
+        )
+    return SCHEMES[name]
+
+
+def scheme_of_code(code: int) -> Scheme:
+    """Return the scheme that a stored byte names."""
+    for scheme in SCHEMES.values():
+        if scheme.code == code:
+            return scheme
+    raise InputError(f"Unknown permutation scheme code: {code}. Known are 1 (affine32) and 2 (affine64).")
+
+
+def agreed_scheme(known: str | None, minhash: Any) -> str | None:
+    """Return the scheme of an index after it met a MinHash; weighted ones have none. Two that differ: SchemeError."""
+    scheme: str | None = getattr(minhash, "scheme", None)
+    if known is not None and scheme is not None and scheme != known:
+        raise SchemeError(
+            f"The scheme {scheme!r} of this MinHash does not match scheme {known!r} of those in the index. "
+            f"Make all of one index with scheme={known!r}."
+        )
+    return known if scheme is None else scheme
