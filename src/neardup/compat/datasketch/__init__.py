@@ -5,21 +5,29 @@ modules have datasketch's names as well. For a program written for datasketch 1.
 "legacy", import from `neardup.compat.datasketch.v1`. What differs is on the page "Coming from datasketch".
 """
 
+from neardup.compat.datasketch.b_bit_minhash import bBitMinHash
 from neardup.compat.datasketch.hashfunc import sha1_hash32, sha1_hash64
 from neardup.compat.datasketch.lean_minhash import LeanMinHash
 from neardup.compat.datasketch.lsh import MinHashLSH
+from neardup.compat.datasketch.lshensemble import MinHashLSHEnsemble
+from neardup.compat.datasketch.lshforest import MinHashLSHForest
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.weighted_minhash import WeightedMinHash, WeightedMinHashGenerator
 
 WeightedMinHashLSH = MinHashLSH
+WeightedMinHashLSHForest = MinHashLSHForest
 
 __all__ = [
     "LeanMinHash",
     "MinHash",
     "MinHashLSH",
+    "MinHashLSHEnsemble",
+    "MinHashLSHForest",
     "WeightedMinHash",
     "WeightedMinHashGenerator",
     "WeightedMinHashLSH",
+    "WeightedMinHashLSHForest",
+    "bBitMinHash",
     "sha1_hash32",
     "sha1_hash64",
 ]

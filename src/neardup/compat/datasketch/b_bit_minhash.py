@@ -6,6 +6,7 @@ import struct
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.schemes import SCHEMES, scheme_named, scheme_of_code
@@ -41,6 +42,11 @@ class bBitMinHash:
     """
 
     __slots__ = ("b", "hashvalues", "r", "scheme", "seed")
+    b: int
+    hashvalues: npt.NDArray[np.uint32]
+    r: float
+    scheme: str
+    seed: Any
 
     def __init__(self, minhash: MinHash, b: int = 1, r: float = 0.0) -> None:
         self.b = int(b)
@@ -119,7 +125,7 @@ class bBitMinHash:
         self.hashvalues = values.reshape(-1)[:count].astype(np.uint32)
 
 
-def _shifts(per_block: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _shifts(per_block: int) -> npt.NDArray[np.uint64]:
     """Return by how much each value of a block is shifted: the first the most."""
     return (np.arange(per_block - 1, -1, -1) * (_BLOCK_BITS // per_block)).astype(np.uint64)
 
@@ -131,4 +137,4 @@ def _chance_of_one(r: float, b: int) -> float:
     """
     if r == 0.0:
         return 1.0 / (1 << b)
-    return r * (1 - r) ** (2**b - 1) / (1 - (1 - r) ** (2 * b))
+    return r * (1 - r) ** int(2**b - 1) / (1 - (1 - r) ** (2 * b))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import numpy as np
+
 from neardup.compat.datasketch.lsh_params import optimal_bands
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.schemes import agreed_scheme
@@ -57,6 +59,11 @@ class MinHashLSH:
     ['one']
     """
 
+    # Set here, since the state that pickle kept of an index of datasketch may lack them.
+    buffer_size = 50000
+    _minhash_scheme: str | None = None
+    _buffered: tuple[set[Hashable], ...] = ()
+
     def __init__(
         self,
         threshold: float = 0.9,
@@ -80,12 +87,9 @@ class MinHashLSH:
             raise SettingError(f"The number of bands are too small (b < 2): got {self.b}. Use a lower threshold.")
         self.prepickle = bool(prepickle)
         self.hashfunc = hashfunc
-        self.buffer_size = 50000
         self.hashtables = [DictSetStorage() for _ in range(self.b)]
         self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
         self.keys = DictListStorage()
-        self._minhash_scheme: str | None = None
-        self._buffered: list[set[Hashable]] = []
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
         """Add a key with its MinHash. A key that is there already is an InputError, if it is to be checked."""
@@ -130,16 +134,16 @@ class MinHashLSH:
             raise SettingError(f"b must be less or equal to the number of hash tables, {self.b}: got {b}.")
         found: set[Hashable] = set()
         for band, hashtable in zip(self._bands(minhash, b), self.hashtables, strict=False):
-            found.update(hashtable.get(band))
+            found.update(iter(hashtable.get(band)))  # one by one, which gives the order that datasketch's sets have
         return found
 
     def add_to_query_buffer(self, minhash: Signature) -> None:
         """Query now, answer with `collect_query_buffer`."""
-        self._buffered.append(self._query_b(minhash, self.b))
+        self._buffered += (self._query_b(minhash, self.b),)
 
     def collect_query_buffer(self) -> list[Hashable]:
         """Return the keys that all queries since the last collection have in common."""
-        buffered, self._buffered = self._buffered, []
+        buffered, self._buffered = self._buffered, ()
         return list(set.intersection(*buffered)) if buffered else []
 
     def __contains__(self, key: Hashable) -> bool:
@@ -181,10 +185,16 @@ class MinHashLSH:
 
     def _bands(self, minhash: Signature, b: int | None = None) -> list[bytes]:
         """Return the values of each of the first b bands, the most significant byte first, after the hash function."""
-        data = minhash.hashvalues.byteswap().tobytes()
+        data = self._byteswap(minhash.hashvalues)
         width = len(data) // self.h
         bands = [data[start * width : end * width] for start, end in self.hashranges[:b]]
         return bands if self.hashfunc is None else [self.hashfunc(band) for band in bands]
+
+    @staticmethod
+    def _byteswap(values: np.ndarray[Any, Any]) -> bytes:
+        return values.byteswap().tobytes()
+
+    _hashed_byteswap = _byteswap  # the pickles of datasketch name one of the two
 
     def _require_length(self, minhash: Signature) -> None:
         if len(minhash) != self.h:

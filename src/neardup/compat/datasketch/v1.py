@@ -8,9 +8,13 @@ from __future__ import annotations
 from neardup.compat import datasketch as latest
 from neardup.compat.datasketch import (
     MinHashLSH,
+    MinHashLSHEnsemble,
+    MinHashLSHForest,
     WeightedMinHash,
     WeightedMinHashGenerator,
     WeightedMinHashLSH,
+    WeightedMinHashLSHForest,
+    bBitMinHash,
     sha1_hash32,
 )
 
@@ -18,9 +22,13 @@ __all__ = [
     "LeanMinHash",
     "MinHash",
     "MinHashLSH",
+    "MinHashLSHEnsemble",
+    "MinHashLSHForest",
     "WeightedMinHash",
     "WeightedMinHashGenerator",
     "WeightedMinHashLSH",
+    "WeightedMinHashLSHForest",
+    "bBitMinHash",
     "sha1_hash32",
 ]
 

@@ -1,0 +1,117 @@
+"""The index of datasketch for containment, in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from neardup.compat.datasketch.lsh import MinHashLSH, require_settings
+from neardup.compat.datasketch.lsh_params import optimal_containment_bands
+from neardup.compat.datasketch.lshensemble_partition import optimal_partitions
+from neardup.compat.datasketch.minhash import MinHash
+from neardup.compat.datasketch.storage import require_dict
+from neardup.errors import InputError, SettingError
+
+
+class MinHashLSHEnsemble:
+    """Sets by size, in partitions with an index for each number of rows: which contain most of a query?
+
+    Parameters
+    ----------
+    threshold : the containment, the share of the query's members that are in the set.
+    num_perm : length of the signatures.
+    num_part : partitions by size.
+    m : the largest number of rows; the memory is about m times that of one index.
+    weights : of the false positives and of the false negatives; they sum to 1.
+    storage_config : {"type": "dict"} or nothing.
+    prepickle : changes nothing in memory.
+
+    Attributes
+    ----------
+    indexes : for each partition, the index by number of rows.
+    lowers, uppers : the least and the greatest size in each partition; None where it is empty.
+
+    Notes
+    -----
+    Zhu, Nargesian, Pu and Miller, LSH Ensemble (VLDB 2016).
+
+    Examples
+    --------
+    >>> index = MinHashLSHEnsemble(threshold=0.8, num_perm=128, num_part=2)
+    >>> one = MinHash(num_perm=128)
+    >>> one.update_batch([b"this", b"is", b"a", b"test"])
+    >>> index.index([("one", one, 4)])
+    >>> list(index.query(one, 4))
+    ['one']
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.9,
+        num_perm: int = 128,
+        num_part: int = 16,
+        m: int = 8,
+        weights: tuple[float, float] = (0.5, 0.5),
+        storage_config: Mapping[str, Any] | None = None,
+        prepickle: bool | None = None,
+    ) -> None:
+        require_dict(storage_config)
+        require_settings(threshold, num_perm, weights)
+        if num_part < 1:
+            raise SettingError(f"num_part must be at least 1: got {num_part}. Use 16, the default.")
+        if not 2 <= m <= num_perm:
+            raise SettingError(f"m must be in the range of [2, num_perm]: got {m}. Use 8, the default.")
+        self.threshold = threshold
+        self.h = num_perm
+        self.m = m
+        self.xqs = np.exp(np.linspace(-5, 5, 10))
+        self.params = np.array(
+            [optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights)) for ratio in self.xqs], int
+        )
+        rows = dict.fromkeys(self.params[:, 1].tolist())
+        self.indexes = [
+            {r: MinHashLSH(num_perm=num_perm, params=(num_perm // r, r), prepickle=prepickle) for r in rows}
+            for _ in range(num_part)
+        ]
+        self.lowers: list[Any] = [None] * num_part
+        self.uppers: list[Any] = [None] * num_part
+
+    def index(self, entries: Iterable[tuple[Hashable, MinHash, int]]) -> None:
+        """Put in all sets, once: keys, their MinHash and their sizes."""
+        if not self.is_empty():
+            raise InputError("Cannot call index again on a non-empty index. Give all sets at once.")
+        ordered = sorted(entries, key=lambda entry: entry[2])
+        if not ordered:
+            raise InputError("entries is empty: give one set at least.")
+        if ordered[0][2] <= 0:
+            raise InputError(f"Set size must be positive: got {ordered[0][2]}. Leave out empty sets.")
+        sizes, counts = np.array(sorted(Counter(size for _, _, size in ordered).items())).T
+        for place, (lower, upper) in enumerate(optimal_partitions(sizes, counts, len(self.indexes))):
+            self.lowers[place], self.uppers[place] = lower, upper
+        place = 0
+        for key, minhash, size in ordered:
+            place += size > self.uppers[place]
+            for index in self.indexes[place].values():
+                index.insert(key, minhash)
+
+    def query(self, minhash: MinHash, size: int) -> Iterator[Hashable]:
+        """Yield the keys of sets that may contain as much as the threshold of a set of some size."""
+        for upper, index in zip(self.uppers, self.indexes, strict=True):
+            if upper is not None:
+                b, r = self._best(upper, size)
+                yield from index[r]._query_b(minhash, b)
+
+    def _best(self, size: int, query_size: int) -> tuple[int, int]:
+        place = min(int(np.searchsorted(self.xqs, float(size) / float(query_size))), len(self.params) - 1)
+        b, r = self.params[place].tolist()
+        return b, r
+
+    def __contains__(self, key: Hashable) -> bool:
+        return any(key in index for part in self.indexes for index in part.values())
+
+    def is_empty(self) -> bool:
+        """Return whether there is no set."""
+        return all(index.is_empty() for part in self.indexes for index in part.values())

@@ -1,0 +1,119 @@
+"""The index of datasketch for the most similar few, in memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from neardup.compat.datasketch.lsh import Signature
+from neardup.compat.datasketch.schemes import agreed_scheme
+from neardup.errors import InputError, SettingError
+
+
+class MinHashLSHForest:
+    """Keys by trees of prefixes: the more values of a tree two signatures share from its beginning, the nearer.
+
+    Parameters
+    ----------
+    num_perm : length of the signatures.
+    l : number of trees; each has the next k = num_perm // l values.
+
+    Notes
+    -----
+    Bawa, Condie and Ganesan, LSH Forest (WWW 2005), with sorted lists in the place of trees.
+
+    Examples
+    --------
+    >>> from neardup.compat.datasketch import MinHash
+    >>> forest = MinHashLSHForest(num_perm=128)
+    >>> one = MinHash(num_perm=128)
+    >>> one.update(b"Hello")
+    >>> forest.add("one", one)
+    >>> forest.index()
+    >>> forest.query(one, 2)
+    ['one']
+    """
+
+    _minhash_scheme: str | None = None  # here, since the state that pickle kept of datasketch may lack it
+
+    def __init__(self, num_perm: int = 128, l: int = 8) -> None:  # noqa: E741
+        if l <= 0 or num_perm <= 0:
+            raise SettingError(f"num_perm and l must be positive: got {num_perm} and {l}. Use 128 and 8.")
+        if l > num_perm:
+            raise SettingError(f"l cannot be greater than num_perm: got {l} and {num_perm}. Use 128 and 8.")
+        self.l = l
+        self.k = num_perm // l
+        self.hashtables: list[dict[bytes, list[Hashable]]] = [defaultdict(list) for _ in range(l)]
+        self.hashranges = [(tree * self.k, (tree + 1) * self.k) for tree in range(l)]
+        self.keys: dict[Hashable, list[bytes]] = {}
+        self.sorted_hashtables: list[list[bytes]] = [[] for _ in range(l)]
+
+    def add(self, key: Hashable, minhash: Signature) -> None:
+        """Add a key with its MinHash, to be found after the next `index`. One that is there is an InputError."""
+        self._require_length(minhash)
+        self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
+        if key in self.keys:
+            raise InputError(f"The given key has already been added: {key!r}. Use another.")
+        self.keys[key] = self._prefixes(minhash, self.k)
+        for values, hashtable in zip(self.keys[key], self.hashtables, strict=True):
+            hashtable[values].append(key)
+
+    def index(self) -> None:
+        """Make all keys added so far ready to be found."""
+        self.sorted_hashtables = [sorted(hashtable) for hashtable in self.hashtables]
+
+    def query(self, minhash: Signature, k: int) -> list[Hashable]:
+        """Return at most k keys, in no order: of those that share the longest prefixes, as they come."""
+        if k <= 0:
+            raise SettingError(f"k must be positive: got {k}.")
+        self._require_length(minhash)
+        agreed_scheme(self._minhash_scheme, minhash)
+        found: set[Hashable] = set()
+        for length in range(self.k, 0, -1):
+            for key in self._query(minhash, length):
+                found.add(key)
+                if len(found) >= k:
+                    return list(found)
+        return list(found)
+
+    def _query(self, minhash: Signature, length: int) -> Iterator[Hashable]:
+        """Yield the keys that share a prefix of so many values in some tree."""
+        prefixes = self._prefixes(minhash, length)
+        for prefix, ordered, hashtable in zip(prefixes, self.sorted_hashtables, self.hashtables, strict=True):
+            place = bisect_left(ordered, prefix)
+            while place < len(ordered) and ordered[place].startswith(prefix):
+                yield from hashtable[ordered[place]]
+                place += 1
+
+    def get_minhash_hashvalues(self, key: Hashable) -> np.ndarray[Any, Any]:
+        """Return the values in the index of a key, uint32 or uint64 of shape (k * l,). No such key: KeyError."""
+        stored = self.keys.get(key)
+        if stored is None:
+            raise KeyError(f"The provided key does not exist in the LSHForest: {key}")
+        width = len(stored[0]) // self.k
+        if width not in (4, 8) or any(len(values) != width * self.k for values in stored):
+            raise InputError(f"The values of {key!r} are not those of a MinHash, which have 4 or 8 bytes each.")
+        return np.frombuffer(b"".join(stored), np.dtype(f"u{width}")).byteswap()
+
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to be found; `index` comes first."""
+        return any(not ordered for ordered in self.sorted_hashtables)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self.keys
+
+    def _prefixes(self, minhash: Signature, length: int) -> list[bytes]:
+        """Return the first values of each tree, the most significant byte first, so that bytes sort as numbers do."""
+        data = minhash.hashvalues.byteswap().tobytes()
+        width = len(data) // len(minhash)
+        return [data[start * width : (start + length) * width] for start, _ in self.hashranges]
+
+    def _require_length(self, minhash: Signature) -> None:
+        if len(minhash) < self.k * self.l:
+            raise SettingError(
+                f"The num_perm of MinHash out of range: the forest needs {self.k * self.l} values, got {len(minhash)}."
+            )
