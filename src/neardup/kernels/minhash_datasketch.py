@@ -1,4 +1,4 @@
-"""Sign a set by the two permutation families of datasketch that are not of 32 bits."""
+"""Sign a set as datasketch does: its hashes mixed, and the permutations that are not of 32 bits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,32 @@ from numba import njit
 
 U64 = np.uint64
 _MERSENNE, _LOW_32 = U64((1 << 61) - 1), U64(0xFFFFFFFF)
+
+
+@njit(nogil=True, cache=True)
+def mix_32(hashes):
+    """Return the last step of MurmurHash3 (Appleby), 32 bits, in the upper half of uint64; hashes : below 2^32."""
+    mixed = np.empty(len(hashes), np.uint64)
+    for i in range(len(hashes)):
+        x = hashes[i] ^ (hashes[i] >> U64(16))
+        x = (x * U64(0x85EBCA6B)) & _LOW_32
+        x ^= x >> U64(13)
+        x = (x * U64(0xC2B2AE35)) & _LOW_32
+        mixed[i] = (x ^ (x >> U64(16))) << U64(32)
+    return mixed
+
+
+@njit(nogil=True, cache=True)
+def mix_64(hashes):
+    """Return the last step of MurmurHash3 (Appleby), 64 bits, of each hash; uint64."""
+    mixed = np.empty(len(hashes), np.uint64)
+    for i in range(len(hashes)):
+        x = hashes[i] ^ (hashes[i] >> U64(33))
+        x *= U64(0xFF51AFD7ED558CCD)
+        x ^= x >> U64(33)
+        x *= U64(0xC4CEB9FE1A85EC53)
+        mixed[i] = x ^ (x >> U64(33))
+    return mixed
 
 
 @njit(nogil=True, cache=True)

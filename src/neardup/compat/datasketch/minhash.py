@@ -146,15 +146,13 @@ class MinHash:
         self.hashvalues = np.minimum(other.hashvalues, self.hashvalues)
 
     def _require_comparable(self, other: MinHash) -> None:
-        for name, mine, its in (
-            ("scheme", self.scheme, getattr(other, "scheme", None)),
-            ("seed", self.seed, other.seed),
-            ("number of permutation functions", len(self), len(other)),
-        ):
-            if mine != its:
-                raise SchemeError(
-                    f"MinHash of two kinds do not compare: the {name} is {mine!r} and {its!r}. Make both with one."
-                )
+        mine = (self.scheme, self.seed, len(self))
+        its = (getattr(other, "scheme", None), other.seed, len(other))
+        if mine != its:
+            raise SchemeError(
+                "MinHash of two kinds do not compare: scheme, seed and number of permutation functions are "
+                f"{mine} and {its}. Make both with the same."
+            )
 
     def digest(self) -> Values:
         """Return a copy of the values."""

@@ -59,17 +59,17 @@ class Scheme:
 
     def sign(self, hashes: npt.NDArray[np.uint64], permutations: Any) -> Values:
         """Return the signature of a set of hashes, of which there is one at least."""
-        from neardup.kernels import minhash, minhash_datasketch
+        from neardup.kernels import minhash
+        from neardup.kernels import minhash_datasketch as kernel
 
         signature = np.empty(len(permutations[0]), self.dtype)
-        multipliers, addends = (np.array(one, self.dtype) for one in permutations)
+        multipliers, addends = np.array(permutations[0], self.dtype), np.array(permutations[1], self.dtype)
         if self.name == "legacy":
-            minhash_datasketch.sign_mersenne(hashes, multipliers, addends, signature)
+            kernel.sign_mersenne(hashes, multipliers, addends, signature)
         elif self.bits == 64:
-            minhash_datasketch.sign_affine64(_mix_64(hashes), multipliers, addends, signature)
+            kernel.sign_affine64(kernel.mix_64(hashes), multipliers, addends, signature)
         else:
-            upper = _mix_32(hashes.astype(np.uint32)).astype(np.uint64) << np.uint64(32)
-            minhash.sign(upper, np.array([0, len(hashes)]), multipliers, addends, signature[None])
+            minhash.sign(kernel.mix_32(hashes), np.array([0, len(hashes)]), multipliers, addends, signature[None])
         return signature
 
     def hashes(self, values: list[Any]) -> npt.NDArray[np.uint64]:
@@ -114,20 +114,6 @@ def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> npt.NDArr
         words = np.array([generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low) for low in lows])
     drawn = words.reshape(num_perm, 2) + np.array([1, 0], np.uint64)
     return drawn.T
-
-
-def _mix_32(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Return the hashes after the last step of MurmurHash3 (Appleby), 32 bits."""
-    hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return hashes ^ (hashes >> np.uint32(16))
-
-
-def _mix_64(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the hashes after the last step of MurmurHash3 (Appleby), 64 bits."""
-    hashes = (hashes ^ (hashes >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    hashes = (hashes ^ (hashes >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return hashes ^ (hashes >> np.uint64(33))
 
 
 SCHEMES = {
