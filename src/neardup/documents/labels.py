@@ -126,17 +126,19 @@ def _table_of(part: InputFile | TablePart) -> pa.Table:
     texts = dict.fromkeys(_PAIR, pa.string())  # so that the id 007 stays what it is
     try:
         if part.format == "parquet":
-            return pq.read_table(part.open_file())
+            with part.open_file() as file:
+                return pq.read_table(file)
         if part.format == "arrow":
             return _arrow_table(part)
-        if part.format == "jsonl":
-            return pa_json.read_json(part.open_stream())
-        if part.format in ("csv", "tsv"):
-            return pa_csv.read_csv(
-                part.open_stream(),
-                parse_options=pa_csv.ParseOptions(delimiter="," if part.format == "csv" else "\t"),
-                convert_options=pa_csv.ConvertOptions(column_types=texts),
-            )
+        with part.open_stream() as stream:
+            if part.format == "jsonl":
+                return pa_json.read_json(stream)
+            if part.format in ("csv", "tsv"):
+                return pa_csv.read_csv(
+                    stream,
+                    parse_options=pa_csv.ParseOptions(delimiter="," if part.format == "csv" else "\t"),
+                    convert_options=pa_csv.ConvertOptions(column_types=texts),
+                )
     except (pa.ArrowException, UnicodeDecodeError) as error:
         said = str(error).splitlines()[0]
         raise InputError(
@@ -148,7 +150,9 @@ def _table_of(part: InputFile | TablePart) -> pa.Table:
 
 
 def _arrow_table(part: InputFile) -> pa.Table:
-    try:
-        return pa.ipc.open_file(part.open_file()).read_all()
-    except pa.ArrowInvalid:
-        return pa.ipc.open_stream(part.open_file()).read_all()
+    with part.open_file() as file:
+        try:
+            return pa.ipc.open_file(file).read_all()
+        except pa.ArrowInvalid:
+            file.seek(0)
+            return pa.ipc.open_stream(file).read_all()

@@ -139,8 +139,8 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
             width = 2.75 if measure == "f1" else 1.5
             parts += [
                 f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[kind]}" stroke-width="{width}"/>',
-                _rect(200 + 74 * number, _TOP - 21, 10, 4, kind),
-                _text(214 + 74 * number, _TOP - 15, said, "start"),
+                _rect(176 + 84 * number, _TOP - 21, 10, 4, kind),
+                _text(190 + 84 * number, _TOP - 15, said, "start"),
             ]
         parts += _frame(limit.replace("_", " "), name)
         groups.append(f'<g transform="translate(0,{place * _HEIGHT})">{"".join(parts)}</g>')

@@ -160,14 +160,18 @@ def adjusted_rand(left: Ints, right: Ints) -> float | None:
     """
     if len(left) == 0:
         return None
-    cells = np.unique(np.stack([left, right]), axis=1, return_counts=True)[1]
-    together, in_left, in_right = (
-        _pairs_within(counts)
-        for counts in (cells, np.unique(left, return_counts=True)[1], np.unique(right, return_counts=True)[1])
-    )
+    (left_sizes, left_places), (right_sizes, right_places) = _numbered(left), _numbered(right)
+    cells = np.unique(left_places * len(right_sizes) + right_places, return_counts=True)[1]
+    together, in_left, in_right = (_pairs_within(sizes) for sizes in (cells, left_sizes, right_sizes))
     every = len(left) * (len(left) - 1) // 2
     most = every * (in_left + in_right) - 2 * in_left * in_right
     return 2 * (every * together - in_left * in_right) / most if most else 1.0
+
+
+def _numbered(clusters: Ints) -> tuple[Ints, Ints]:
+    """Return the size of each cluster, and for each thing the running number of its cluster."""
+    _, places, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    return sizes, places.astype(np.int64)
 
 
 def _pairs_within(counts: Ints) -> int:

@@ -1,0 +1,498 @@
+"""Scores against labels: the same as looking at every pair, whatever the method; and what bad input gets."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import random
+import string
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import neardup
+from neardup.candidates.bands import Bands, candidate_probability
+from neardup.config import Method
+from neardup.errors import ColumnError, InputError
+from neardup.schemas import curve_schema, length_schema
+from neardup.verify.scores import (
+    DIFFERENT,
+    SAME,
+    UNKNOWN,
+    Judgements,
+    Labels,
+    Score,
+    adjusted_rand,
+    best_of,
+    count_within,
+)
+from reference import evaluation, runs, sets
+from reference.clusters import first_members
+from reference.corpora import corpora
+
+LABELS = st.sampled_from([None, "", "x", "x", "y", "z"])
+CERTAIN = neardup.MinHash(ngram=2, threshold=0.6, num_bands=16, rows_per_band=2)
+METHODS: tuple[Method, ...] = (
+    CERTAIN,
+    neardup.MinHash(ngram=1, threshold=0.8, num_bands=24, rows_per_band=1),
+    neardup.SimHash(max_distance=3, confirm="hamming"),
+    neardup.SimHash(max_distance=12, threshold=0.4, ngram=2),
+    neardup.SimHash(bits=32, max_distance=2, weights="one", confirm="hamming"),
+)
+
+
+@st.composite
+def labelled(draw: st.DrawFn) -> tuple[list[str | None], list[str | None]]:
+    """Return texts and their labels, of which at least one is known."""
+    texts = draw(corpora())
+    labels = draw(st.lists(LABELS, min_size=len(texts), max_size=len(texts)))
+    assume(any(labels))
+    return texts, labels
+
+
+def table_of(texts: Sequence[str | None], labels: Sequence[str | None]) -> pa.Table:
+    return runs.table_of(texts).append_column("cluster", pa.array(labels, pa.string()))
+
+
+def found_by(texts: Sequence[str | None], method: Method) -> set[tuple[int, int]]:
+    return {(left, right) for left, right, *_ in runs.expected_pairs(texts, method)}
+
+
+def counts(score: Score) -> tuple[int, int, int]:
+    return score.found, score.correct, score.positives
+
+
+# Scores
+
+
+@given(labelled(), st.sampled_from(METHODS))
+def test_the_scores_are_those_of_looking_at_every_pair(case, method):
+    texts, labels = case
+    result = neardup.evaluate(table_of(texts, labels), method=method)
+    verdict = evaluation.verdict_of_labels(labels)
+    found = found_by(texts, method)
+    assert counts(result.at_threshold) == evaluation.score(len(texts), lambda *pair: pair in found, verdict)
+
+
+@given(labelled(), st.sampled_from(METHODS))
+def test_a_point_of_the_curve_is_what_the_method_finds_at_that_limit(case, method):
+    texts, labels = case
+    result = neardup.evaluate(table_of(texts, labels), method=method)
+    limit = result.curve.column_names[0]
+    verdict = evaluation.verdict_of_labels(labels)
+    for row in result.curve.to_pylist():
+        found = found_by(texts, replace(method, **{limit: row[limit]}))
+        expected = evaluation.score(len(texts), lambda *pair, found=found: pair in found, verdict)
+        assert (row["found"], row["correct"], row["positives"]) == expected
+
+
+@given(labelled(), st.sampled_from(METHODS))
+def test_a_pair_belongs_to_the_class_of_its_shorter_text(case, method):
+    texts, labels = case
+    result = neardup.evaluate(table_of(texts, labels), method=method)
+    found, verdict = found_by(texts, method), evaluation.verdict_of_labels(labels)
+    classes = [evaluation.length_class(len(text or "")) for text in texts]
+    members = [least for least, label in zip(classes, labels, strict=True) if label]
+    assert result.by_length["characters_from"].to_pylist() == sorted(set(members))
+    for row in result.by_length.to_pylist():
+        least = row["characters_from"]
+
+        def here(left: int, right: int, least: int = least) -> bool | None:
+            return verdict(left, right) if min(classes[left], classes[right]) == least else None
+
+        assert row["documents"] == members.count(least)
+        expected = evaluation.score(len(texts), lambda *pair: pair in found, here)
+        assert (row["found"], row["correct"], row["positives"]) == expected
+    totals = [sum(result.by_length[name].to_pylist()) for name in ("found", "correct", "positives")]
+    assert tuple(totals) == counts(result.at_threshold)
+
+
+@given(labelled(), st.sampled_from(METHODS))
+def test_the_adjusted_rand_index_is_that_of_the_clusters_of_dedup(case, method):
+    texts, labels = case
+    result = neardup.evaluate(table_of(texts, labels), method=method)
+    known = [number for number, label in enumerate(labels) if label]
+    truth = [ord(str(labels[number])) for number in known]
+    for clusters, index in (("sieve", result.adjusted_rand), ("connected", result.adjusted_rand_connected)):
+        removals = runs.answer_of(runs.run(texts, method, clusters=clusters)).removals
+        first = first_members(len(texts), [(number, kept) for number, (kept, *_) in removals.items()])
+        assert index == pytest.approx(evaluation.adjusted_rand([first[number] for number in known], truth), abs=1e-12)
+
+
+@settings(max_examples=15)
+@given(labelled(), st.sampled_from(METHODS), st.randoms(use_true_random=False))
+def test_scores_do_not_depend_on_the_order_of_documents_batches_or_threads(case, method, draw):
+    texts, labels = case
+    rows = list(zip(texts, labels, strict=True))
+    draw.shuffle(rows)
+    here = neardup.evaluate(table_of(texts, labels), method=method)
+    there = neardup.evaluate(table_of(*zip(*rows, strict=True)), method=method, batch_rows=3, threads=1)
+    assert (here.at_threshold, here.best) == (there.at_threshold, there.best)
+    assert here.curve.equals(there.curve)
+    assert here.by_length.equals(there.by_length)
+
+
+def test_what_is_found_is_what_find_pairs_finds(real_texts):
+    texts = real_texts("en_licenses", 300_000)
+    labels = [str(number % 7) for number in range(len(texts))]
+    for method in (neardup.MinHash(threshold=0.5, recall=0.8), neardup.SimHash()):
+        result = neardup.evaluate(table_of(texts, labels), method=method)
+        pairs = neardup.find_pairs(texts, method=method).pairs
+        same = sum(labels[int(a)] == labels[int(b)] for a, b, *_ in zip(*pairs.to_pydict().values(), strict=True))
+        assert counts(result.at_threshold)[:2] == (pairs.num_rows, same)
+        assert result.at_threshold.positives == sum(math.comb(labels.count(one), 2) for one in set(labels))
+
+
+def test_the_curve_finds_no_less_than_the_method_with_bands_of_its_own(real_texts):
+    """At the method's threshold, a search for 99 % at 0.1 misses a pair of similarity 0.5 once in 10^13."""
+    texts = real_texts("en_licenses", 300_000)
+    method = neardup.MinHash(threshold=0.5, recall=0.5)
+    result = neardup.evaluate(table_of(texts, ["one"] * len(texts)), method=method)
+    row = next(row for row in result.curve.to_pylist() if row["threshold"] == 0.5)
+    every = neardup.find_pairs(texts, method=replace(method, recall=0.999999), max_bucket=100_000).pairs.num_rows
+    assert result.at_threshold.found < row["found"] == every
+
+
+def test_shares_that_mean_nothing_are_null():
+    result = neardup.evaluate(table_of(["a b c d e f", "u v w x y z"], ["1", "2"]))
+    assert (result.at_threshold.precision, result.at_threshold.recall, result.at_threshold.f1) == (None, None, None)
+    assert result.curve.slice(0, 1).to_pylist() == [
+        {"threshold": 0.1, "found": 0, "correct": 0, "positives": 0, "precision": None, "recall": None, "f1": None}
+    ]
+    assert str(result).startswith("threshold=0.8: precision -, recall -, F1 -; best threshold=1:")
+
+
+def test_the_tables_have_their_schemas_and_the_result_shows_itself():
+    result = neardup.evaluate(table_of(["a b c d e f g", "A b c d e f g", "x"], ["1", "1", "2"]))
+    assert result.curve.schema == curve_schema("threshold")
+    assert result.by_length.schema == length_schema()
+    assert str(result) == (
+        "threshold=0.8: precision 100 %, recall 100 %, F1 100 %; "
+        "best threshold=1: precision 100 %, recall 100 %, F1 100 %"
+    )
+    assert result._repr_html_().startswith("<p>threshold=0.8: precision 100 %")
+    assert "<svg " in result._repr_html_()
+    distances = neardup.evaluate(table_of(["a", "a"], ["1", "1"]), method=neardup.SimHash())
+    assert distances.curve.schema == curve_schema("max_distance")
+    assert distances.curve["max_distance"].to_pylist() == list(range(17))
+
+
+# The parts
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 4)), min_size=1, max_size=20))
+def test_pairs_under_one_label_are_counted_as_if_they_were_listed(rows):
+    codes, classes = (np.array(column) for column in zip(*rows, strict=True))
+    expected = [0] * (int(classes.max()) + 1)
+    for (a, low), (b, other) in combinations(rows, 2):
+        expected[min(low, other)] += a == b >= 0
+    assert Labels(codes).count_positives(classes).tolist() == expected
+    known = int((codes >= 0).sum())
+    assert Labels(codes).num_pairs == known * (known - 1) // 2
+
+
+def test_judged_pairs_are_known_in_either_direction_and_no_others_are():
+    judged = Judgements(np.array([0, 1], np.uint32), np.array([3, 2], np.uint32), np.array([True, False]))
+    left, right = (np.array(one, np.uint32) for one in ([3, 2, 0, 1], [0, 1, 1, 3]))
+    assert judged.judge(left, right).tolist() == [SAME, DIFFERENT, UNKNOWN, UNKNOWN]
+    assert judged.count_positives(np.array([2, 0, 1, 1])).tolist() == [0, 1, 0]
+
+
+def test_a_limit_counts_what_reaches_it_exactly():
+    values = np.array([0.3, 0.5, 0.5, 0.8])
+    assert count_within(np.array([0.3, 0.5, 0.6, 0.8, 1.0]), values, at_least=True).tolist() == [4, 3, 1, 1, 0]
+    assert count_within(np.array([0, 1, 2, 3]), np.array([0.0, 2.0, 2.0]), at_least=False).tolist() == [1, 1, 3, 3]
+
+
+def test_the_best_of_equals_is_the_strictest():
+    scores = [Score(limit, 10, 5, 10) for limit in (1, 2, 3)] + [Score(4, 10, 4, 10)]
+    assert best_of(scores, at_least=True).limit == 3
+    assert best_of(scores, at_least=False).limit == 1
+
+
+# The adjusted Rand index
+
+RAND = {
+    # The examples in the documentation of sklearn.metrics.adjusted_rand_score, version 1.5.
+    "equal": ([0, 0, 1, 1], [0, 0, 1, 1], 1.0),
+    "equal by other names": ([0, 0, 1, 1], [1, 1, 0, 0], 1.0),
+    "one cluster too many": ([0, 0, 1, 2], [0, 0, 1, 1], 4 / 7),
+    "the other way round": ([0, 0, 1, 1], [0, 0, 1, 2], 4 / 7),
+    "all apart": ([0, 0, 0, 0], [0, 1, 2, 3], 0.0),
+    "less than chance": ([0, 0, 1, 1], [0, 1, 0, 1], -0.5),
+    # Yeung and Ruzzo (2001), Details of the adjusted Rand index, table 2: 0.313.
+    "table of 3 x 3": ([0, 0, 1, 1, 1, 1, 2, 2, 2, 2], [0, 1, 0, 1, 1, 2, 2, 2, 2, 2], 133 / 425.5),
+    "all alone": ([0, 1, 2], [2, 1, 0], 1.0),
+    "all together": ([0, 0, 0], [1, 1, 1], 1.0),
+    "one thing": ([0], [5], 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right", "expected"), RAND.values(), ids=RAND)
+def test_the_adjusted_rand_index_has_the_published_values(left, right, expected):
+    assert adjusted_rand(np.array(left), np.array(right)) == pytest.approx(expected, abs=1e-15)
+    assert evaluation.adjusted_rand(left, right) == pytest.approx(expected, abs=1e-15)
+
+
+PARTITIONS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=25)
+
+
+@given(PARTITIONS)
+def test_the_adjusted_rand_index_is_that_of_the_four_counts_of_pairs(rows):
+    left, right = (np.array(column) for column in zip(*rows, strict=True))
+    expected = evaluation.adjusted_rand(left.tolist(), right.tolist())
+    assert adjusted_rand(left, right) == pytest.approx(expected, abs=1e-12)
+    assert adjusted_rand(right, left) == adjusted_rand(left, right)
+    assert adjusted_rand((left + 2) % 5, right) == adjusted_rand(left, right)
+
+
+def test_the_adjusted_rand_index_of_many_things_is_exact_and_of_nothing_unknown():
+    halves = np.arange(2_000_000) // 1_000_000
+    assert adjusted_rand(halves, halves) == 1.0
+    assert adjusted_rand(np.empty(0, np.int64), np.empty(0, np.int64)) is None
+
+
+def test_the_adjusted_rand_index_of_chance_is_about_nothing():
+    """Of two independent partitions its mean is 0, by its definition; the bound is 5 standard errors."""
+    draw = np.random.default_rng(1)
+    values = [adjusted_rand(draw.integers(0, 5, 100), draw.integers(0, 5, 100)) for _ in range(200)]
+    assert abs(np.mean(values)) < 5 * np.std(values) / math.sqrt(len(values))
+
+
+# The classic trial
+
+
+def trial() -> tuple[list[str], list[tuple[int, int]], int]:
+    """Return 1,000 random strings of 10 to 40 of a dozen letters, and 10 copies of some with one letter changed."""
+    draw = random.Random(2010)
+    letters = string.ascii_lowercase[:12]
+    texts = ["".join(draw.choices(letters, k=draw.randint(10, 40))) for _ in range(1000)]
+    # Of shorter strings, bands of 7 miss too many: at 20 letters, 15 of 21 shingles are left, and 1 in 16 is missed.
+    originals = draw.sample([number for number, text in enumerate(texts) if len(text) >= 32], 10)
+    for number in originals:
+        place = draw.randrange(len(texts[number]))
+        other = draw.choice(letters.replace(texts[number][place], ""))
+        texts.append(texts[number][:place] + other + texts[number][place + 1 :])
+    return texts, list(zip(originals, range(1000, 1010), strict=True)), 28
+
+
+def test_ten_copies_with_one_letter_changed_are_found_among_a_thousand_random_strings_and_nothing_else():
+    """200 hashes in bands of 7 make 28 bands, of 196 hashes.
+
+    A string of 32 letters or more has 30 or more shingles of 3. One letter changed takes away at most 3 and brings at
+    most 3, so a copy is 27/33 = 0.82 alike or more, or 0.78 where 5 of the shingles are repeated: threshold 0.75 takes
+    in all of them. Two of the others would need 7 of 8 shingles in common at least, against 1,728 different shingles;
+    that none does is seen by looking at all pairs. Each copy of similarity s shares a band with the probability
+    1 - (1 - s^7)^28, so that all ten do has a probability above 99 %, whatever the seed.
+    """
+    texts, copies, num_bands = trial()
+    shingles = [{text[i : i + 3] for i in range(len(text) - 2)} for text in texts]
+    similarity = [sets.jaccard(shingles[a], shingles[b]) for a, b in copies]
+    all_found = float(np.prod(candidate_probability(similarity, Bands(num_bands, 7))))
+    assert min(similarity) >= 0.75
+    assert all_found > 0.99
+    alike = {(a, b) for a, b in combinations(range(len(texts)), 2) if sets.jaccard(shingles[a], shingles[b]) >= 0.75}
+    assert alike == set(copies)
+
+    method = neardup.MinHash(tokens="chars", ngram=3, threshold=0.75, num_bands=num_bands, rows_per_band=7)
+    pairs = neardup.find_pairs(texts, method=method).pairs
+    assert set(zip(*(map(int, pairs[side].to_pylist()) for side in ("left_id", "right_id")), strict=True)) == alike
+    labels = [str(number) for number in range(1000)] + [str(number) for number, _ in copies]
+    result = neardup.evaluate(table_of(texts, labels), method=method)
+    assert result.at_threshold == Score(limit=0.75, found=10, correct=10, positives=10)
+    assert (result.adjusted_rand, result.adjusted_rand_connected) == (1.0, 1.0)
+
+
+# Labels as they come
+
+TEXTS = ["one two three four five six", "one, two, three, four, five, six!", "seven", "eight nine ten", "..."]
+
+
+def expected_of(result: neardup.Evaluation) -> tuple:
+    return counts(result.at_threshold), result.adjusted_rand, result.summary["truth"]["documents"]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "csv", "tsv", "parquet", "arrow"])
+@pytest.mark.parametrize("labels", [["7", "7", "8", None, "7"], [7, 7, 8, None, 7]], ids=["text", "numbers"])
+def test_labels_are_read_from_any_format_as_text_or_numbers(tmp_path: Path, kind: str, labels: list) -> None:
+    table = pa.table({"id": ["a", "b", "c", "d", "e"], "text": TEXTS, "topic": labels})
+    path = tmp_path / f"labelled.{kind}"
+    write(table, path)
+    result = neardup.evaluate(path, label="topic")
+    assert expected_of(result) == ((1, 1, 3), pytest.approx(1 / 3), 4)
+    assert result.summary["truth"] == {"label": "topic", "documents": 4, "labels": 2, "pairs": 6, "found_unknown": 0}
+
+
+def write(table: pa.Table, path: Path) -> None:
+    rows = "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
+    if path.name.endswith(".jsonl"):
+        path.write_bytes(rows)
+    elif path.name.endswith(".jsonl.gz"):
+        path.write_bytes(gzip.compress(rows))
+    elif path.suffix in (".csv", ".tsv"):
+        pa_csv.write_csv(table, path, pa_csv.WriteOptions(delimiter="," if path.suffix == ".csv" else "\t"))
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        pq.write_table(table, path)
+
+
+def test_labels_stay_with_their_documents_where_lines_cannot_be_read_and_in_several_files(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": text, "cluster": label}) for text, label in zip(TEXTS, "xxyzz", strict=True)]
+    (tmp_path / "a.jsonl").write_text("\n".join(["{broken", lines[2], lines[0], "[]", lines[3]]) + "\n")
+    (tmp_path / "b.jsonl").write_text(lines[4] + '\n{"text": "no label"}\n{"text": 5, "cluster": "x"}\n' + lines[1])
+    (tmp_path / "c.jsonl").write_text("")
+    result = neardup.evaluate([tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")])
+    assert counts(result.at_threshold) == (1, 1, 2)
+    assert result.summary["counts"]["rejected"] == len(result.summary["rejected"]) == 3
+    assert result.summary["truth"]["documents"] == 5
+
+
+def test_a_label_that_is_a_list_is_not_known(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": text, "cluster": "x"}) for text in TEXTS[:2]]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, '{"text": "one two three four five six", "cluster": ["x"]}']))
+    result = neardup.evaluate(tmp_path / "a.jsonl")
+    assert (counts(result.at_threshold), result.summary["truth"]["found_unknown"]) == ((1, 1, 1), 2)
+
+
+# Judged pairs
+
+CORPUS = pa.table({"id": ["a", "b", "c", "007"], "text": [TEXTS[0], TEXTS[1], TEXTS[2], TEXTS[0]]})
+JUDGED = [("a", "b", True), ("c", "a", True), ("b", "007", False), ("c", "007", False), ("b", "a", True)]
+
+
+def judged(rows: Sequence[tuple] = JUDGED, name: str = "duplicate") -> pa.Table:
+    left, right, same = zip(*rows, strict=True)
+    return pa.table({"left_id": left, "right_id": right, name: same})
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "csv", "tsv", "parquet", "arrow"])
+@pytest.mark.parametrize("kinds", [bool, int, float])
+def test_only_judged_pairs_count_and_each_once(tmp_path: Path, kind: str, kinds: type) -> None:
+    path = tmp_path / f"judged.{kind}"
+    write(judged([(a, b, kinds(same)) for a, b, same in JUDGED]), path)
+    result = neardup.evaluate(CORPUS, pairs=path)
+    assert counts(result.at_threshold) == (2, 1, 2)
+    assert (result.adjusted_rand, result.adjusted_rand_connected) == (None, None)
+    assert result.summary["truth"] == {
+        "judged_by": str(path), "documents": 4, "absent_ids": 0, "absent_named": [], "pairs_lost": 0, "pairs": 4,
+        "found_unknown": 1,
+    }  # fmt: skip
+    assert result.summary["warnings"] == []
+    assert result.by_length["positives"].to_pylist() == [1, 1, 0]
+
+
+@given(labelled(), st.data())
+def test_judged_pairs_score_as_looking_at_each_of_them(case, data):
+    texts, labels = case
+    every = list(combinations(range(len(texts)), 2))
+    assume(every)
+    chosen = data.draw(st.lists(st.sampled_from(every), min_size=1, unique=True))
+    same = {pair: data.draw(st.booleans()) for pair in chosen}
+    pairs = judged([(str(a), str(b), value) for (a, b), value in same.items()])
+    result = neardup.evaluate(table_of(texts, labels), pairs=pairs, method=CERTAIN)
+    found = found_by(texts, CERTAIN)
+    expected = evaluation.score(len(texts), lambda *pair: pair in found, lambda *pair: same.get(pair))
+    assert counts(result.at_threshold) == expected
+    assert sum(result.by_length["positives"].to_pylist()) == expected[2]
+
+
+def test_ids_that_the_corpus_does_not_have_are_counted_and_named():
+    strangers = [(f"x{number}", "a", False) for number in range(7)] + [("b", "x0", True)]
+    result = neardup.evaluate(CORPUS, pairs=judged([*JUDGED, *strangers]))
+    assert counts(result.at_threshold) == (2, 1, 2)
+    assert result.summary["truth"]["absent_ids"] == 7
+    assert result.summary["truth"]["absent_named"] == [f"x{number}" for number in range(7)]
+    assert result.summary["truth"]["pairs_lost"] == 8
+    assert result.summary["warnings"] == [
+        "pairs names 7 ids that the corpus does not have: 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more. 8 pairs with such "
+        "an id counted for nothing."
+    ]
+
+
+def test_a_verdict_that_is_null_counts_for_nothing_and_the_label_names_its_column():
+    rows = [*JUDGED[:1], ("a", "c", None), (None, "c", True)]
+    for name in ("label", "sure"):
+        result = neardup.evaluate(CORPUS, pairs=judged(rows, name), label=None if name == "label" else name)
+        assert (result.at_threshold.positives, result.summary["truth"]["pairs"]) == (1, 1)
+
+
+# Errors
+
+
+def wrong(expected: type[Exception], said: str, **options) -> None:
+    with pytest.raises(expected) as caught:
+        neardup.evaluate(options.pop("source", CORPUS), **options)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_column_of_labels_lists_those_there_are():
+    wrong(ColumnError, "No column 'cluster' in source: it has 'id', 'text'. Name one of these.")
+    wrong(ColumnError, "No column 'ids' in source: it has 'id', 'text'. Did you mean 'id'?", label="ids")
+
+
+def test_labels_that_are_all_null_or_empty_are_no_labels():
+    said = "No document has a label: the column 'cluster' is null or empty in all 2 of them."
+    wrong(InputError, said, source=table_of(["a", "b"], [None, ""]))
+
+
+def test_a_column_of_lists_holds_no_labels():
+    table = CORPUS.append_column("cluster", pa.array([["x"]] * 4))
+    wrong(ColumnError, "which cannot be a label. Columns of strings or numbers: 'id', 'text'.", source=table)
+
+
+def test_plain_text_has_no_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    wrong(ColumnError, "is plain text, which has no columns.", source=tmp_path / "a.txt")
+    wrong(InputError, "is plain text, which has no columns.", pairs=tmp_path / "a.txt")
+
+
+PAIR_ERRORS = {
+    "no right_id": (pa.table({"left_id": ["a"], "label": [1]}), ColumnError, "No column 'right_id' in pairs: it has"),
+    "no verdict": (judged().drop_columns("duplicate"), ColumnError, "No column 'duplicate' or 'label' in pairs: it ha"),
+    "not a verdict": (judged([("a", "b", 1), ("a", "c", 3)]), InputError, "true or false, 1 or 0: got 3 in row 1."),
+    "words": (judged([("a", "b", "yes")]), InputError, "true or false, 1 or 0: got 'yes' in row 0."),
+    "both ways": (judged([*JUDGED, ("a", "b", False)]), InputError, "judges 'a' and 'b' both as duplicates and as"),
+    "itself": (judged([("a", "a", True)]), InputError, "judges 'a' and 'a' although they are one document"),
+    "strangers": (judged([("x", "y", True)]), InputError, "pairs judges no pair of documents of the corpus: its 1"),
+    "nothing": (judged([("a", "b", None)]), InputError, "pairs judges no pair: no row has a left_id, a right_id and a"),
+    "no rows": (judged().slice(0, 0), InputError, "pairs judges no pair: no row has a left_id, a right_id and a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("pairs", "kind", "said"), PAIR_ERRORS.values(), ids=PAIR_ERRORS)
+def test_judged_pairs_that_cannot_be_used_say_why(pairs, kind, said):
+    wrong(kind, said, pairs=pairs)
+
+
+def test_a_named_column_of_verdicts_must_be_there():
+    wrong(
+        ColumnError,
+        "No column 'sure' in pairs: it has 'left_id', 'right_id', 'duplicate'.",
+        pairs=judged(),
+        label="sure",
+    )
+
+
+def test_an_id_of_two_documents_names_neither():
+    wrong(InputError, "The id 'a' stands for two documents", source=pa.concat_tables([CORPUS, CORPUS]), pairs=judged())
+
+
+def test_a_damaged_file_or_several_are_no_judged_pairs(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.parquet", "c.csv", "d.arrow"):
+        (tmp_path / name).write_text('{"left_id": "a\n\0\n')
+        with pytest.raises(InputError):
+            neardup.evaluate(CORPUS, pairs=tmp_path / name)
+    wrong(InputError, "Judged pairs are one file: got 2", pairs=[tmp_path / "a.jsonl", tmp_path / "c.csv"])
