@@ -7,11 +7,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-slow test-all lint docs write-docs format bench wheel clean
+.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in examples/data
 	@echo "The first run compiles for this processor, which takes some ten seconds; later runs do not."
@@ -48,11 +48,14 @@ write-docs: $(VENV)/package.stamp  ## write the pages that are made from code: d
 bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run.py --neardup "$(BIN)/neardup" $(BENCH)
 
+bench-simhash: $(VENV)/test.stamp  ## the benchmark of SimHash: a quarter of an hour, see benchmarks/README.md
+	$(BIN)/python benchmarks/run_simhash.py $(BENCH)
+
 wheel: $(VENV)/pip.stamp  ## build dist/*.whl
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:  ## delete all that these commands made, but for the corpora in benchmarks/work
-	rm -rf $(VENV) benchmarks/.venv-peers .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) benchmarks/.venv-peers* .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pip.stamp:

@@ -18,17 +18,17 @@ print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:
 """
 
 
-def peers_python(folder: Path, base_python: str) -> str:
-    """Return the interpreter of the peers' environment, made when requirements-peers.txt changed."""
+def peers_python(folder: Path, base_python: str, requirements: Path = REQUIREMENTS) -> str:
+    """Return the interpreter of an environment of peers, made when its requirements changed."""
     python = folder / "bin" / "python"
-    installed = folder / "requirements-peers.txt"
-    if not installed.exists() or installed.read_text() != REQUIREMENTS.read_text():
+    installed = folder / requirements.name
+    if not installed.exists() or installed.read_text() != requirements.read_text():
         print(f"installing the peers into {folder.name} ...", flush=True)
         subprocess.run([base_python, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(REQUIREMENTS)]
+        install = [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(requirements)]
         if subprocess.run(install).returncode:
-            sys.exit("The peers did not install. text-dedup needs Python 3.12: pass --peers-base python3.12.")
-        installed.write_text(REQUIREMENTS.read_text())
+            sys.exit(f"The peers did not install. {requirements.name} says which Python they need: pass --peers-base.")
+        installed.write_text(requirements.read_text())
     return str(python)
 
 

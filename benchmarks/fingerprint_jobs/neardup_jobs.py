@@ -1,0 +1,84 @@
+"""The jobs as neardup does them, and the words it cuts, for the peers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from shared import NEAR, Done, Words, as_pairs, clock, main, memory
+
+import neardup
+from neardup.engines.hamming import join
+from neardup.engines.simhash import describe
+
+_REPEATS = 5
+
+
+def words(source: str, options: dict[str, Any]) -> Done:
+    """Write texts with the words that SimHash() counts in them, so that peers need not cut."""
+    texts = pq.read_table(source, columns=["text"])["text"].combine_chunks().cast(pa.large_string())
+    tokens = describe(texts, neardup.SimHash(), with_strings=True).tokens
+    assert tokens is not None
+    buffers = [None, pa.py_buffer(np.asarray(tokens.offsets, np.int64)), pa.py_buffer(np.asarray(tokens.data))]
+    strings = pa.Array.from_buffers(pa.large_string(), len(tokens.offsets) - 1, buffers)
+    lists = pa.LargeListArray.from_arrays(pa.array(np.asarray(tokens.limits, np.int64)), strings)
+    pq.write_table(pa.table({"text": texts, "words": lists}), options["output"])
+    return Done([], {}, {})
+
+
+def texts(source: str, options: dict[str, Any]) -> Done:
+    """Fingerprint texts that are in memory: cut them into words, hash these, and let them vote."""
+    table, times = pq.read_table(source, columns=["text"]), []
+    neardup.fingerprint(table.slice(0, 200), method=neardup.SimHash())
+    for _ in range(_REPEATS):
+        found, took = clock(lambda: neardup.fingerprint(table, method=neardup.SimHash(), threads=options["threads"]))
+        times.append(took)
+    values = [int.from_bytes(one, "big") for one in found["fingerprint"].to_pylist()]
+    return Done(times, {"fingerprints": np.array(values, np.uint64)}, {})
+
+
+def pairs(source: str, options: dict[str, Any]) -> Done:
+    """Find all pairs: by the public call, from a table with ids to one of pairs, or by its join alone."""
+    fingerprints, threads = np.load(source), options["threads"]
+    work = {"call": _find_pairs, "join": _join}[options["by"]]
+    small = np.random.default_rng(0).integers(0, 2**64, 300_000, dtype=np.uint64)
+    for count in (1000, len(small)):  # both ways through the join, compiled or loaded
+        work(small[:count].copy(), threads)
+    found, took = clock(lambda: work(fingerprints, threads))
+    if options["by"] == "call":
+        return Done([took], as_pairs(found["left_id"].cast(pa.int64()), found["right_id"].cast(pa.int64())), {})
+    columns = (np.concatenate([np.empty(0, np.int64), *(part[side] for part in found)]) for side in (0, 1))
+    return Done([took], as_pairs(*columns), {})
+
+
+def _find_pairs(fingerprints: Words, threads: int) -> pa.Table:
+    table = pa.table({"id": np.arange(len(fingerprints)), "fingerprint": fingerprints})
+    return neardup.find_pairs(table, method=neardup.SimHash(max_distance=NEAR), threads=threads).pairs
+
+
+def _join(fingerprints: Words, threads: int) -> list[Any]:
+    return list(join(fingerprints, 64, NEAR, threads=threads))
+
+
+def queries(source: str, options: dict[str, Any]) -> Done:
+    """Fill an index, and query it in batches."""
+    fingerprints, batches, times = np.load(source), np.load(options["queries"]), []
+    ids, small = np.arange(len(fingerprints)), neardup.HammingIndex(max_distance=NEAR, threads=options["threads"])
+    small.add_many(ids[:5000], fingerprints[:5000])
+    small.query_many(batches[0, :100])
+    before = memory()
+    index = neardup.HammingIndex(max_distance=NEAR, threads=options["threads"])
+    _, (built, _) = clock(lambda: index.add_many(ids, fingerprints))
+    facts = {"build": built, "bytes": float(memory() - before), "queries": batches.shape[1]}
+    answers = {}
+    for batch in batches:
+        found, took = clock(lambda batch=batch: index.query_many(batch))
+        times.append(took)
+        answers = answers or {"query": found["query"].to_numpy(), "row": found["id"].to_numpy()}
+    return Done(times, answers, facts)
+
+
+if __name__ == "__main__":
+    main(words=words, texts=texts, pairs=pairs, queries=queries)
