@@ -24,7 +24,7 @@ from simhash_data import Planted, plant
 from simhash_report import Result, write_csv, write_markdown
 
 _SHARED_SCRIPT = HERE.parent.parent / "shared" / "data" / "make_bulk.py"
-_ONCE_ABOVE_S = 60
+_ONCE_ABOVE_S = 45
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -32,7 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--mb", type=int, default=500, help="neardup's corpus in MB (default 500)")
     sizes = [10**5, 10**6, 10**7, 10**8]
     parser.add_argument("--sizes", nargs="+", type=int, default=sizes, help="fingerprints (default 10^5 to 10^8)")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each case that takes under a minute (default 3)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of a case that takes under 45 s (default 3)")
     parser.add_argument("--limit-s", type=float, default=120, help="a process ends after this (default 120)")
     parser.add_argument("--work", type=Path, default=HERE / "work", help="inputs and outputs (default work/)")
     parser.add_argument("--make-bulk", type=Path, default=_SHARED_SCRIPT, help="path of make_bulk.py")
