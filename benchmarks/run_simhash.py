@@ -18,7 +18,7 @@ import simhash_cases
 from corpus import build
 from environment import HERE, machine, peers_python, slug, versions
 from measure import Measurement, run
-from simhash_cases import MOST_INDEXED, SAMPLE_MB, Case
+from simhash_cases import SAMPLE_MB, Case
 from simhash_check import Answers, Quality, judge_pairs, judge_queries, judge_texts
 from simhash_data import Planted, plant
 from simhash_report import Result, write_csv, write_markdown
@@ -33,7 +33,7 @@ def parse_arguments() -> argparse.Namespace:
     sizes = [10**5, 10**6, 10**7, 10**8]
     parser.add_argument("--sizes", nargs="+", type=int, default=sizes, help="fingerprints (default 10^5 to 10^8)")
     parser.add_argument("--runs", type=int, default=3, help="runs of a case that takes under 45 s (default 3)")
-    parser.add_argument("--limit-s", type=float, default=120, help="a process ends after this (default 120)")
+    parser.add_argument("--limit-s", type=float, default=400, help="a process ends after this (default 400)")
     parser.add_argument("--work", type=Path, default=HERE / "work", help="inputs and outputs (default work/)")
     parser.add_argument("--make-bulk", type=Path, default=_SHARED_SCRIPT, help="path of make_bulk.py")
     parser.add_argument("--peers-base", default=sys.executable, help="Python up to 3.12, of the peers' environments")
@@ -74,11 +74,7 @@ class Bench:
         self.results += results
         for number in range(self.args.runs):
             for result in results:
-                if number == 0:
-                    result.expected_s = self._expect(result)
-                    if result.expected_s > self.args.limit_s:
-                        continue
-                elif result.failed or result.processes[0].wall_s > _ONCE_ABOVE_S:
+                if number and (result.failed or result.processes[0].wall_s > _ONCE_ABOVE_S):
                     continue
                 took, output = self.once(result.case, result.part, source, options)
                 result.processes.append(took)
@@ -90,20 +86,6 @@ class Bench:
                 if number == 0:
                     result.quality = judge(np.load(output.with_suffix(".npz")), result)
                     print(f"    {result.quality}", flush=True)
-
-    def _expect(self, result: Result) -> float:
-        """Return the least seconds that a peer is expected to take: in proportion to what it took on fewer."""
-        seconds = [
-            float("inf") if other.failed else other.processes[0].wall_s * result.size / other.size
-            for other in self.results
-            if other.part == result.part and other.size < result.size and _same_tool(other.case, result.case)
-        ]
-        return 0.0 if result.case.ours else max(seconds, default=0.0)
-
-
-def _same_tool(left: Case, right: Case) -> bool:
-    """Return whether two cases are one tool; its settings may change with the size."""
-    return (left.tool, left.script, left.threads) == (right.tool, right.script, right.threads)
 
 
 def measure_texts(bench: Bench) -> None:
@@ -123,8 +105,6 @@ def measure_fingerprints(bench: Bench) -> None:
     """Measure all pairs by size, then queries by size."""
     for part, cases_of in (("pairs", simhash_cases.pairs), ("queries", simhash_cases.queries)):
         for size in bench.args.sizes:
-            if part == "queries" and size > MOST_INDEXED:
-                continue
             planted = plant(size, bench.work)
 
             def judge(answers: Answers, result: Result, planted: Planted = planted) -> Quality:
@@ -133,7 +113,8 @@ def measure_fingerprints(bench: Bench) -> None:
                 return judge_queries(answers, planted, int(result.facts["queries"]))
 
             on = f"{size:,} fingerprints"
-            results = [Result(part, on, size, case, bench.versions[case.package]) for case in cases_of(size)]
+            cases = [case for case in cases_of(size) if size <= case.most]
+            results = [Result(part, on, size, case, bench.versions[case.package]) for case in cases]
             options = {"queries": str(planted.queries)} if part == "queries" else {}
             bench.rounds(results, planted.fingerprints, options, judge)
 
@@ -147,7 +128,7 @@ def main() -> int:
     args.results.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.date.today().isoformat()}-simhash-{slug(facts)}.csv"
     write_csv(args.results / name, bench.results)
-    write_markdown(args.results, bench.results, {**facts, "limit": f"{args.limit_s:.0f}"}, bench.versions)
+    write_markdown(args.results, bench.results, facts, bench.versions)
     print(f"written: results/{name}, results/simhash.md and its plot")
     wrong = [one for one in bench.results if one.case.ours and not one.usable]
     for one in wrong:
