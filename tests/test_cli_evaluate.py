@@ -84,6 +84,7 @@ def test_the_tables_name_the_truth_the_figures_the_lengths_and_the_curve():
         assert any(one.startswith(line) for one in lines), (line, lines)
     assert sum(line.endswith("<- as it is set") for line in lines) == 1
     assert sum("as it is set" in line and line.startswith("0.6 ") for line in lines) == 1
+    assert [line.split()[0] for line in lines if line.endswith("<- the best F1")] == ["0.8"]
 
 
 def test_methods_are_set_side_by_side_each_with_the_options_that_it_has():

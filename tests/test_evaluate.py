@@ -163,6 +163,15 @@ def test_the_curve_finds_no_less_than_the_method_with_bands_of_its_own(real_text
     assert result.at_threshold.found < row["found"] == every
 
 
+def test_a_full_bucket_is_told_of_the_search_that_met_it():
+    """At 0.8, bands of several rows tell these texts apart; at 0.1, those of one row do not."""
+    texts = [f"one two three four five six {number} {number + 1} {number + 2}" for number in range(0, 300, 3)]
+    result = neardup.evaluate(table_of(texts, ["x"] * 100), method=neardup.MinHash(threshold=0.99), max_bucket=5)
+    assert [one.partition(" documents met")[0].rpartition(" ")[0] for one in result.summary["warnings"]] == [
+        "In the search for the curve,"
+    ]
+
+
 def test_shares_that_mean_nothing_are_null():
     result = neardup.evaluate(table_of(["a b c d e f", "u v w x y z"], ["1", "2"]))
     assert (result.at_threshold.precision, result.at_threshold.recall, result.at_threshold.f1) == (None, None, None)

@@ -99,13 +99,18 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
         (
             f"{score[limit]:g}", f"{score['found']:,}", _share(score["precision"]), _share(score["recall"]),
             _share(score["f1"]),
-            _bar(score["f1"] or 0.0, unicode) + (" <- as it is set" if score[limit] == own else ""),
+            _bar(score["f1"] or 0.0, unicode) + _mark(score[limit] == own, score[limit] == best),
         )
         for score in report["curve"]
     ]  # fmt: skip
     _print_title(f"{name} by {limit.replace('_', ' ')}", console)
     heads = (limit.split("_")[-1], "found", "precision", "recall", "F1", "")
     _print_table(heads, rows, console, lambda row: row[0] == f"{best:g}", left=(5,))
+
+
+def _mark(is_own: bool, is_best: bool) -> str:
+    said = ", ".join([*(["as it is set"] if is_own else []), *(["the best F1"] if is_best else [])])
+    return f" <- {said}" if said else ""
 
 
 def _limit_of(report: dict[str, Any]) -> str:

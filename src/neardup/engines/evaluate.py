@@ -20,7 +20,7 @@ from neardup.documents.labels import Verdicts, read_labels
 from neardup.engines import local
 from neardup.engines.describe import Task
 from neardup.engines.ids import find_repeated_id
-from neardup.engines.report import build_report, warnings_of
+from neardup.engines.report import build_report, warn_of_bound
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Stages
 from neardup.engines.tell import Places
@@ -107,7 +107,6 @@ def evaluate(
     at_threshold = Score(limit_of(method), len(found.same), int(found.same.sum()), int(positives.sum()))
     curve, warnings = _search_curve(tasks, known.truth, at_threshold.positives, method, sieve, running, stages)
     clusters = _score_clusters(tasks, known.truth, outcome, method, sieve, running, stages)
-    warnings = [one for one in warnings if not outcome.bound_met]
     summary = build_report("evaluate", tasks, method, sieve, outcome, stages, [*warnings, *known.warnings])
     unknown = len(outcome.pairs.left) - at_threshold.found
     summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
@@ -156,7 +155,7 @@ def _search_curve(
     all_found = count_within(limits, found.limits, at_least=at_least)
     correct = count_within(limits, found.limits[found.same], at_least=at_least)
     scores = [Score(*one, positives) for one in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)]
-    return scores, warnings_of(method, outcome, sieve) if outcome.bound_met else []
+    return scores, [f"In the search for the curve, {one}" for one in warn_of_bound(outcome.bound_met, sieve)]
 
 
 def _score_clusters(

@@ -56,7 +56,7 @@ def build_report(
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
-        "warnings": [*warnings_of(method, outcome, sieve), *warnings],
+        "warnings": [*_warnings(method, outcome, sieve), *warnings],
     }
 
 
@@ -177,15 +177,19 @@ def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
     return [[size, count] for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)]
 
 
-def warnings_of(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
-    """Say what a run could not do as it was asked to."""
-    warnings = []
-    if outcome.bound_met:
-        warnings.append(
-            f"{outcome.bound_met:,} documents met a bucket that lists {sieve.max_bucket:,} kept documents already, "
-            "and were not compared with the others in it. Raise max_bucket (--max-bucket) to compare them all."
-        )
+def _warnings(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
+    warnings = warn_of_bound(outcome.bound_met, sieve)
     return warnings + (warn_of_short(outcome.short) if isinstance(method, SimHash) else [])
+
+
+def warn_of_bound(num_documents: int, sieve: Sieve) -> list[str]:
+    """Return a warning if there are documents that met a full bucket."""
+    if not num_documents:
+        return []
+    return [
+        f"{num_documents:,} documents met a bucket that lists {sieve.max_bucket:,} kept documents already, "
+        "and were not compared with the others in it. Raise max_bucket (--max-bucket) to compare them all."
+    ]
 
 
 def fingerprint_pairs_report(
