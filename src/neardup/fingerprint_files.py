@@ -74,11 +74,12 @@ def from_binary(column: pa.Array) -> npt.NDArray[np.uint64]:
     if pa.types.is_uint64(column.type):
         return np.array(column.to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
     width = column.type.byte_width
-    data = np.frombuffer(column.buffers()[1], np.uint8, count=width * (column.offset + len(column)))
-    data = data.reshape(-1, width)[column.offset :]
-    padded = np.zeros((len(data), -(-width // 8) * 8), np.uint8)
-    padded[:, padded.shape[1] - width :] = data
-    return np.ascontiguousarray(padded.view(">u8").astype(np.uint64)[:, ::-1])
+    if len(column) == 0:
+        return np.empty((0, -(-width // 8)), np.uint64)
+    digits = np.dtype(">u8" if width >= 8 else ">u4")
+    words = np.frombuffer(column.buffers()[1], digits, count=width * (column.offset + len(column)) // digits.itemsize)
+    words = words.reshape(-1, width // digits.itemsize)[column.offset :]
+    return words[:, ::-1].astype(np.uint64, order="C")
 
 
 def from_column(column: pa.Array | pa.ChunkedArray, bits: int) -> npt.NDArray[np.uint64]:
@@ -156,8 +157,10 @@ def from_table(table: pa.Table, name: str) -> FingerprintFile:
     bits = _bits(table.schema.field("fingerprint").type)
     scheme = _scheme_of(table.schema, bits, name)
     ids = table["id"] if "id" in table.schema.names else pa.array(np.arange(table.num_rows)).cast(pa.string())
-    featured = table["fingerprint"].is_valid()
-    column, ids = table["fingerprint"].filter(featured), ids.filter(featured)
+    column = table["fingerprint"]
+    if column.null_count:
+        featured = column.is_valid()
+        column, ids = column.filter(featured), ids.filter(featured)
     if ids.null_count:
         raise ColumnError(f"{name} has a null in the column 'id'. Name every fingerprint.")
     ids = ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.string())
@@ -210,4 +213,7 @@ def _bits(kind: pa.DataType) -> int | None:
 
 
 def _one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    """Return a column in one piece: `combine_chunks` would copy a single one, too."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -162,9 +162,11 @@ def _run_fingerprint_pairs(
     near = _hamming_of(method, first, first_name)
     for name, file in files.items():
         require_same(first.scheme, file.scheme, first_name, name)
-    kinds = {file.ids.type for file in files.values()}
-    ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in files.values()])
-    fingerprints = np.concatenate([file.fingerprints for file in files.values()])
+    ids, fingerprints = first.ids, first.fingerprints
+    if len(files) > 1:
+        kinds = {file.ids.type for file in files.values()}
+        ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in files.values()])
+        fingerprints = np.concatenate([file.fingerprints for file in files.values()])
     with stages.stage("join"):
         left, right, distance = join_all(scratch, fingerprints, near, thread_count(running))
     measured = Measured(1.0 - distance / near.bits, distance.astype(np.uint16), np.zeros(len(left), np.bool_))
