@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,7 @@ def measure_fingerprints(bench: Bench) -> None:
 
 def main() -> int:
     args = parse_arguments()
+    load = f"{os.getloadavg()[0]:.1f}"
     bench = Bench(args)
     measure_texts(bench)
     measure_fingerprints(bench)
@@ -128,7 +130,7 @@ def main() -> int:
     args.results.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.date.today().isoformat()}-simhash-{slug(facts)}.csv"
     write_csv(args.results / name, bench.results)
-    write_markdown(args.results, bench.results, facts, bench.versions)
+    write_markdown(args.results, bench.results, {**facts, "load": load}, bench.versions)
     print(f"written: results/{name}, results/simhash.md and its plot")
     wrong = [one for one in bench.results if one.case.ours and not one.usable]
     for one in wrong:
