@@ -85,18 +85,24 @@ def weighted(package: Any) -> dict[str, Any]:
     }
 
 
+def chosen(package: Any, **settings: Any) -> list[int] | None:
+    """Return the bands and rows that an index has; None where the package refuses the settings."""
+    try:
+        index = package.MinHashLSH(**settings)
+    except ValueError:
+        return None
+    return [index.b, index.r]
+
+
 def parameters(package: Any) -> dict[str, Any]:
-    """Return the bands and rows that are chosen; None where the package refuses a threshold."""
-    found: dict[str, Any] = {}
-    for tenths, num_perm, weights in itertools.product(
-        range(1, 20, 2), (16, 64, 128), ((0.5, 0.5), (0.25, 0.75), (0.0, 1.0))
-    ):
-        try:
-            index = package.MinHashLSH(threshold=tenths / 20, num_perm=num_perm, weights=weights)
-        except ValueError:
-            found[f"{tenths / 20} {num_perm} {weights}"] = None
-        else:
-            found[f"{tenths / 20} {num_perm} {weights}"] = [index.b, index.r]
+    found: dict[str, Any] = {
+        f"{twentieths / 20} {num_perm} {weights}": chosen(
+            package, threshold=twentieths / 20, num_perm=num_perm, weights=weights
+        )
+        for twentieths in range(1, 20, 2)
+        for num_perm in (16, 64, 128)
+        for weights in ((0.5, 0.5), (0.25, 0.75), (0.0, 1.0))
+    }
     for threshold, m in itertools.product((0.2, 0.5, 0.8), (2, 8)):
         ensemble = package.MinHashLSHEnsemble(threshold=threshold, num_perm=64, num_part=1, m=m)
         found[f"containment {threshold} {m}"] = ensemble.params.tolist()
@@ -151,6 +157,6 @@ if __name__ == "__main__":
     import datasketch
 
     versions = {"datasketch": datasketch.__version__, "numpy": np.__version__}
-    chosen = (None,) if datasketch.__version__.startswith("1.") else ("affine32", "affine64")
-    lines = [f"{json.dumps(part)}: {json.dumps(found)}" for part, found in answers(datasketch, chosen).items()]
+    schemes = (None,) if datasketch.__version__.startswith("1.") else ("affine32", "affine64")
+    lines = [f"{json.dumps(part)}: {json.dumps(found)}" for part, found in answers(datasketch, schemes).items()]
     print("{\n" + ",\n".join([f'"source": {json.dumps(versions)}', *lines]) + "\n}")
