@@ -47,6 +47,21 @@ def test_an_index_answers_with_the_keys_that_share_a_band():
     assert sum(index.get_subset_counts(6, 7, 1000)[0].values()) == 2
 
 
+def test_the_keys_of_an_index_and_their_bands_can_be_looked_up():
+    index = MinHashLSH(num_perm=16, params=(8, 2))
+    one = signed([b"a"], num_perm=16)
+    index.insert("a", one)
+    assert list(index.keys) == list(index.keys.keys()) == ["a"]
+    assert len(index.keys) == index.keys.size() == 1
+    assert index.keys.has_key("a")
+    assert "b" not in index.keys
+    assert index.keys["b"] == []
+    assert b"".join(index.keys["a"]) == one.hashvalues.astype(">u4").tobytes()
+    for band, table in zip(index.keys["a"], index.hashtables, strict=True):
+        assert table[band] == {"a"}
+        assert table.getmany(band, b"") == [{"a"}, set()]
+
+
 def test_a_buffered_query_answers_with_what_all_have_in_common():
     index = MinHashLSH(num_perm=16, params=(8, 2))
     one, other = signed([b"a"], num_perm=16), signed([b"b"], num_perm=16)

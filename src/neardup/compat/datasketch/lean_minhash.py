@@ -107,7 +107,7 @@ class LeanMinHash(MinHash):
 
         Bytes that are too few, or of a scheme that is not known, are an InputError.
         """
-        return cls._made(*_read(memoryview(buf), byteorder))
+        return cls._made(*_read(memoryview(buf).cast("B"), byteorder))
 
     def __getstate__(self) -> Any:
         buf = bytearray(self.bytesize())
@@ -135,11 +135,11 @@ def _read(buf: memoryview, byteorder: str) -> tuple[int, np.ndarray[Any, Any], s
         if count < 0:
             scheme = scheme_of_code(buf[struct.calcsize(head)])
             head = f"{head}B"
-        letter = scheme.value_format
-        offset = struct.calcsize(f"{head}0{letter}")
-        values = struct.unpack_from(f"{byteorder}{abs(count)}{letter}", buf, offset)
-    except (struct.error, IndexError) as error:
+        offset = struct.calcsize(f"{head}0{scheme.value_format}")
+        order = {"@": "=", "!": ">"}.get(byteorder, byteorder)
+        values = np.frombuffer(buf, f"{order}{scheme.value_format}", abs(count), offset)
+    except (struct.error, IndexError, ValueError) as error:
         raise InputError(
             f"The {len(buf)} bytes are no whole LeanMinHash: {error}. Give the bytes and the byteorder of serialize()."
         ) from None
-    return seed, np.array(values, scheme.dtype), scheme.name
+    return seed, values.astype(scheme.dtype), scheme.name

@@ -74,34 +74,24 @@ class Scheme:
 
     def hashes(self, values: list[Any]) -> npt.NDArray[np.uint64]:
         """Return what a hash function gave, as an array. A value that the scheme has no room for is an InputError."""
-        try:
-            array = np.array(values, np.uint64)
-        except OverflowError:
-            raise _out_of_range("hashfunc returned a value", min(values), max(values), 64, self) from None
-        if self.name == "affine32" and array.max() > self.max_hash:
-            raise _out_of_range("hashfunc returned a value", array.min(), array.max(), self.bits, self)
-        return array
+        self._require_room("hashfunc returned a value", min(values), max(values))
+        return np.array(values, np.uint64)
 
     def values(self, values: Any, what: str) -> Values:
         """Return a copy of given values as an array of the scheme's type."""
-        if isinstance(values, np.ndarray):
-            if self.name != "legacy" and values.dtype.kind in "iu" and values.size:
-                least, greatest = int(values.min()), int(values.max())
-                if least < 0 or greatest > self.max_hash:
-                    raise _out_of_range(what, least, greatest, self.bits, self)
-            return values.astype(self.dtype)
-        values = list(values)
-        try:
-            return np.array(values, self.dtype)
-        except OverflowError:
-            raise _out_of_range(what, min(values), max(values), self.bits, self) from None
+        values = values if isinstance(values, np.ndarray) else np.array(list(values), object)
+        if values.dtype != self.dtype and values.size:  # of its own type, none is out of range
+            self._require_room(what, values.min(), values.max())
+        converted: Values = values.astype(self.dtype)
+        return converted
 
-
-def _out_of_range(what: str, least: Any, greatest: Any, bits: int, scheme: Scheme) -> InputError:
-    return InputError(
-        f"{what} out of range for scheme {scheme.name!r}, 0 to 2^{bits} - 1: got values from {least} to {greatest}. "
-        f"Use a hash of {bits} bits, or scheme='affine64' for one of 64."
-    )
+    def _require_room(self, what: str, least: Any, greatest: Any) -> None:
+        bits = 32 if self.dtype is np.uint32 else 64
+        if not 0 <= least <= greatest < 1 << bits:
+            raise InputError(
+                f"{what} out of range for scheme {self.name!r}, 0 to 2^{bits} - 1: got {least} to {greatest}. "
+                f"Use a hash of {self.bits} bits, or scheme='affine64' for one of 64."
+            )
 
 
 def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> npt.NDArray[np.uint64]:

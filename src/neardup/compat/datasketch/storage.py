@@ -12,17 +12,13 @@ from neardup.errors import SettingError
 class DictListStorage:
     """Lists by key."""
 
-    buffer_size = 50000
     _make: type[Any] = list
 
-    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self) -> None:
         self._dict: dict[Hashable, Any] = defaultdict(self._make)
 
     def __getitem__(self, key: Hashable) -> Any:
         return self.get(key)
-
-    def __delitem__(self, key: Hashable) -> None:
-        self.remove(key)
 
     def __len__(self) -> int:
         return len(self._dict)
@@ -71,10 +67,6 @@ class DictListStorage:
         """Return the number of values of each key."""
         return {key: len(values) for key, values in self._dict.items()}
 
-    def status(self) -> dict[str, int]:
-        """Return the number of keys, as the server storages of datasketch do."""
-        return {"keyspace_size": len(self)}
-
 
 class DictSetStorage(DictListStorage):
     """Sets by key."""
@@ -84,18 +76,6 @@ class DictSetStorage(DictListStorage):
     def insert(self, key: Hashable, *vals: Any, **_: Any) -> None:
         """Add values under a key."""
         self._dict[key].update(vals)
-
-
-def ordered_storage(config: Mapping[str, Any], name: bytes | None = None) -> DictListStorage:
-    """Return a storage of lists, if its kind is "dict"."""
-    require_dict(config)
-    return DictListStorage(config)
-
-
-def unordered_storage(config: Mapping[str, Any], name: bytes | None = None) -> DictSetStorage:
-    """Return a storage of sets, if its kind is "dict"."""
-    require_dict(config)
-    return DictSetStorage(config)
 
 
 def require_dict(config: Mapping[str, Any] | None) -> None:
