@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.config import MinHash
-from neardup.engines.sign import sign_column
+from neardup.engines.sign import Rows, sign_rows
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.token_lists import limits_of_counts
 from neardup.fingerprints.signatures import Signatures
 
 _ROWS_AT_ONCE = 8192
-_TEXTS, _TOKENS = pa.large_string(), pa.large_list(pa.large_string())
+_TOKENS = pa.large_list(pa.large_string())
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 MAX_HASHES = 65_536
 
@@ -116,24 +116,25 @@ def sign(
         raise SettingError(
             f"num_hashes must be a whole number of 1 or more and at most {MAX_HASHES}: got {num_hashes!r}. Use 128."
         )
-    return sign_column(_to_column(column), method, num_hashes, threads)
+    return sign_rows(_to_rows(column), method, num_hashes, threads)
 
 
-def _to_column(column: Any) -> pa.ChunkedArray:
-    if isinstance(column, pa.ChunkedArray):
-        return column
-    if isinstance(column, pa.Array):
-        return pa.chunked_array([column])
-    if hasattr(column, "__arrow_c_stream__"):
-        return pa.chunked_array(column)
-    if hasattr(column, "__arrow_c_array__"):
-        return pa.chunked_array([pa.array(column)])
+def _to_rows(column: Any) -> Rows:
+    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+        if hasattr(column, "__arrow_c_stream__"):
+            column = pa.chunked_array(column)
+        elif hasattr(column, "__arrow_c_array__"):
+            column = pa.array(column)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return Rows(column.type, len(column), column.chunks if isinstance(column, pa.ChunkedArray) else [column])
     if isinstance(column, (str, bytes, Mapping, Set)) or not isinstance(column, Iterable):
         raise _refuse(column)
     rows = list(column)
     kind, convert = _converter_of(rows)
+    # A generator: while a chunk is signed, the next one is made.
     starts = range(0, len(rows), _ROWS_AT_ONCE)
-    return pa.chunked_array([_convert(rows[i : i + _ROWS_AT_ONCE], i, convert) for i in starts], kind)
+    chunks = (_convert(rows[start : start + _ROWS_AT_ONCE], start, convert) for start in starts)
+    return Rows(kind, len(rows), chunks)
 
 
 def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], pa.Array]]:
@@ -141,11 +142,11 @@ def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], p
     given = [row for row in rows if row is not None]
     first: Any = next((row for row in given if not isinstance(row, Sized) or isinstance(row, str) or len(row)), [])
     if not given or isinstance(first, (str, bytes)) or not isinstance(first, Iterable):
-        return _TEXTS, lambda block: pa.array(block, _TEXTS)
+        return pa.large_string(), lambda block: pa.array(block, pa.large_string())
     if isinstance(first, Mapping):
         return _WEIGHTED, _from_mappings
     if isinstance(next(iter(first), ""), (str, NoneType)):
-        return _TOKENS, lambda block: pa.array([_as_sequence(row) for row in block], _TOKENS)
+        return _TOKENS, _from_sets
     return _WEIGHTED, _from_pairs
 
 
@@ -162,11 +163,11 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
         ) from error
 
 
-def _as_sequence(row: Any) -> Any:
-    """Return what Arrow takes for a list; it would take a string for one of characters."""
-    if isinstance(row, (str, bytes, Mapping)):
-        raise TypeError(f"{type(row).__name__} is no list of strings")
-    return list(row) if isinstance(row, Set) else row
+def _from_sets(rows: list[Any]) -> pa.Array:
+    # Arrow would take a string for a list of characters.
+    if any(isinstance(row, (str, bytes, Mapping)) for row in rows):
+        raise TypeError("it is no list of strings")
+    return pa.array([list(row) if isinstance(row, Set) else row for row in rows], _TOKENS)
 
 
 def _from_mappings(rows: list[Any]) -> pa.Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import local
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,47 +20,59 @@ from neardup.engines.local import thread_count
 from neardup.errors import InputError
 from neardup.features.idf import FEATURES_VERSION, describe_features
 from neardup.features.shingles import Workspace, shingle_documents
-from neardup.features.token_lists import limits_of_counts, shingle_strings
+from neardup.features.token_lists import limits_of_counts
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
-from neardup.kernels.token_arrays import Shingles, TokenStrings
 
 _BATCH_BYTES = 1 << 20  # small enough for the hashes of a batch to stay in the cache
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
-Signer = Callable[[pa.Array, int], npt.NDArray[np.uint32]]
-"""(rows, the number of the first) -> their signatures."""
+Signer = Callable[[pa.Array, int, Workspace, npt.NDArray[np.uint32]], None]
+"""Takes rows, the number of the first, memory, and the array to fill with their signatures."""
 
 
-def sign_column(column: pa.ChunkedArray, method: MinHash, num_hashes: int, threads: int | None) -> Signatures:
-    """Return the signatures of a column of texts, lists of strings, or lists of strings with weights.
+class Rows(NamedTuple):
+    """Rows to sign. chunks : Arrow arrays of one type, made when they are asked for."""
+
+    kind: pa.DataType
+    num_rows: int
+    chunks: Iterable[pa.Array]
+
+
+def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None) -> Signatures:
+    """Return the signatures of texts, lists of strings, or lists of strings with weights.
 
     Raises
     ------
     InputError
-        If it is of another type, a text is not UTF-8, or a weight out of its limits.
+        If they are of another type, a text is not UTF-8, or a weight out of its limits.
     """
-    kind, scheme = column.type, {"seed": method.seed, "num_hashes": num_hashes}
-    given = {"tokens": "given", "version": FEATURES_VERSION}
-    if is_text(kind):
-        name, features, signer = minhash.SCHEME_NAME, describe_features(method), _text_signer(method, num_hashes)
-    elif is_list(kind) and is_text(kind.value_type):
-        name, features, signer = minhash.SCHEME_NAME, given, _token_signer(method, num_hashes)
-    elif is_list(kind) and _is_weighted(kind.value_type):
-        name, features, signer = minhash.WEIGHTED_SCHEME_NAME, given, _weighted_signer(method, num_hashes)
+    name, scheme = minhash.SCHEME_NAME, {"seed": method.seed, "num_hashes": num_hashes}
+    signer: Signer
+    features = {"tokens": "given", "version": FEATURES_VERSION}
+    if is_text(rows.kind):
+        features, signer = describe_features(method), partial(_sign_texts, method)
+    elif is_list(rows.kind) and is_text(rows.kind.value_type):
+        signer = partial(_sign_tokens, method.seed)
+    elif is_list(rows.kind) and _is_weighted(rows.kind.value_type):
+        name, signer = minhash.WEIGHTED_SCHEME_NAME, partial(_sign_weighted, method.seed)
     else:
         raise InputError(
             f"A column to sign holds texts, lists of strings, or lists of a string and its weight (struct or map): got "
-            f"{kind}. Pass one such column: table['text']."
+            f"{rows.kind}. Pass one such column: table['text']."
         )
-    values = np.empty((len(column), num_hashes), np.uint32)
+    values = np.empty((rows.num_rows, num_hashes), np.uint32)
+    kept = local()
 
-    def work(first: int, rows: pa.Array) -> None:
-        values[first : first + len(rows)] = signer(rows, first)
+    def work(batch: tuple[int, pa.Array]) -> None:
+        first, part = batch
+        if not hasattr(kept, "workspace"):
+            kept.workspace = Workspace()
+        signer(part, first, kept.workspace, values[first : first + len(part)])
 
     with ThreadPoolExecutor(thread_count(Running(threads=threads))) as pool:
-        list(pool.map(work, *_batches(column)))
+        list(pool.map(work, _batches(rows.chunks)))
     return Signatures(values, {"name": name, "version": minhash.SCHEME_VERSION, **scheme, "features": features})
 
 
@@ -75,74 +89,69 @@ def _is_weighted(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and kind.num_fields == 2 and is_text(kind[0].type) and is_number(kind[1].type)
 
 
-def _batches(column: pa.ChunkedArray) -> tuple[list[int], list[pa.Array]]:
-    """Return where each batch of about `_BATCH_BYTES` begins, and its rows, without a copy."""
-    firsts, batches, first = [], [], 0
-    for chunk in column.chunks:
+def _batches(chunks: Iterable[pa.Array]) -> Iterator[tuple[int, pa.Array]]:
+    """Yield where each batch of about `_BATCH_BYTES` begins, and its rows, without a copy."""
+    first = 0
+    for chunk in chunks:
         step = max(1, _BATCH_BYTES * len(chunk) // max(1, chunk.nbytes))
         for start in range(0, len(chunk), step):
-            firsts.append(first + start)
-            batches.append(chunk[start : start + step])
+            yield first + start, chunk[start : start + step]
         first += len(chunk)
-    return firsts, batches
 
 
-def _text_signer(method: MinHash, num_hashes: int) -> Signer:
-    kept = local()
-
-    def sign(texts: pa.Array, first: int) -> npt.NDArray[np.uint32]:
-        if not hasattr(kept, "workspace"):
-            kept.workspace = Workspace()
-        texts, bad = as_text(texts, "the text")
-        if bad:
-            raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Mend it, or leave it out.")
-        shingles = shingle_documents(texts, method, kept.workspace)
-        return minhash.sign(shingles.hashes, shingles.offsets, num_hashes, method.seed)
-
-    return sign
+def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
+    texts, bad = as_text(rows, "the text")
+    if bad:
+        raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Mend it, or leave it out.")
+    shingles = shingle_documents(texts, method, workspace)
+    minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
 
 
-def _token_signer(method: MinHash, num_hashes: int) -> Signer:
-    def sign(lists: pa.Array, first: int) -> npt.NDArray[np.uint32]:
-        shingles = _hash_strings(lists.flatten(), _limits(lists))
-        return minhash.sign(shingles.hashes, shingles.offsets, num_hashes, method.seed)
-
-    return sign
+def _sign_tokens(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
+    hashes, offsets = _hash_tokens(rows.flatten(), _limits(rows), workspace)
+    minhash.sign(hashes, offsets, out.shape[1], seed, out)
 
 
-def _weighted_signer(method: MinHash, num_hashes: int) -> Signer:
-    def sign(lists: pa.Array, first: int) -> npt.NDArray[np.uint32]:
-        features, column = lists.flatten().flatten()
-        limits = _limits(lists)
-        weights = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
-        wrong = ~((weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT)))
-        if wrong.any():
-            place = int(np.argmax(wrong))
-            row = first + int(np.searchsorted(limits, place, side="right")) - 1
-            raise InputError(
-                f"A weight is 0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}: got {column[place].as_py()!r} for "
-                f"{features[place].as_py()!r} in row {row:,}. Leave such features out, or scale all weights."
-            )
-        shingles = _hash_strings(features, limits)
-        if len(shingles.hashes) < len(weights):  # an empty feature is none
-            weights = weights[np.diff(_strings_of(features)[1]) > 0]
-        distinct = distinct_features(shingles.hashes, shingles.offsets)
-        if len(distinct.hashes) < len(weights):
-            weights = add_own_weights(weights, shingles.hashes, shingles.offsets)
-        else:
-            weights = weights[distinct.firsts]
-        return minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, num_hashes, method.seed)
-
-    return sign
+def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
+    features, column = rows.flatten().flatten()
+    limits = _limits(rows)
+    weights = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    wrong = ~((weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT)))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        row = first + int(np.searchsorted(limits, place, side="right")) - 1
+        raise InputError(
+            f"A weight is 0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}: got {column[place].as_py()!r} for "
+            f"{features[place].as_py()!r} in row {row:,}. Leave such features out, or scale all weights."
+        )
+    hashes, offsets = _hash_tokens(features, limits, workspace)
+    if len(hashes) < len(weights):  # an empty feature is none
+        weights = weights[np.diff(_strings_of(features)[1]) > 0]
+    distinct = distinct_features(hashes, offsets)
+    if len(distinct.hashes) < len(weights):
+        weights = add_own_weights(weights, hashes, offsets)
+    else:
+        weights = weights[distinct.firsts]
+    minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, out.shape[1], seed, out)
 
 
 def _limits(lists: pa.Array) -> npt.NDArray[np.int64]:
     return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
 
 
-def _hash_strings(strings: pa.Array, limits: npt.NDArray[np.int64]) -> Shingles:
-    data, offsets = _strings_of(strings)
-    return shingle_strings(TokenStrings(data, offsets, limits), 1)
+def _hash_tokens(
+    tokens: pa.Array, limits: npt.NDArray[np.int64], workspace: Workspace
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Return the hashes of the tokens of sets, empty ones left out, and where those of each set begin and end."""
+    from neardup.kernels import token_sets as kernel
+
+    data, offsets = _strings_of(tokens)
+    if len(data) < 8:
+        data = np.append(data, np.zeros(8, np.uint8))
+        data.flags.writeable = False  # one type of array is one compilation
+    hashes, hash_offsets = workspace.hashes(len(tokens)), np.empty_like(limits)
+    kernel.hash_tokens(data, offsets, limits, hashes, hash_offsets)
+    return hashes[: hash_offsets[-1]], hash_offsets
 
 
 def _strings_of(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

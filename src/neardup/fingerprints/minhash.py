@@ -35,7 +35,11 @@ def permutations(num_hashes: int, seed: int) -> Permutations:
 
 
 def sign(
-    hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64], num_hashes: int, seed: int
+    hashes: npt.NDArray[np.uint64],
+    offsets: npt.NDArray[np.int64],
+    num_hashes: int,
+    seed: int,
+    out: npt.NDArray[np.uint32] | None = None,
 ) -> npt.NDArray[np.uint32]:
     """Return the MinHash signatures of documents given as ranges of shingle hashes.
 
@@ -45,6 +49,7 @@ def sign(
     offsets : int64 array of shape (num_documents + 1,).
     num_hashes : length of a signature.
     seed : seed of the permutations.
+    out : what is filled and returned; None for an array of its own.
 
     Returns
     -------
@@ -58,7 +63,7 @@ def sign(
     from neardup.kernels import minhash as kernel
 
     drawn = permutations(num_hashes, seed)
-    signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32)
+    signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32) if out is None else out
     kernel.sign(hashes, offsets, drawn.multipliers, drawn.addends, signatures)
     return signatures
 
@@ -69,6 +74,7 @@ def sign_weighted(
     offsets: npt.NDArray[np.int64],
     num_hashes: int,
     seed: int,
+    out: npt.NDArray[np.uint32] | None = None,
 ) -> npt.NDArray[np.uint32]:
     """Return the signatures of documents whose features have weights.
 
@@ -79,6 +85,7 @@ def sign_weighted(
     offsets : int64 array of shape (num_documents + 1,).
     num_hashes : length of a signature.
     seed : seed of the samples.
+    out : what is filled and returned; None for an array of its own.
 
     Returns
     -------
@@ -93,7 +100,7 @@ def sign_weighted(
     """
     from neardup.kernels import darts as kernel
 
-    signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32)
+    signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32) if out is None else out
     kernel.sign_weighted(hashes, weights, offsets, np.uint64(seed), signatures)
     return signatures
 

@@ -29,6 +29,12 @@ def _mix(value):
 
 
 @njit(nogil=True, cache=True)
+def _uniform(value):
+    """Return a number above 0 and at most 1."""
+    return np.float64((value >> U64(11)) + U64(1)) * 2.0**-53
+
+
+@njit(nogil=True, cache=True)
 def _throw(feature, weight, limit, ranks, signature):
     """Keep in `signature` the darts of one feature that have the least rank so far, none above the limit.
 
@@ -38,29 +44,25 @@ def _throw(feature, weight, limit, ranks, signature):
     num_hashes = len(ranks)
     fraction, exponent = math.frexp(weight)
     top = exponent - 2 if fraction == 0.5 else exponent - 1  # the strip that holds the last owned dart
+    width = math.ldexp(1.0, top)
+    spacing = 1.0 / (num_hashes * width)
     for level in range(top, top - _NUM_STRIPS, -1):
-        width = math.ldexp(1.0, level)
-        rate = num_hashes * width
-        state = _mix(feature + _STEP * U64(2048 + level))
-        rank = 0.0
-        while True:
-            state += _STEP
-            draw = _mix(state)
-            uniform = np.float64((draw >> U64(11)) + U64(1)) * 2.0**-53
-            # -log(u) >= 1 - u spares most strips their only logarithm.
-            if rank + (1.0 - uniform) / rate > limit:
-                break
-            rank -= math.log(uniform) / rate
-            if rank > limit:
-                break
-            state += _STEP
-            position = _mix(state)
-            if width + width * (np.float64(position >> U64(32)) * 2.0**-32) >= weight:
-                continue
-            place = np.int64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
-            if rank < ranks[place]:
-                ranks[place] = rank
-                signature[place] = np.uint32(draw)
+        draw = _mix(feature + _STEP * U64(2048 + level))
+        # -log(u) >= 1 - u spares most strips their only logarithm.
+        if (1.0 - _uniform(draw)) * spacing <= limit:
+            state, rank = draw, -math.log(_uniform(draw)) * spacing
+            while rank <= limit:
+                position = _mix(state + _STEP)
+                if width + width * (np.float64(position >> U64(32)) * 2.0**-32) < weight:
+                    place = np.int64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
+                    if rank < ranks[place]:
+                        ranks[place] = rank
+                        signature[place] = np.uint32(draw)
+                state += _STEP + _STEP
+                draw = _mix(state)
+                rank -= math.log(_uniform(draw)) * spacing
+        width *= 0.5
+        spacing *= 2.0
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,449 @@
+"""MinHash signatures as a library: what is signed, what estimates say on average, what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup
+from neardup import ColumnError, InputError, MinHash, OutputError, SchemeError, SettingError, minhash, sign
+from neardup.features.shingles import shingle_documents
+from neardup.features.token_lists import pack_tokens, shingle_strings
+from neardup.fingerprints.minhash import permutations, sign_weighted
+from neardup.fingerprints.minhash import sign as sign_hashes
+from neardup.fingerprints.signatures import PackedSignatures, Signatures
+from reference import minhash as reference
+
+NUM_SEEDS, NUM_HASHES = 1000, 128
+TOKENS = st.text(st.sampled_from(["a", "b", "é", "漢", "😀", "\0", " "]), max_size=20)
+SETS = st.lists(st.one_of(st.none(), st.lists(TOKENS, max_size=6)), max_size=6)
+small = partial(sign, num_hashes=8, threads=1)
+
+
+def rows_of(signatures: Signatures) -> list[list[int]]:
+    return signatures.values.tolist()
+
+
+# What is signed.
+@given(SETS)
+def test_a_set_of_tokens_has_the_signature_of_the_reference(sets):
+    drawn = permutations(8, 1)
+    a, b = drawn.multipliers.tolist(), drawn.addends.tolist()
+    hashes = [shingle_strings(pack_tokens([list(one or [])]), 1).hashes.tolist() for one in sets]
+    assert rows_of(small([[]] if not sets else sets)) == [reference.sign(one, a, b) for one in hashes or [[]]]
+
+
+@given(SETS, st.integers(0, 3), st.integers(0, 3))
+def test_every_arrow_layout_of_the_same_sets_is_signed_alike(sets, start, chunk):
+    expected = rows_of(small(pa.array(sets, pa.list_(pa.string()))))
+    strings = pa.list_(pa.string()), pa.large_list(pa.large_string()), pa.list_(pa.string_view()), pa.list_(pa.binary())
+    for kind in strings:
+        column = pa.array([one and [token.encode() for token in one] for one in sets] if kind == strings[-1] else sets)
+        assert rows_of(small(column.cast(kind) if len(sets) and column.type != pa.null() else column)) in (
+            expected,
+            expected if any(sets) else rows_of(small(pa.array(sets, kind))),
+        )
+    whole = pa.array(sets, pa.list_(pa.string()))
+    assert rows_of(small(whole[start:])) == expected[start:]
+    assert rows_of(small(pa.chunked_array([whole[:chunk], whole[chunk:]]))) == expected
+
+
+def test_null_lists_that_cover_values_are_empty():
+    column = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3]), pa.array(["a", "b", "c"]), mask=pa.array([0, 1, 0], bool))
+    assert rows_of(small(column)) == rows_of(small([["a"], None, ["c"]]))
+    pairs = pa.FixedSizeListArray.from_arrays(pa.array(["a", "b", "c", "d"]), 2)
+    assert rows_of(small(pairs[1:])) == rows_of(small([["c", "d"]]))
+
+
+def test_tokens_of_every_length_hash_as_words_of_a_text_do():
+    words = ["x" * size + "y" for size in range(40)]
+    method = MinHash(tokens="whitespace", ngram=1)
+    for word in words:
+        texts = shingle_documents(pa.array([word]), method)
+        expected = sign_hashes(texts.hashes, texts.offsets, 8, 1)
+        assert rows_of(small([[word]])) == expected.tolist()
+    assert rows_of(small([words])) == rows_of(small([" ".join(words)], method=method))
+
+
+def test_texts_are_signed_as_dedup_signs_them(real_texts):
+    texts = real_texts("licenses", 200_000)
+    for method in (MinHash(), MinHash(tokens="chars", seed=7), MinHash(tokens=str.split, ngram=2)):
+        shingles = shingle_documents(pa.array(texts, pa.large_string()), method)
+        expected = sign_hashes(shingles.hashes, shingles.offsets, 16, method.seed)
+        for column in (texts, pa.array(texts), pa.array(texts).dictionary_encode(), iter(texts)):
+            assert (sign(column, method=method, num_hashes=16).values == expected).all()
+
+
+def test_threads_and_batches_change_nothing(monkeypatch):
+    sets = [[str(number % 7), str(number)] for number in range(3000)]
+    expected = rows_of(sign(sets, num_hashes=4, threads=1))
+    monkeypatch.setattr("neardup.engines.sign._BATCH_BYTES", 500)
+    monkeypatch.setattr("neardup.api.signatures._ROWS_AT_ONCE", 700)
+    assert rows_of(sign(sets, num_hashes=4, threads=3)) == expected
+    assert rows_of(sign(pa.array(sets), num_hashes=4)) == expected
+
+
+def test_a_frame_of_another_library_gives_its_column():
+    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    expected = rows_of(small(["one text", "another"]))
+    assert rows_of(small(polars.Series(["one text", "another"]))) == expected
+    assert rows_of(small(pandas.Series(["one text", "another"]))) == expected
+
+
+def test_one_text_or_set_is_signed_as_a_row_of_a_column():
+    method = MinHash(ngram=2)
+    assert rows_of(minhash("a b c", method=method)) == rows_of(sign(["a b c"], method=method))
+    assert rows_of(minhash({"a", "b"})) == rows_of(minhash(iter(["b", "a", "b"]))) == rows_of(sign([("a", "b")]))
+    assert rows_of(minhash({"a": 2.0})) == rows_of(minhash([("a", 1), ("a", 1.0)])) == rows_of(sign([{"a": 2}]))
+    assert minhash([]).empty.tolist() == minhash("").empty.tolist() == minhash({}).empty.tolist() == [True]
+
+
+WEIGHTED = st.lists(st.dictionaries(TOKENS.filter(bool), st.floats(0.001, 1000), max_size=5), max_size=5)
+
+
+@given(WEIGHTED)
+def test_every_form_of_weighted_sets_is_signed_alike(sets):
+    sets = [{"x": 1.0}, *sets]
+    expected = rows_of(small(sets))
+    pairs = [list(one.items()) for one in sets]
+    assert rows_of(small([*pairs])) == expected
+    assert rows_of(small(pa.array(pairs, pa.map_(pa.string(), pa.float64())))) == expected
+    structs = pa.list_(pa.struct([("feature", pa.string()), ("weight", pa.float64())]))
+    assert rows_of(small(pa.array([None, *pairs], structs)[1:])) == expected
+    halves = [[(feature, weight / 2) for feature, weight in one] * 2 + [("", 1.0), ("zero", 0)] for one in pairs]
+    assert rows_of(small(halves)) == expected
+
+
+def test_a_set_that_owns_fewer_darts_keeps_those_of_least_rank():
+    """A place of the union, by the greater weight, is that of one of the two sets, wherever it is one of theirs."""
+    rng = np.random.default_rng(1)
+    hashes = np.tile(rng.integers(0, 2**64, 50, dtype=np.uint64), 3)
+    left, right = rng.gamma(1, 1, 50), rng.gamma(1, 1, 50)
+    offsets = np.array([0, 50, 100, 150])
+    rows = sign_weighted(hashes, np.concatenate([left, right, np.maximum(left, right)]), offsets, 512, 3)
+    assert ((rows[2] == rows[0]) | (rows[2] == rows[1])).all()
+
+
+# What estimates say: bounds of five standard errors, a false alarm in two million.
+def z_of(values: np.ndarray, expected: float, variance: float) -> float:
+    return float((np.mean(values) - expected) / math.sqrt(variance / len(values)))
+
+
+def assert_spread(values: np.ndarray, variance: float) -> None:
+    """The sample variance of n nearly normal values is itself nearly normal, with deviation sqrt(2 / (n - 1))."""
+    assert abs(np.var(values, ddof=1) / variance - 1) < 5 * math.sqrt(2 / (len(values) - 1))
+
+
+def two_sets(size: int, jaccard: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the hashes and offsets of two sets of `size` elements, and their similarity, near to the one asked for."""
+    shared = round(2 * size * jaccard / (1 + jaccard))
+    hashes = np.random.default_rng(size).integers(0, 2**64, 2 * size - shared, dtype=np.uint64)
+    both = np.concatenate([hashes[:size], hashes[size - shared :]])
+    return both, np.array([0, size, 2 * size]), shared / (2 * size - shared)
+
+
+def check_estimators(size: int, jaccard: float, num_seeds: int, num_hashes: int) -> None:
+    hashes, offsets, exact = two_sets(size, jaccard)
+    bits = (1, 2, 4, 8, 16)
+    estimates, sizes = np.empty(num_seeds), np.empty(num_seeds)
+    packed = {one: np.empty(num_seeds) for one in bits}
+    for seed in range(num_seeds):
+        both = Signatures(sign_hashes(hashes, offsets, num_hashes, seed), {"num_hashes": num_hashes})
+        left, right = both[0], both[1]
+        estimates[seed] = left.estimate_jaccard(right)[0]
+        sizes[seed] = left.cardinality()[0]
+        for one in bits:
+            packed[one][seed] = left.pack(one).estimate_jaccard(right.pack(one))[0]
+    variance = exact * (1 - exact) / num_hashes
+    assert abs(z_of(estimates, exact, variance)) < 5
+    assert_spread(estimates, variance)
+    # The least of k exponentials: the variance of (k - 1) / gamma(k).
+    assert abs(z_of(sizes, size, size**2 / (num_hashes - 2))) < 5
+    for one in bits:
+        chance = 2.0**-one
+        agree = chance + (1 - chance) * exact
+        variance = agree * (1 - agree) / num_hashes / (1 - chance) ** 2
+        assert abs(z_of(packed[one], exact, variance)) < 5, one
+        assert_spread(packed[one], variance)
+
+
+@pytest.mark.parametrize(("size", "jaccard"), [(10, 0.2), (10, 0.8), (100, 0.5), (1000, 0.2), (1000, 0.8)])
+def test_estimates_are_unbiased_and_spread_as_theory_says(size, jaccard):
+    check_estimators(size, jaccard, NUM_SEEDS, NUM_HASHES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "jaccard"), [(10_000, 0.5), (100_000, 0.8), (1_000_000, 0.5)])
+def test_estimates_of_large_sets_are_unbiased_too(size, jaccard):
+    check_estimators(size, jaccard, NUM_SEEDS, 16 if size > 100_000 else 64)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-90, 1e90])
+@pytest.mark.parametrize("size", [1, 3, 30, 300])
+def test_weighted_estimates_are_unbiased_and_spread_as_theory_says(size, scale):
+    rng = np.random.default_rng(size)
+    hashes = np.tile(rng.integers(0, 2**64, size, dtype=np.uint64), 2)
+    left = 10 ** rng.uniform(-1, 1, size)
+    right = left * rng.choice([0.5, 0.9, 1.3, 4.0], size)
+    exact = np.minimum(left, right).sum() / np.maximum(left, right).sum()
+    weights = np.concatenate([left, right]) * scale
+    num_seeds = NUM_SEEDS if scale == 1.0 else 200
+    estimates = np.empty(num_seeds)
+    for seed in range(num_seeds):
+        rows = sign_weighted(hashes, weights, np.array([0, size, 2 * size]), NUM_HASHES, seed)
+        estimates[seed] = np.mean(rows[0] == rows[1])
+    variance = exact * (1 - exact) / NUM_HASHES
+    assert abs(z_of(estimates, exact, variance)) < 5
+    assert_spread(estimates, variance)
+
+
+def test_weights_of_one_measure_the_jaccard_similarity_of_the_sets():
+    left, right = ({f"w{number}": 1.0 for number in range(start, start + 60)} for start in (0, 20))
+    estimate = minhash(left, num_hashes=4096).estimate_jaccard(minhash(right, num_hashes=4096))[0]
+    assert abs(estimate - 0.5) < 5 * math.sqrt(0.25 / 4096)
+
+
+def test_each_feature_is_sampled_in_proportion_to_its_weight():
+    weights = {"a": 1.0, "b": 2.0, "c": 5.0}
+    whole = minhash(weights, num_hashes=8192).values[0]
+    for feature, weight in weights.items():
+        own = minhash({feature: weight}, num_hashes=8192).values[0]
+        share = weight / 8
+        assert abs(np.mean(own == whole) - share) < 5 * math.sqrt(share * (1 - share) / 8192)
+
+
+# Comparing, merging, counting.
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=5), st.integers(1, 16))
+def test_estimates_are_the_share_of_equal_places_row_by_row_or_one_with_many(sets, bits):
+    signatures = sign([[str(one) for one in row] for row in sets], num_hashes=20)
+    rows = rows_of(signatures)
+    for first in range(len(sets)):
+        expected = [
+            sum(a == b for a, b in zip(rows[first], row, strict=True)) / 20 if sets[first] and other else 0.0
+            for row, other in zip(rows, sets, strict=True)
+        ]
+        assert signatures[first].estimate_jaccard(signatures).tolist() == expected
+        assert signatures.estimate_jaccard(signatures[first]).tolist() == expected
+        packed = signatures.pack(bits)
+        estimates = packed[first].estimate_jaccard(packed)
+        assert estimates.tolist() == packed.estimate_jaccard(packed[first]).tolist()
+        for equal, estimate in zip(expected, estimates.tolist(), strict=True):
+            assert (estimate == equal) if equal in (0.0, 1.0) and bits == 16 else estimate >= equal - 2.0**-bits / 0.5
+    assert signatures.estimate_jaccard(signatures).tolist() == [float(bool(row)) for row in sets]
+
+
+@pytest.mark.parametrize("num_hashes", [1, 7, 8, 100])
+@pytest.mark.parametrize("bits", [1, 3, 16])
+def test_packed_bits_are_those_of_the_mixed_hashes(num_hashes, bits):
+    signatures = sign([["a", "b"], []], num_hashes=num_hashes)
+    packed = signatures.pack(bits)
+    assert packed.planes.shape == (2, bits, math.ceil(num_hashes / 8))
+    assert packed.nbytes == 2 * bits * math.ceil(num_hashes / 8)
+    assert packed.scheme == {**signatures.scheme, "bits": bits}
+
+    def mixed(value: int) -> int:  # MurmurHash3's fmix32, as published
+        value ^= value >> 16
+        value = value * 0x85EBCA6B % 2**32
+        value ^= value >> 13
+        value = value * 0xC2B2AE35 % 2**32
+        return value ^ value >> 16
+
+    planes = np.unpackbits(packed.planes[0], axis=1, bitorder="little")
+    for place, value in enumerate(signatures.values[0].tolist()):
+        assert sum(int(planes[bit, place]) << bit for bit in range(bits)) == mixed(value) % 2**bits
+    assert not planes[:, num_hashes:].any()
+
+
+@given(SETS.filter(bool), st.data())
+def test_a_merged_signature_is_that_of_the_union(sets, data):
+    others = data.draw(st.lists(st.lists(TOKENS, max_size=4), min_size=len(sets), max_size=len(sets)))
+    unions = [[*(one or []), *other] for one, other in zip(sets, others, strict=True)]
+    left, right = small([["a"], *sets]), small([["a"], *others])
+    assert rows_of(left.merge(right)) == rows_of(small([["a"], *unions]))
+    assert rows_of(left.union()) == rows_of(small([["a", *(token for one in sets for token in one or [])]]))
+
+
+def test_counts_of_nothing():
+    nothing = small([["a"]])[:0]
+    assert len(nothing) == 0
+    assert nothing.cardinality().tolist() == nothing.estimate_jaccard(nothing).tolist() == []
+    assert nothing.union().empty.tolist() == [True]
+    assert small([["a"], []]).cardinality().tolist()[1] == 0.0
+    assert len(sign([])) == len(sign(pa.array([], pa.string()))) == len(nothing.pack(3)) == 0
+
+
+def test_rows_are_taken_as_of_an_array():
+    signatures = small([["a"], ["b"], ["c"]])
+    values = rows_of(signatures)
+    for some in (signatures, signatures.pack(16)):
+        assert [len(some[rows]) for rows in (0, -1, slice(1, 3), [0, 2], np.array([True, False, True]))] == [
+            1, 1, 2, 2, 2,
+        ]  # fmt: skip
+        assert some[[2, 0]].estimate_jaccard(some[0]).tolist()[1] == 1.0
+        with pytest.raises(IndexError):
+            some[3]
+    assert rows_of(signatures[1:]) == values[1:]
+    assert rows_of(signatures[-1]) == values[2:]
+
+
+# Files.
+@given(SETS.filter(any), st.sampled_from([None, 1, 4, 16]))
+def test_a_file_gives_back_what_was_saved(tmp_path, sets, bits):
+    signatures = small(sets)
+    path, ids = tmp_path / "s.parquet", [f"id {number}" for number in range(len(sets))]
+    if bits is None:
+        signatures.save(path, ids, overwrite=True)
+        for found in (Signatures.open(path), Signatures.from_table(signatures.to_table(ids))):
+            assert rows_of(found) == rows_of(signatures)
+            assert found.scheme == signatures.scheme
+        sliced = Signatures.from_table(signatures.to_table(ids)[1:])
+        assert rows_of(sliced) == rows_of(signatures)[1:]
+    else:
+        packed = signatures.pack(bits)
+        packed.save(path, ids, overwrite=True)
+        for read in (PackedSignatures.open(path), PackedSignatures.from_table(packed.to_table(ids))):
+            assert (read.planes == packed.planes).all()
+            assert (read.empty == packed.empty).all()
+            assert read.scheme == packed.scheme
+    table = pq.read_table(path)
+    assert table["id"].to_pylist() == ids
+    assert table["signature"].is_null().to_pylist() == signatures.empty.tolist()
+
+
+def test_a_column_of_signatures_is_little_endian_bytes():
+    signatures = small([["a"], ["b"]])
+    table = signatures.to_table()
+    assert table.schema.types == [pa.int64(), pa.binary(32)]
+    assert table["signature"][1].as_py() == signatures.values[1].astype("<u4").tobytes()
+    assert table["id"].to_pylist() == [0, 1]
+
+
+# What is refused.
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (sign([["a"]], num_hashes=16), "the first has num_hashes=8; the second has num_hashes=16"),
+        (small([["a"]], method=MinHash(seed=2)), "the first has seed=1; the second has seed=2"),
+        (small(["a"]), r"the first has features=.*'given'.*; the second has features=.*'words'"),
+        (small([{"a": 1.0}]), "the first has name='minhash'; the second has name='weighted-minhash'"),
+        (Signatures(np.zeros((1, 9), np.uint32), small([["a"]]).scheme), "the second has num_hashes=9"),
+    ],
+)
+def test_signatures_of_another_scheme_seed_or_length_are_refused_with_both_named(other, said):
+    signatures = small([["a"]])
+    for refused in (signatures.estimate_jaccard, signatures.merge):
+        with pytest.raises(SchemeError, match=rf"Signatures of two schemes do not compare: .*{said}"):
+            refused(other)
+
+
+def test_packed_signatures_of_other_bits_are_refused():
+    signatures = small([["a"]])
+    with pytest.raises(SchemeError, match="the first has bits=3; the second has bits=4"):
+        signatures.pack(3).estimate_jaccard(signatures.pack(4))
+
+
+def test_weighted_signatures_are_neither_merged_nor_counted():
+    weighted = small([{"a": 1.0}])
+    for refused in (lambda: weighted.merge(weighted), weighted.union, weighted.cardinality):
+        with pytest.raises(SchemeError, match="weighted sets cannot be (merged|counted).*Sign the tokens without"):
+            refused()
+
+
+def test_rows_that_do_not_pair_are_refused():
+    signatures = small([["a"], ["b"], ["c"]])
+    with pytest.raises(InputError, match=r"row by row, or one with many: got 3 rows and 2\. Take as many"):
+        signatures.estimate_jaccard(signatures[:2])
+
+
+@pytest.mark.parametrize("bits", [0, 17, 1.0, True, None])
+def test_bits_outside_their_limits_are_refused(bits):
+    with pytest.raises(SettingError, match=r"bits must be a whole number of 1 or more and at most 16: got"):
+        small([["a"]]).pack(bits)
+
+
+@pytest.mark.parametrize("num_hashes", [0, -1, 65_537, 1.0, True, None])
+def test_lengths_outside_their_limits_are_refused(num_hashes):
+    with pytest.raises(SettingError, match=r"num_hashes must be a whole number of 1 or more and at most 65536: got"):
+        sign(["a"], num_hashes=num_hashes)
+    with pytest.raises(SettingError, match="method must be MinHash: got SimHash"):
+        sign(["a"], method=neardup.SimHash())
+    with pytest.raises(SettingError, match="threads must be"):
+        sign(["a"], threads=0)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (5, "Cannot sign int: 5"),
+        ("a text", "Cannot sign str: 'a text'.*goes to neardup.minhash"),
+        ({"a": 1}, "Cannot sign dict"),
+        (["a", 1], "Row 1 cannot be signed: got 1 "),
+        (["a", ["b"]], r"Row 1 cannot be signed: got \['b'\]"),
+        ([["a"], None, "b"], "Row 2 cannot be signed: got 'b'"),
+        ([["a"], ["b", 1]], r"Row 1 cannot be signed: got \['b', 1\]"),
+        ([{"a": 1}, ["b"]], r"Row 1 cannot be signed: got \['b'\]"),
+        ([{"a": "1"}], "Row 0 cannot be signed"),
+        ([[("a", "b")]], "Row 0 cannot be signed.*pairs of a string and a finite number"),
+        (["\ud800"], "Row 0 cannot be signed"),
+        (pa.array([1]), "holds texts, lists of strings, or lists of a string and its weight .*: got int64"),
+        (pa.array([[1]]), "got list<item: int64>|got list<element: int64>"),
+        (pa.table({"a": ["x"]}), r"got struct<a: string>\. Pass one such column"),
+        (pa.array([b"ok", b"\xff"]), "The text in row 1 is not UTF-8"),
+        ([{"a": 1.0}, {}, {"b": -1.0}], "from 1e-100 to 1e.100: got -1.0 for 'b' in row 2"),
+        ([{"a": float("inf")}], "got inf for 'a' in row 0"),
+        ([{"a": 1e-200}], "got 1e-200 for 'a'"),
+        (pa.array([[("a", None)]], pa.map_(pa.string(), pa.float32())), "got None for 'a' in row 0"),
+    ],
+)
+def test_a_column_of_anything_else_is_refused_with_the_row(column, said):
+    with pytest.raises(InputError, match=said):
+        sign(column)
+
+
+def test_one_thing_that_cannot_be_signed_is_refused():
+    for thing in (5, b"bytes", None):
+        with pytest.raises(InputError, match="Cannot sign"):
+            minhash(thing)
+
+
+def test_files_of_anything_else_are_refused(tmp_path):
+    signatures, path = small([["a"], ["b"]]), tmp_path / "s.parquet"
+    with pytest.raises(InputError, match=r"s\.parquet cannot be read as Parquet.*Name a file of signatures"):
+        Signatures.open(path)
+    signatures.save(path)
+    with pytest.raises(OutputError, match=r"s\.parquet exists already\. Name another file, or pass overwrite=True"):
+        signatures.save(path)
+    with pytest.raises(OutputError, match="Name a file in a folder you may write to"):
+        signatures.save(tmp_path / "nowhere" / "s.parquet")
+    with pytest.raises(InputError, match=r"There are 2 signatures: got 1 ids"):
+        signatures.save(path, ["a"], overwrite=True)
+    with pytest.raises(InputError, match="is not that of packed signatures of 32 bytes: got .*PackedSignatures.open"):
+        PackedSignatures.open(path)
+    signatures.pack(4).save(path, overwrite=True)
+    with pytest.raises(InputError, match=r"is not that of signatures of 4 bytes: got"):
+        Signatures.open(path)
+    for scheme in (None, {b"neardup.scheme": b"{half"}, {b"neardup.scheme": b"[]"}, {b"neardup.scheme": b"{}"}):
+        with pytest.raises(InputError, match="The scheme in the metadata of the table is not that of signatures"):
+            Signatures.from_table(signatures.to_table().replace_schema_metadata(scheme))
+    with pytest.raises(ColumnError, match=r"the table has no column 'signature' .*: it has id \(string\)"):
+        Signatures.from_table(pa.table({"id": ["a"]}))
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+# Values that must not change: they are in files. Made by this code when it was first written.
+def test_the_scheme_of_today_gives_these_values():
+    assert rows_of(sign([["a", "b", "c"]], num_hashes=4)) == GOLDEN_TOKENS
+    assert rows_of(sign([{"a": 1.0, "b": 2.5, "c": 0.1}], num_hashes=4)) == GOLDEN_WEIGHTED
+    assert Counter(sign(["a b c"]).scheme) == Counter(["name", "version", "seed", "num_hashes", "features"])
+
+
+GOLDEN_TOKENS: list[list[int]] = []
+GOLDEN_WEIGHTED: list[list[int]] = []
