@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-from neardup.index import band_tables, signature_rows
+from neardup.index import band_tables, matches, signature_rows
 from reference import lsh as reference
 
 VALUES = st.sampled_from([0, 1, 2, 2**32 - 1])
@@ -57,8 +57,8 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signature_rows, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
         patch.setattr(band_tables, "_LEAST_SLOTS", 1)
-        patch.setattr(band_tables, "_BLOCK", 2)
-        patch.setattr(band_tables, "_FEW", 1)
+        patch.setattr(matches, "_BLOCK", 2)
+        patch.setattr(matches, "_FEW", 1)
         index = neardup.LSHIndex(0.5, **plan)
         for step, value in data.draw(operations(num_hashes)):
             if step == "add":

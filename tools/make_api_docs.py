@@ -24,7 +24,7 @@ RESULTS = (
     "Deduplication", "DuplicatePairs", "Comparison", "Evaluation", "Score", "Plan", "IdfTable", "Signatures",
     "PackedSignatures",
 )  # fmt: skip
-INDEXES = ("HammingIndex", "LSHIndex")
+INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 HELPERS = ("Bands", "choose_bands", "candidate_probability")
 _HEAD = """# API
 

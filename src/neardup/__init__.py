@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     )
     from neardup.features.idf import IdfTable
     from neardup.fingerprints.signatures import PackedSignatures, Signatures
+    from neardup.index.ensemble import LSHEnsemble
+    from neardup.index.forest import LSHForest
     from neardup.index.hamming import HammingIndex
     from neardup.index.lsh import LSHIndex
     from neardup.results import Comparison, Deduplication, DuplicatePairs, Evaluation
@@ -60,6 +62,8 @@ _HOMES = {
     ),
     "neardup.features.idf": ("IdfTable",),
     "neardup.fingerprints.signatures": ("PackedSignatures", "Signatures"),
+    "neardup.index.ensemble": ("LSHEnsemble",),
+    "neardup.index.forest": ("LSHForest",),
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.index.lsh": ("LSHIndex",),
     "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
@@ -79,6 +83,8 @@ __all__ = [
     "IdfTable",
     "InputError",
     "Jieba",
+    "LSHEnsemble",
+    "LSHForest",
     "LSHIndex",
     "MinHash",
     "MissingExtraError",

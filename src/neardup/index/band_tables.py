@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.bands import Bands
+from neardup.index.matches import Matches, collect, find_in_blocks, has_features, spans
 
 if TYPE_CHECKING:
-    from neardup.kernels.band_tables import Stored
+    from neardup.kernels.band_tables import Found, Stored
 
-_BLOCK = 1 << 14  # signatures worked on at once
-_FEW = 256  # that no second thread is woken for
 _LEAST_SLOTS = 1 << 8
-_EMPTY = np.uint32(0xFFFFFFFF)
 
 Values = npt.NDArray[np.uint32]
-
-
-class Matches(NamedTuple):
-    """Rows found, by query, then the most alike, then row. query, row : int64; equal : int64, places that agree."""
-
-    query: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
-    equal: npt.NDArray[np.int64]
 
 
 class BandTables:
@@ -52,36 +40,17 @@ class BandTables:
 
     def find(self, queries: Values, stored: Stored, least: int) -> Matches:
         """Return the rows that share a band with each query and agree with it in at least so many places."""
-        blocks = list(spans(0, len(queries)))
-        if self._threads > 1 and len(queries) > _FEW:
-            with ThreadPoolExecutor(self._threads) as pool:
-                found = list(pool.map(lambda span: self._find_block(queries, span, stored, least), blocks))
-        else:
-            found = [self._find_block(queries, span, stored, least) for span in blocks]
-        return in_order([part for parts in found for part in parts])
+        from neardup.kernels.band_tables import find_rows
 
-    def _find_block(
-        self, queries: Values, span: tuple[int, int], stored: Stored, least: int
-    ) -> list[tuple[npt.NDArray[np.int64], ...]]:
-        from neardup.kernels import band_tables as kernel
+        def find(block: Values, first: int) -> list[Matches]:
+            keys, rows_per_band = self._keys_of(block), self.bands.rows_per_band
 
-        block = np.array(queries[span[0] : span[1]])
-        keys = self._keys_of(block)
-        parts: list[tuple[npt.NDArray[np.int64], ...]] = []
-        begin, room = 0, 64 + 2 * len(block)
-        while begin < len(block):
-            query, row, equal = (np.empty(room, kind) for kind in (np.uint32, np.uint32, np.uint16))
-            found = kernel.Found(query, row, equal, np.zeros(1, np.int64))
-            part = (0, begin, len(block))
-            reached = kernel.find_rows(block, keys, part, self.bands.rows_per_band, stored, self._tables, least, found)
-            used = int(found.used[0])
-            parts.append(
-                (query[:used].astype(np.int64) + span[0], row[:used].astype(np.int64), equal[:used].astype(np.int64))
-            )
-            if reached == begin:
-                room *= 4  # one query alone has more
-            begin = reached
-        return parts
+            def ask(begin: int, found: Found) -> int:
+                return int(find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found))
+
+            return collect(len(block), first, ask)
+
+        return find_in_blocks(queries, find, self._threads)
 
     def _keys_of(self, block: Values) -> npt.NDArray[np.uint64]:
         from neardup.kernels.minhash import band_keys
@@ -103,26 +72,3 @@ class BandTables:
             older = np.empty((len(older), max(num_rows, 3 * older.shape[1] // 2)), np.uint32)
             older[:, : old.older.shape[1]] = old.older
         self._tables = kernel.Tables(slots, older)
-
-
-def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield stretches of rows to work on at once."""
-    for start in range(first, stop, _BLOCK):
-        yield start, min(start + _BLOCK, stop)
-
-
-def has_features(values: Values) -> npt.NDArray[np.bool_]:
-    """Return False for each signature that is all ones, as that of an empty set is; bool (num_signatures,)."""
-    featured: npt.NDArray[np.bool_] = values[:, 0] != _EMPTY
-    doubtful = np.flatnonzero(~featured)
-    featured[doubtful] = (values[doubtful] != _EMPTY).any(axis=1)
-    return featured
-
-
-def in_order(parts: list[tuple[npt.NDArray[np.int64], ...]]) -> Matches:
-    """Return (query, row, equal) as one, by query, then the most alike, then row."""
-    if not parts:
-        return Matches(*(np.empty(0, np.int64) for _ in range(3)))
-    query, row, equal = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    order = np.lexsort((row, -equal, query))
-    return Matches(query[order], row[order], equal[order])

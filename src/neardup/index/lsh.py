@@ -11,8 +11,9 @@ import pyarrow as pa
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.config import MinHash
 from neardup.errors import SettingError
-from neardup.index.band_tables import BandTables, Matches
+from neardup.index.band_tables import BandTables
 from neardup.index.ids import Given
+from neardup.index.matches import Matches
 from neardup.index.signature_rows import AnySignatures, SignatureIndex
 
 

@@ -101,9 +101,12 @@ class SignatureIndex:
         self._values[first:stop] = values
         self._enter(first)
 
+    def _alive_rows(self) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(self._ids.alive[: self._ids.num_rows])
+
     def _alive(self) -> Rows:
         """Return what is there, as it was added."""
-        rows = np.flatnonzero(self._ids.alive[: self._ids.num_rows])
+        rows = self._alive_rows()
         return Rows(self._ids.take(rows), self._values[rows])
 
     def _merge(self, other: SignatureIndex) -> None:

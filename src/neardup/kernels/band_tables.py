@@ -10,15 +10,17 @@ from numba import njit
 U64 = np.uint64
 FREE = U64(0xFFFFFFFFFFFFFFFF)  # a slot without rows
 NO_ROW = np.uint32(0xFFFFFFFF)
-_ROW_BITS, _ROW_MASK = U64(32), U64(0xFFFFFFFF)
+_TAG_SHIFT, _OLDER, _ROW_MASK = U64(32), U64(0x80000000), U64(0x7FFFFFFF)
+_GROUP = 32  # queries whose slots are fetched together: memory is waited for once, not once for each
 
 
 class Tables(NamedTuple):
     """A table for each band.
 
-    slots : uint64 (num_bands, num_slots), of the values that some rows have: the upper 32 bits of their key, then the
-    row entered last; or FREE. older : uint32 (num_bands, num_rows), the row of the same values entered before; or
-    NO_ROW. A table is in the order of keys, up to what was moved on, so that growing goes through memory once.
+    slots : uint64 (num_bands, num_slots), of the values that some rows have: the upper 32 bits of their key, a bit that
+    is set if there are several, and the row entered last; or FREE. older : uint32 (num_bands, num_rows), the row of the
+    same values entered before; or NO_ROW. A table is in the order of keys, up to what was moved on, so that growing
+    goes through memory once.
     """
 
     slots: np.ndarray
@@ -52,7 +54,7 @@ def _find_slot(tag, slots, values, band, wanted):
         entry = slots[slot]
         if entry == FREE:
             return slot
-        if entry >> _ROW_BITS == tag:
+        if entry >> _TAG_SHIFT == tag:
             row = values[np.int64(entry & _ROW_MASK)]
             same = True
             for i in range(band[0], band[1]):
@@ -64,6 +66,15 @@ def _find_slot(tag, slots, values, band, wanted):
         slot += 1
         if slot == len(slots):
             slot = 0
+
+
+@njit(nogil=True, cache=True)
+def _fetch(keys, slots, firsts):
+    """Set firsts[i, band] to the slot that key i is looked for first."""
+    for i in range(min(len(firsts), keys.shape[1])):
+        for band in range(len(slots)):
+            slot = np.int64(((keys[band, i] >> _TAG_SHIFT) * U64(slots.shape[1])) >> U64(32))
+            firsts[i, band] = slots[band, slot]
 
 
 @njit(nogil=True, cache=True)
@@ -80,10 +91,14 @@ def enter_rows(keys, rows_per_band, first, featured, values, tables):
             if not featured[i]:
                 continue
             row = first + i
-            tag = keys[band, i] >> _ROW_BITS
+            tag = keys[band, i] >> _TAG_SHIFT
             slot = _find_slot(tag, slots, values, places, values[row])
-            older[row] = NO_ROW if slots[slot] == FREE else np.uint32(slots[slot] & _ROW_MASK)
-            slots[slot] = tag << _ROW_BITS | U64(row)
+            entry = tag << _TAG_SHIFT | U64(row)
+            older[row] = NO_ROW
+            if slots[slot] != FREE:
+                older[row] = np.uint32(slots[slot] & _ROW_MASK)
+                entry |= _OLDER
+            slots[slot] = entry
 
 
 @njit(nogil=True, cache=True)
@@ -93,7 +108,7 @@ def move_slots(old, new):
         larger = new[band]
         for entry in old[band]:
             if entry != FREE:
-                slot = np.int64(((entry >> _ROW_BITS) * U64(len(larger))) >> U64(32))
+                slot = np.int64(((entry >> _TAG_SHIFT) * U64(len(larger))) >> U64(32))
                 while larger[slot] != FREE:
                     slot += 1
                     if slot == len(larger):
@@ -116,20 +131,25 @@ def _shares_band(left, right, rows_per_band, num_bands):
 
 
 @njit(nogil=True, cache=True)
-def find_rows(queries, keys, part, rows_per_band, stored, tables, least, found):
+def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found):
     """Find the rows that share a band with queries and agree with them in at least so many places.
 
-    queries : uint32 (num_queries, num_hashes); keys : uint64 (num_bands, stop - start) of part : (start, begin, stop),
-    of which those from `begin` on are asked. Returns the query that there was no room for, or `stop`. A row is reported
-    in the first band that it shares.
+    queries : uint32 (num_queries, num_hashes), asked from `begin` on; keys : uint64 (num_bands, num_queries). Returns
+    the query that there was no room for, or the number of queries. A row is reported in the first band that it shares.
     """
-    used = 0
-    values = stored.values
-    for query in range(part[1], part[2]):
+    used, values = 0, stored.values
+    firsts = np.empty((_GROUP, keys.shape[0]), U64)
+    for query in range(begin, len(queries)):
+        place = (query - begin) % _GROUP
+        if place == 0:
+            _fetch(keys[:, query:], tables.slots, firsts)
         before, asked = used, queries[query]
         for band in range(keys.shape[0]):
+            entry = firsts[place, band]
+            if entry == FREE:
+                continue
             places = (band * rows_per_band, (band + 1) * rows_per_band)
-            tag = keys[band, query - part[0]] >> _ROW_BITS
+            tag = keys[band, query] >> _TAG_SHIFT
             entry = tables.slots[band, _find_slot(tag, tables.slots[band], values, places, asked)]
             row = NO_ROW if entry == FREE else np.uint32(entry & _ROW_MASK)
             while row != NO_ROW:
@@ -144,6 +164,6 @@ def find_rows(queries, keys, part, rows_per_band, stored, tables, least, found):
                             return query
                         found.query[used], found.row[used], found.equal[used] = query, row, equal
                         used += 1
-                row = tables.older[band, np.int64(row)]
+                row = tables.older[band, np.int64(row)] if entry & _OLDER else NO_ROW
     found.used[0] = used
-    return part[2]
+    return len(queries)
