@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-from neardup.index import band_tables, matches, signature_rows
+from neardup import Bands
+from neardup.errors import InputError, OutputError, SchemeError, SettingError
+from neardup.fingerprints.signatures import Signatures
+from neardup.index import band_tables, matches, signature_files, signature_rows
+from neardup.kernels import minhash
 from reference import lsh as reference
 
 VALUES = st.sampled_from([0, 1, 2, 2**32 - 1])
@@ -89,3 +96,285 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
         for least in (None, 0.5):
             table = index.query_many(np.array(asked, np.uint32).reshape(-1, num_hashes), min_similarity=least)
             assert found_in(table, len(asked)) == [naive(one, least or 0.0) for one in asked]
+
+
+# What is found.
+
+
+@pytest.mark.parametrize("similarity", [0.5, 0.7, 0.8, 0.9])
+def test_pairs_are_found_as_often_as_the_s_curve_says(similarity):
+    """Each place of a pair agrees with the probability of its similarity: binomial, 5 standard deviations."""
+    chance, count = np.random.default_rng(1), 4000
+    values = chance.integers(0, 2**32, (count, 128), np.uint32)
+    asked = np.where(chance.random(values.shape) < similarity, values, values + np.uint32(1))
+    index = neardup.LSHIndex(threshold=0.8, recall=0.99)
+    index.add_many(np.arange(count), values)
+    found = index.query_many(asked)
+    assert found["id"].to_pylist() == found["query"].to_pylist()  # no other, one in 2^100
+    p = float(neardup.candidate_probability(similarity, index.bands))
+    assert abs(len(found) - count * p) <= 5 * math.sqrt(count * p * (1 - p)) + 1
+    assert index.recall == neardup.candidate_probability(0.8, index.bands) >= 0.99
+
+
+def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
+    values = np.random.default_rng(3).integers(0, 2**32, (5200, 12), np.uint32)
+    values[2600:] = values[:2600]
+    values[2600:, 7:] += np.uint32(1)
+    one_by_one, at_once = (neardup.LSHIndex(num_bands=4, rows_per_band=3) for _ in range(2))
+    for number, value in enumerate(values):
+        one_by_one.add(number, value)
+    at_once.add_many(np.arange(5200), values)
+    found = one_by_one.query_many(values)
+    assert found.equals(at_once.query_many(values))
+    assert len(found) == 10_400
+
+
+def test_many_in_one_bucket_are_all_found():
+    """More than there is room for at first; some share one band, some all."""
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    values = np.zeros((30_000, 4), np.uint32)
+    values[10_000:, 2] = np.arange(20_000)
+    index.add_many(np.arange(30_000), values)
+    found = index.query(array([0, 0, 0, 0])[0])
+    assert [one for one, _ in found] == list(range(30_000))
+    assert [similarity for _, similarity in found] == [1.0] * 10_001 + [0.75] * 19_999
+    assert len(index.query(array([0, 0, 0, 0]), min_similarity=0.9)) == 10_001
+
+
+def test_keys_whose_upper_bits_fall_together_are_told_apart(monkeypatch):
+    """The slots hold 32 bits of a key: with all of them equal, the values themselves decide."""
+    monkeypatch.setattr(minhash, "band_keys", lambda signatures, rows, keys: keys.fill(7))
+    values = np.random.default_rng(2).integers(0, 3, (300, 6), np.uint32)
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index.add_many(range(300), values)
+    stored = dict(enumerate(values.tolist()))
+    for one in values[:40].tolist():
+        assert index.query(array(one)) == reference.query(stored, one, 2, 2)
+
+
+def test_what_was_removed_may_come_back_with_another_signature():
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=1)
+    for number in range(5000):
+        index.add("same", array([number, 1]))
+        index.remove("same")
+    assert index._ids.num_rows <= 4098
+    assert index.query(array([7, 1])) == []
+    index.add("same", array([7, 2]))
+    assert index.query(array([7, 1])) == [("same", 0.5)]
+
+
+def test_the_estimate_reaches_a_least_similarity_exactly():
+    """Every k / n, also where n times its nearest number is above k."""
+    for length in (10, 49, 128):
+        index = neardup.LSHIndex(num_bands=1, rows_per_band=1)
+        base = np.zeros(length, np.uint32)
+        for agree in range(1, length + 1):
+            index.add(agree, np.where(np.arange(length) < agree, base, np.uint32(1)))
+        for agree in range(1, length + 1):
+            found = index.query(base, min_similarity=agree / length)
+            assert [one for one, _ in found] == list(range(length, agree - 1, -1))
+
+
+def test_an_index_of_empty_sets_finds_nothing():
+    index = neardup.LSHIndex()
+    nothing = np.full((2, 128), 2**32 - 1, np.uint32)
+    assert index.query(nothing[0]) == []
+    assert len(index.query_many(nothing)) == 0
+    index.add_many(["a", "b"], nothing)
+    index.add_many([], nothing[:0])
+    assert index.query(nothing[0]) == []
+    assert len(index) == 2
+    assert index.add_if_new("c", nothing[0]) == []
+    assert repr(index) == "LSHIndex(threshold=0.8, num_bands=12, rows_per_band=5, 3 signatures)"
+
+
+def test_results_are_a_table_of_query_id_and_similarity():
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=1)
+    index.add_many(["a", "b"], array([1, 2], [1, 3]))
+    table = index.query_many(array([1, 3]))
+    assert [(field.name, str(field.type)) for field in table.schema] == [
+        ("query", "int64"), ("id", "large_string"), ("similarity", "double"),
+    ]  # fmt: skip
+    assert table.to_pylist() == [
+        {"query": 0, "id": "b", "similarity": 1.0},
+        {"query": 0, "id": "a", "similarity": 0.5},
+    ]
+
+
+# Bands.
+
+
+def test_bands_are_chosen_to_fit_the_signatures():
+    assert neardup.LSHIndex(0.3, 0.99).bands == Bands(49, 2)
+    fitting = neardup.LSHIndex(0.3, 0.99, num_hashes=64)
+    assert fitting.bands == Bands(13, 1)
+    assert fitting.recall >= 0.99
+    assert neardup.LSHIndex(0.8, num_bands=20, rows_per_band=5).bands == Bands(20, 5)
+
+
+def test_a_recall_out_of_reach_names_the_nearest_that_can_be_reached():
+    message = (
+        r"recall=0\.99 at threshold=0\.2 would take more than the 16 hashes of a signature\. At this threshold a "
+        r"recall of 0\.971 can be reached: lower the recall or raise the threshold, or make longer signatures"
+    )
+    with pytest.raises(SettingError, match=message):
+        neardup.LSHIndex(0.2, 0.99, num_hashes=16)
+    assert neardup.LSHIndex(0.2, 0.971, num_hashes=16).bands == Bands(16, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": 0}, "threshold must be a number above 0 and at most 1: got 0"),
+        ({"recall": 1}, "recall must be a number above 0 and at most 0.999999: got 1"),
+        ({"num_bands": 5}, "num_bands and rows_per_band go together: got num_bands=5, rows_per_band=None"),
+        ({"num_bands": 0, "rows_per_band": 5}, "num_bands must be"),
+        ({"num_bands": 20, "rows_per_band": 5, "num_hashes": 64}, "got 20 x 5 with num_hashes=64. Use fewer"),
+        ({"num_hashes": 0}, "num_hashes must be a whole number above 0, or None: got 0"),
+        ({"num_hashes": 1.5}, "num_hashes must be a whole number above 0, or None: got 1.5"),
+    ],
+)
+def test_settings_out_of_their_limits_are_refused(settings, message):
+    with pytest.raises(SettingError, match=message):
+        neardup.LSHIndex(**settings)
+
+
+# What does not compare.
+
+SCHEME = {"name": "minhash", "version": 1, "seed": 1, "num_hashes": 4, "ngram": 5}
+
+
+def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named():
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index.add_many(["a"], Signatures(array([1, 2, 3, 4]), SCHEME))
+    assert index.scheme == SCHEME
+    other = Signatures(array([1, 2, 3, 4]), SCHEME | {"seed": 2})
+    for call in (
+        lambda: index.add("b", other),
+        lambda: index.query(other),
+        lambda: index.query_many(other),
+        lambda: index.add_if_new("b", other),
+        lambda: neardup.LSHIndex(num_bands=2, rows_per_band=2, scheme=SCHEME).add("b", other),
+    ):
+        with pytest.raises(SchemeError, match=r"seed=1.*seed=2"):
+            call()
+    assert len(index) == 1
+    assert index.query(Signatures(array([1, 2, 3, 4]), SCHEME)) == [("a", 1.0)]
+
+
+def test_signatures_of_another_length_are_refused():
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    with pytest.raises(SchemeError, match="needs signatures of 4 hashes or more: got 3"):
+        index.add("a", array([1, 2, 3]))
+    index.add("a", array([1, 2, 3, 4, 5]))
+    for call in (lambda: index.add("b", array([1, 2, 3, 4])), lambda: index.query(array([1, 2, 3, 4]))):
+        with pytest.raises(SchemeError, match=r"of 5 and of 4 hashes do not compare.*Sign with num_hashes=5"):
+            call()
+    assert index.num_hashes == 5
+
+
+@pytest.mark.parametrize(
+    "wrong", [[1, 2], np.zeros((1, 4)), np.zeros((1, 4), np.uint64), np.zeros((1, 1, 4), np.uint32), "abcd", None]
+)
+def test_what_is_no_signature_is_refused(wrong):
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    for call in (lambda: index.add_many(["a"], wrong), lambda: index.query_many(wrong), lambda: index.query(wrong)):
+        with pytest.raises(InputError, match=r"a uint32 array with a row for each.*: got"):
+            call()
+    assert len(index) == 0
+
+
+def test_one_is_one_and_many_are_as_many_as_their_ids():
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    two = array([1, 2, 3, 4], [5, 6, 7, 8])
+    for call in (lambda: index.add("a", two), lambda: index.query(two), lambda: index.query(two[:0])):
+        with pytest.raises(InputError, match="One signature is asked for: got"):
+            call()
+    with pytest.raises(InputError, match="got 1 ids and 2 signatures"):
+        index.add_many(["a"], two)
+    with pytest.raises(InputError, match="The id 'a' is in the index already"):
+        index.add_many(["a", "a"], two)
+    assert len(index) == 0
+    index.add("a", two[0])
+    with pytest.raises(InputError, match="The id 'a' is in the index already"):
+        index.add_if_new("a", two[1])
+    with pytest.raises(InputError, match="no signature of the id 'b'"):
+        index.remove("b")
+    assert 1 not in index
+    assert index.query(two[1]) == []
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, True, "0.5", float("nan")])
+def test_a_least_similarity_out_of_its_limits_is_refused(wrong):
+    with pytest.raises(SettingError, match="min_similarity must be a number from 0 to 1, or None: got"):
+        neardup.LSHIndex().query(np.zeros(128, np.uint32), min_similarity=wrong)
+
+
+def test_indexes_merge_whatever_their_bands_but_not_across_schemes():
+    first = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    second = neardup.LSHIndex(num_bands=4, rows_per_band=1)
+    second.add_many(["b", "c"], Signatures(array([1, 2, 3, 4], [1, 2, 0, 0]), SCHEME))
+    second.remove("b")
+    first.merge(second)
+    assert first.scheme == SCHEME
+    assert first.query(array([1, 2, 9, 9])) == [("c", 0.5)]
+    other = neardup.LSHIndex(num_bands=1, rows_per_band=1, scheme=SCHEME | {"ngram": 3})
+    with pytest.raises(SchemeError, match=r"ngram=5.*ngram=3"):
+        first.merge(other)
+    with pytest.raises(InputError, match="merges with one of its kind: got LSHForest"):
+        first.merge(neardup.LSHForest())
+    with pytest.raises(InputError, match="The id 'c' is in the index already"):
+        first.merge(second)
+
+
+# Files.
+
+
+@pytest.mark.parametrize("strings", [True, False])
+@pytest.mark.parametrize("scheme", [SCHEME, None])
+def test_an_index_is_saved_and_opened(strings, scheme, tmp_path):
+    index = neardup.LSHIndex(0.5, num_bands=2, rows_per_band=2, scheme=scheme)
+    ids = ["é", "b", "c"] if strings else [7, -1, 3]
+    index.add_many(ids, array([1, 2, 3, 2**32 - 1], [1, 2, 5, 6], [1, 2, 7, 7]))
+    index.remove(ids[2])
+    index.save(tmp_path / "index.parquet")
+    opened = neardup.LSHIndex.open(tmp_path / "index.parquet")
+    assert (opened.threshold, opened.bands, opened.scheme, opened.num_hashes) == (0.5, Bands(2, 2), scheme, 4)
+    assert opened.query(array([1, 2, 3, 2**32 - 1])) == [(ids[0], 1.0), (ids[1], 0.5)]
+    opened.save(tmp_path / "again.parquet")
+    assert pq.read_table(tmp_path / "again.parquet").equals(pq.read_table(tmp_path / "index.parquet"))
+    with pytest.raises(OutputError, match="exists already"):
+        index.save(tmp_path / "index.parquet")
+    index.save(tmp_path / "index.parquet", overwrite=True)
+
+
+def test_the_bytes_in_a_file_are_the_hashes_the_lowest_byte_first(tmp_path):
+    index = neardup.LSHIndex(num_bands=1, rows_per_band=1)
+    index.add("a", array([0x01020304, 5]))
+    index.save(tmp_path / "index.parquet")
+    table = pq.read_table(tmp_path / "index.parquet")
+    assert table["signature"][0].as_py() == bytes([4, 3, 2, 1, 5, 0, 0, 0])
+
+
+def test_a_large_index_is_saved_in_stretches(tmp_path, monkeypatch):
+    monkeypatch.setattr(signature_files, "_BATCH_ROWS", 7)
+    values = np.random.default_rng(5).integers(0, 3, (100, 6), np.uint32)
+    index = neardup.LSHIndex(num_bands=2, rows_per_band=3)
+    index.add_many(range(100), values)
+    index.save(tmp_path / "index.parquet")
+    assert neardup.LSHIndex.open(tmp_path / "index.parquet").query_many(values).equals(index.query_many(values))
+
+
+def test_an_empty_index_is_saved_and_opened(tmp_path):
+    neardup.LSHIndex().save(tmp_path / "index.parquet")
+    opened = neardup.LSHIndex.open(tmp_path / "index.parquet")
+    assert (len(opened), opened.num_hashes) == (0, None)
+    opened.add(1, np.zeros(100, np.uint32))
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    pq.write_table(pa.table({"id": ["a"], "signature": [b"1234"]}), tmp_path / "other.parquet")
+    (tmp_path / "text.parquet").write_text("no")
+    for name, message in (("other", "is no file of an index"), ("text", "as Parquet"), ("none", "as Parquet")):
+        with pytest.raises(InputError, match=message):
+            neardup.LSHIndex.open(tmp_path / f"{name}.parquet")

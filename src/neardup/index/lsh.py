@@ -14,7 +14,7 @@ from neardup.errors import SettingError
 from neardup.index.band_tables import BandTables
 from neardup.index.ids import Given
 from neardup.index.matches import Matches
-from neardup.index.signature_rows import AnySignatures, SignatureIndex
+from neardup.index.signature_rows import AnySignatures, SignatureIndex, check_num_hashes
 
 
 class LSHIndex(SignatureIndex):
@@ -66,6 +66,7 @@ class LSHIndex(SignatureIndex):
         scheme: Mapping[str, Any] | None = None,
         threads: int | None = None,
     ) -> None:
+        check_num_hashes(num_hashes)
         asked = MinHash(threshold=threshold, recall=recall, num_bands=num_bands, rows_per_band=rows_per_band)
         if asked.num_bands is not None and asked.rows_per_band is not None:
             self.bands = Bands(asked.num_bands, asked.rows_per_band)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import InputError, SchemeError
+from neardup.errors import InputError, SchemeError, SettingError
 from neardup.fingerprint_files import require_same
 from neardup.fingerprints.signatures import Signatures
 from neardup.index.ids import Given, IdTable, grow
@@ -38,6 +38,7 @@ class SignatureIndex:
     def __init__(
         self, num_hashes: int | None, least_hashes: int, scheme: Mapping[str, Any] | None, threads: int | None
     ) -> None:
+        check_num_hashes(num_hashes)
         self.num_hashes, self._least_hashes = num_hashes, least_hashes
         self.scheme = None if scheme is None else dict(scheme)
         self._threads = threads or _processors()
@@ -168,7 +169,7 @@ class SignatureIndex:
         """Return one signature, given as a row or as Signatures of one, as an array or Signatures of one row."""
         if isinstance(signature, np.ndarray) and signature.ndim == 1:
             signature = signature[None]
-        if len(signature) != 1:
+        if isinstance(signature, (np.ndarray, Signatures)) and len(signature) != 1:
             raise InputError(f"One signature is asked for: got {len(signature)}. Pass them to query_many or add_many.")
         return signature
 
@@ -181,12 +182,21 @@ class SignatureIndex:
         """Return in how many places signatures agree whose estimate is at least so much."""
         if min_similarity is None:
             return 0
-        if isinstance(min_similarity, bool) or not 0 <= min_similarity <= 1:
-            raise InputError(
+        if isinstance(min_similarity, (bool, str)) or not 0 <= min_similarity <= 1:
+            raise SettingError(
                 f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. Change min_similarity."
             )
         length = self.num_hashes or 1
         return int(np.searchsorted(np.arange(length + 1) / length, min_similarity))
+
+
+def check_num_hashes(num_hashes: int | None) -> None:
+    """Raise SettingError unless it is the length of a signature, or None."""
+    whole = isinstance(num_hashes, (int, np.integer)) and not isinstance(num_hashes, bool)
+    if num_hashes is not None and (not whole or num_hashes < 1):
+        raise SettingError(
+            f"num_hashes must be a whole number above 0, or None: got {num_hashes!r}. Pass the length of a signature."
+        )
 
 
 def _processors() -> int:
