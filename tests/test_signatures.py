@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -38,26 +37,25 @@ def test_a_set_of_tokens_has_the_signature_of_the_reference(sets):
     drawn = permutations(8, 1)
     a, b = drawn.multipliers.tolist(), drawn.addends.tolist()
     hashes = [shingle_strings(pack_tokens([list(one or [])]), 1).hashes.tolist() for one in sets]
-    assert rows_of(small([[]] if not sets else sets)) == [reference.sign(one, a, b) for one in hashes or [[]]]
+    assert rows_of(small(sets or [[]])) == [reference.sign(one, a, b) for one in hashes or [[]]]
 
 
 @given(SETS, st.integers(0, 3), st.integers(0, 3))
 def test_every_arrow_layout_of_the_same_sets_is_signed_alike(sets, start, chunk):
     expected = rows_of(small(pa.array(sets, pa.list_(pa.string()))))
-    strings = pa.list_(pa.string()), pa.large_list(pa.large_string()), pa.list_(pa.string_view()), pa.list_(pa.binary())
-    for kind in strings:
-        column = pa.array([one and [token.encode() for token in one] for one in sets] if kind == strings[-1] else sets)
-        assert rows_of(small(column.cast(kind) if len(sets) and column.type != pa.null() else column)) in (
-            expected,
-            expected if any(sets) else rows_of(small(pa.array(sets, kind))),
-        )
+    for strings in (pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())):
+        assert rows_of(small(pa.array(sets, pa.list_(strings)))) == expected
+        assert rows_of(small(pa.array(sets, pa.large_list(strings)))) == expected
+    assert rows_of(small(pa.array(sets, pa.list_view(pa.string())))) == expected
     whole = pa.array(sets, pa.list_(pa.string()))
     assert rows_of(small(whole[start:])) == expected[start:]
     assert rows_of(small(pa.chunked_array([whole[:chunk], whole[chunk:]]))) == expected
 
 
 def test_null_lists_that_cover_values_are_empty():
-    column = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3]), pa.array(["a", "b", "c"]), mask=pa.array([0, 1, 0], bool))
+    column = pa.ListArray.from_arrays(
+        pa.array([0, 1, 2, 3]), pa.array(["a", "b", "c"]), mask=pa.array([False, True, False])
+    )
     assert rows_of(small(column)) == rows_of(small([["a"], None, ["c"]]))
     pairs = pa.FixedSizeListArray.from_arrays(pa.array(["a", "b", "c", "d"]), 2)
     assert rows_of(small(pairs[1:])) == rows_of(small([["c", "d"]]))
@@ -74,7 +72,7 @@ def test_tokens_of_every_length_hash_as_words_of_a_text_do():
 
 
 def test_texts_are_signed_as_dedup_signs_them(real_texts):
-    texts = real_texts("licenses", 200_000)
+    texts = real_texts("en_licenses", 100_000)
     for method in (MinHash(), MinHash(tokens="chars", seed=7), MinHash(tokens=str.split, ngram=2)):
         shingles = shingle_documents(pa.array(texts, pa.large_string()), method)
         expected = sign_hashes(shingles.hashes, shingles.offsets, 16, method.seed)
@@ -353,7 +351,7 @@ def test_packed_signatures_of_other_bits_are_refused():
 def test_weighted_signatures_are_neither_merged_nor_counted():
     weighted = small([{"a": 1.0}])
     for refused in (lambda: weighted.merge(weighted), weighted.union, weighted.cardinality):
-        with pytest.raises(SchemeError, match="weighted sets cannot be (merged|counted).*Sign the tokens without"):
+        with pytest.raises(SchemeError, match=r"weighted sets cannot be (merged|counted).*Sign the tokens without"):
             refused()
 
 
@@ -425,7 +423,7 @@ def test_files_of_anything_else_are_refused(tmp_path):
         signatures.save(tmp_path / "nowhere" / "s.parquet")
     with pytest.raises(InputError, match=r"There are 2 signatures: got 1 ids"):
         signatures.save(path, ["a"], overwrite=True)
-    with pytest.raises(InputError, match="is not that of packed signatures of 32 bytes: got .*PackedSignatures.open"):
+    with pytest.raises(InputError, match=r"is not that of packed signatures of 32 bytes: got .*PackedSignatures\.open"):
         PackedSignatures.open(path)
     signatures.pack(4).save(path, overwrite=True)
     with pytest.raises(InputError, match=r"is not that of signatures of 4 bytes: got"):
@@ -442,8 +440,10 @@ def test_files_of_anything_else_are_refused(tmp_path):
 def test_the_scheme_of_today_gives_these_values():
     assert rows_of(sign([["a", "b", "c"]], num_hashes=4)) == GOLDEN_TOKENS
     assert rows_of(sign([{"a": 1.0, "b": 2.5, "c": 0.1}], num_hashes=4)) == GOLDEN_WEIGHTED
-    assert Counter(sign(["a b c"]).scheme) == Counter(["name", "version", "seed", "num_hashes", "features"])
+    assert small([["a"]]).scheme == {
+        "name": "minhash", "version": 1, "seed": 1, "num_hashes": 8, "features": {"tokens": "given", "version": 1},
+    }  # fmt: skip
 
 
-GOLDEN_TOKENS: list[list[int]] = []
-GOLDEN_WEIGHTED: list[list[int]] = []
+GOLDEN_TOKENS = [[2073123420, 2058957534, 2168542219, 685798287]]
+GOLDEN_WEIGHTED = [[1180685794, 478000450, 1843203497, 2476690899]]

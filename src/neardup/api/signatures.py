@@ -140,8 +140,9 @@ def _to_rows(column: Any) -> Rows:
 def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], pa.Array]]:
     """Return the type of Python rows, as the first of them tells, and what converts them to it."""
     given = [row for row in rows if row is not None]
-    first: Any = next((row for row in given if not isinstance(row, Sized) or isinstance(row, str) or len(row)), [])
-    if not given or isinstance(first, (str, bytes)) or not isinstance(first, Iterable):
+    filled = (row for row in given if not isinstance(row, Sized) or isinstance(row, str) or len(row))
+    first: Any = next(filled, given[0] if given else "")
+    if isinstance(first, (str, bytes)) or not isinstance(first, Iterable):
         return pa.large_string(), lambda block: pa.array(block, pa.large_string())
     if isinstance(first, Mapping):
         return _WEIGHTED, _from_mappings

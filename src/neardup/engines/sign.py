@@ -51,11 +51,12 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
     name, scheme = minhash.SCHEME_NAME, {"seed": method.seed, "num_hashes": num_hashes}
     signer: Signer
     features = {"tokens": "given", "version": FEATURES_VERSION}
+    element = _element_of(rows.kind)
     if is_text(rows.kind):
         features, signer = describe_features(method), partial(_sign_texts, method)
-    elif is_list(rows.kind) and is_text(rows.kind.value_type):
+    elif element is not None and is_text(element):
         signer = partial(_sign_tokens, method.seed)
-    elif is_list(rows.kind) and _is_weighted(rows.kind.value_type):
+    elif element is not None and _is_weighted(element):
         name, signer = minhash.WEIGHTED_SCHEME_NAME, partial(_sign_weighted, method.seed)
     else:
         raise InputError(
@@ -76,13 +77,13 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
     return Signatures(values, {"name": name, "version": minhash.SCHEME_VERSION, **scheme, "features": features})
 
 
-def is_list(kind: pa.DataType) -> bool:
-    """Whether a column holds lists; a map is a list of pairs."""
+def _element_of(kind: pa.DataType) -> pa.DataType | None:
+    """Return what the lists of a column hold, None if it holds none; a map is a list of pairs."""
     t = pa.types
-    return bool(
-        t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind) or t.is_map(kind)
-        or t.is_list_view(kind) or t.is_large_list_view(kind)
-    )  # fmt: skip
+    if t.is_map(kind):
+        return pa.struct([kind.key_field, kind.item_field])
+    lists = (t.is_list, t.is_large_list, t.is_fixed_size_list, t.is_list_view, t.is_large_list_view)
+    return kind.value_type if any(is_list(kind) for is_list in lists) else None
 
 
 def _is_weighted(kind: pa.DataType) -> bool:
@@ -113,6 +114,8 @@ def _sign_tokens(seed: int, rows: pa.Array, first: int, workspace: Workspace, ou
 
 
 def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
+    if pa.types.is_map(rows.type):
+        rows = rows.cast(pa.list_(_element_of(rows.type)))
     features, column = rows.flatten().flatten()
     limits = _limits(rows)
     weights = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
