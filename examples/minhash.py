@@ -1,0 +1,37 @@
+"""How alike are these sets, how many distinct things are in all of them, and can 2 kB a document tell?"""
+
+import tempfile
+from pathlib import Path
+
+import neardup
+
+baskets = {
+    "mon": {"bread", "milk", "eggs", "butter", "jam", "tea"},
+    "tue": {"bread", "milk", "eggs", "butter", "honey", "tea"},
+    "wed": {"rice", "beans", "corn", "tea"},
+}
+
+# Sets of strings are taken as they are; a list of texts would be cut into shingles.
+signatures = neardup.sign(list(baskets.values()), num_hashes=512)
+
+print("Jaccard similarity to mon, estimated and exact:")
+estimates = signatures[0].estimate_jaccard(signatures)
+for (day, basket), estimate in zip(baskets.items(), estimates, strict=True):
+    exact = len(basket & baskets["mon"]) / len(basket | baskets["mon"])
+    print(f"  {day}  {estimate:.2f}  {exact:.2f}")
+
+week = signatures.union()
+print(f"distinct things in the week: about {week.cardinality()[0]:.0f} of {len(set().union(*baskets.values()))}")
+
+# Counts matter too: weighted sets have the weighted Jaccard similarity, sum(min) / sum(max).
+monday = neardup.minhash({"bread": 2, "milk": 6}, num_hashes=512)
+tuesday = neardup.minhash({"bread": 2, "milk": 3, "jam": 1}, num_hashes=512)
+print(f"weighted: {monday.estimate_jaccard(tuesday)[0]:.2f}, exactly {(2 + 3) / (2 + 6 + 1):.2f}")
+
+# Four bits of each hash are an eighth of the bytes, and nearly as good.
+packed = signatures.pack(4)
+print(f"{signatures.values.nbytes} bytes, packed {packed.nbytes}: {packed[0].estimate_jaccard(packed).round(2)}")
+
+with tempfile.TemporaryDirectory() as folder:
+    signatures.save(Path(folder) / "baskets.parquet", ids=list(baskets))
+    print(len(neardup.Signatures.open(Path(folder) / "baskets.parquet")), "signatures saved and read")
