@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.fingerprints.minhash import band_keys, permutations, sign
+from neardup.kernels import minhash as kernel
 from reference import minhash as reference
 
 HASHES = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 5), st.integers(2**64 - 5, 2**64 - 1))
@@ -60,3 +61,25 @@ def test_two_keys_of_a_band_are_equal_where_all_its_rows_are(num_bands, rows_per
         for i in range(len(rows)):
             for j in range(i):
                 assert (keys[band, i] == keys[band, j]) == (twins[i][band] == twins[j][band])
+
+
+VALUES = st.sampled_from([0, 1, 2**32 - 1])
+
+
+@pytest.mark.parametrize(("num_left", "num_right"), [(4, 4), (1, 4), (4, 1), (1, 1), (0, 1), (0, 0)])
+@given(data=st.data(), num_hashes=st.integers(1, 20))
+def test_equal_places_are_counted_row_by_row_or_one_with_many(num_left, num_right, data, num_hashes):
+    rows = st.lists(VALUES, min_size=num_hashes, max_size=num_hashes)
+    left, right = (data.draw(st.lists(rows, min_size=count, max_size=count)) for count in (num_left, num_right))
+    num_pairs = num_left if num_right == 1 else num_right
+    pairs = [(left[i if num_left > 1 else 0], right[i if num_right > 1 else 0]) for i in range(num_pairs)]
+    same = [[a == b for a, b in zip(*pair, strict=True)] for pair in pairs]
+    counts = np.empty(num_pairs, np.int64)
+    arrays = [np.array(one, np.uint32).reshape(-1, num_hashes) for one in (left, right)]
+    kernel.count_equal(*arrays, counts)
+    nothing = [2**32 - 1] * num_hashes
+    assert counts.tolist() == [0 if nothing in pair else sum(one) for pair, one in zip(pairs, same, strict=True)]
+    # The two lowest bits say which of the three values it is.
+    planes = [np.packbits(np.stack([one & 1, one >> 1 & 1], axis=1), axis=2, bitorder="little") for one in arrays]
+    kernel.count_equal_packed(*planes, num_hashes, counts)
+    assert counts.tolist() == [sum(one) for one in same]
