@@ -194,7 +194,7 @@ class LSHEnsemble(TreeIndex):
         return pa.table(table).slice(0, len(largest) - (tail[0] == tail[1]))
 
     def _append_sized(self, ids: Given, signatures: AnySignatures, sizes: Sizes) -> None:
-        given, first = _to_sizes(sizes, len(signatures)), self._ids.num_rows
+        given, first = _to_sizes(sizes, len(self._to_values(signatures))), self._ids.num_rows
         self._append(ids, signatures)
         self._sizes = grow(self._sizes, self._ids.num_rows)
         self._sizes[first : self._ids.num_rows] = given
@@ -217,7 +217,8 @@ class LSHEnsemble(TreeIndex):
     def _find(self, signatures: AnySignatures, sizes: Sizes) -> tuple[Matches, npt.NDArray[np.float64]]:
         from neardup.kernels.prefix_trees import find_bands
 
-        values, asked = self._to_values(signatures), _to_sizes(sizes, len(signatures))
+        values = self._to_values(signatures)
+        asked = _to_sizes(sizes, len(values))
         if not len(self) or not len(values):
             return Matches(*(np.zeros(0, np.int64) for _ in range(3))), np.zeros(0)
         (trees, tail), stored = self._up_to_date(len(values)), self._stored()

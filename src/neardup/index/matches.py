@@ -53,10 +53,10 @@ def collect(num_queries: int, first: int, ask: Callable[[int, Found], int]) -> l
     parts = []
     begin, room = 0, 64 + 2 * num_queries
     while begin < num_queries:
-        query, row, equal = (np.empty(room, kind) for kind in (np.uint32, np.uint32, np.uint16))
-        found = Found(query, row, equal, np.zeros(1, np.int64))
+        numbers, rows, places = (np.empty(room, np.uint32) for _ in range(3))
+        found = Found(numbers, rows, places, np.zeros(1, np.int64))
         reached = ask(begin, found)
-        query, row, equal = (column[: int(found.used[0])].astype(np.int64) for column in (query, row, equal))
+        query, row, equal = (column[: int(found.used[0])].astype(np.int64) for column in found[:3])
         parts.append(Matches(query + first, row, equal))
         if reached == begin:
             room *= 4  # one query alone has more

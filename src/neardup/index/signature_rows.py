@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _LEAST_TO_COMPACT = 4096
 _MAX_ROWS = 2**31
-_FIRST_ROWS = 1 << 8
 
 Values = npt.NDArray[np.uint32]
 AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
@@ -39,7 +38,7 @@ class SignatureIndex:
         self, num_hashes: int | None, least_hashes: int, scheme: Mapping[str, Any] | None, threads: int | None
     ) -> None:
         check_num_hashes(num_hashes)
-        self.num_hashes, self._least_hashes = num_hashes, least_hashes
+        self.num_hashes, self._least_hashes = None if num_hashes is None else int(num_hashes), least_hashes
         self.scheme = None if scheme is None else dict(scheme)
         self._threads = threads or _processors()
         self._clear()
@@ -93,9 +92,9 @@ class SignatureIndex:
         if not len(given):
             return
         self._ids.append(given)
-        if self.num_hashes is None or self._values.shape[1] != self.num_hashes:
+        if self.num_hashes is None:
             self.num_hashes = values.shape[1]
-            self._values = np.zeros((_FIRST_ROWS, self.num_hashes), np.uint32)
+            self._values = np.zeros((0, self.num_hashes), np.uint32)
         if self.scheme is None and isinstance(signatures, Signatures):
             self.scheme = dict(signatures.scheme)
         self._values = grow(self._values, stop)
@@ -182,7 +181,8 @@ class SignatureIndex:
         """Return in how many places signatures agree whose estimate is at least so much."""
         if min_similarity is None:
             return 0
-        if isinstance(min_similarity, (bool, str)) or not 0 <= min_similarity <= 1:
+        number = isinstance(min_similarity, (int, float, np.number)) and not isinstance(min_similarity, bool)
+        if not number or not 0 <= min_similarity <= 1:
             raise SettingError(
                 f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. Change min_similarity."
             )

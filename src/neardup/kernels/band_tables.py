@@ -35,7 +35,7 @@ class Stored(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What queries found, and how much of it is used: query, row : uint32; equal : uint16; used : int64 (1,)."""
+    """What queries found, and how much of it is used: query, row, equal : uint32; used : int64 (1,)."""
 
     query: np.ndarray
     row: np.ndarray
