@@ -9,12 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import neardup
-from neardup.features.shingles import shingle_documents
-from neardup.fingerprints.minhash import sign
-from neardup.fingerprints.signatures import Signatures
 
 DATA = Path(__file__).parent / "data"
-SCHEME = {"name": "minhash", "version": 1, "seed": 1, "num_hashes": 128, "ngram": 5}
 
 
 def read(name: str) -> dict[str, str]:
@@ -23,19 +19,14 @@ def read(name: str) -> dict[str, str]:
     return {record["id"]: record["text"] for record in records}
 
 
-def signatures_of(texts: list[str]) -> Signatures:
-    shingles = shingle_documents(pa.array(texts), neardup.MinHash(ngram=SCHEME["ngram"]))
-    return Signatures(sign(shingles.hashes, shingles.offsets, SCHEME["num_hashes"], SCHEME["seed"]), SCHEME)
-
-
 old, new = read("terms-old.jsonl.zst"), read("terms-new.jsonl.zst")
 index = neardup.LSHIndex(threshold=0.7, recall=0.99)
-index.add_many(list(old), signatures_of(list(old.values())))
+index.add_many(list(old), neardup.sign(list(old.values())))
 print(index)
 
 found = {}
 for name, text in new.items():  # as they arrive
-    alike = index.add_if_new(name, signatures_of([text]))
+    alike = index.add_if_new(name, neardup.sign([text]))
     if alike:
         found[name] = alike[0]
 

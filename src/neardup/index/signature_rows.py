@@ -115,7 +115,7 @@ class SignatureIndex:
                 f"An {type(self).__name__} merges with one of its kind: got {type(other).__name__}. Pass another one."
             )
         if self.scheme is not None and other.scheme is not None:
-            require_same(self.scheme, other.scheme, "the index", "the one to be merged")
+            require_same(self.scheme, other.scheme, "the index", "the one to be merged", kind="Signatures")
         if len(other):
             self._append_rows(other._alive())
             self.scheme = self.scheme or other.scheme
@@ -139,7 +139,7 @@ class SignatureIndex:
         """Return signatures as a uint32 array of shape (n, num_hashes), or raise InputError or SchemeError."""
         if isinstance(signatures, Signatures):
             if self.scheme is not None:
-                require_same(self.scheme, signatures.scheme, "the index", "what is given")
+                require_same(self.scheme, signatures.scheme, "the index", "what is given", kind="Signatures")
             signatures = signatures.values
         if not isinstance(signatures, np.ndarray) or signatures.dtype != np.uint32 or signatures.ndim != 2:
             what = (
