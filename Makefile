@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
+DATA ?= ../shared/data
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash wheel clean
+.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash accuracy wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -51,6 +52,9 @@ bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchm
 bench-simhash: $(VENV)/test.stamp  ## the benchmark of SimHash: a quarter of an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_simhash.py $(BENCH)
 
+accuracy: $(VENV)/accuracy.stamp  ## the tables of docs/accuracy.md, from the labelled sets in DATA; TOOLS=measure_methods for some
+	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)
+
 wheel: $(VENV)/pip.stamp  ## build dist/*.whl
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
@@ -71,6 +75,10 @@ $(VENV)/package.stamp: $(VENV)/pip.stamp pyproject.toml
 
 $(VENV)/test.stamp: $(VENV)/package.stamp
 	$(PIP) install --group test
+	@touch $@
+
+$(VENV)/accuracy.stamp: $(VENV)/package.stamp
+	$(PIP) install --group accuracy
 	@touch $@
 
 $(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml

@@ -3,7 +3,8 @@
     python tools/measure_methods.py ../shared/data [en_licenses zh_laws ...]
 
 Needs the extra zh; the packages datasketch and simhash are left out with a message where they are not installed. The
-sets are cut to MOST_BYTES of whole groups, the same for all methods. Seeds are fixed: two runs print the same.
+sets are cut to MOST_BYTES and about MOST_TEXTS, whole groups, the same for all methods. Seeds are fixed: two runs print
+the same.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from neardup.features.normalise import normalise
 from neardup.features.shingles import shingle_documents
 from neardup.verify.scores import SAME, UNKNOWN, Judgements, Labels
 
-MOST_BYTES = 10_000_000
+MOST_BYTES, MOST_TEXTS = 8_000_000, 2_000  # of a set
 Places = npt.NDArray[np.uint32]
 Pairs = tuple[Places, Places]
 Pick = Callable[[Record], bool]
@@ -99,7 +100,9 @@ def load(folder: Path, name: str) -> Collection:
         return from_pairs(name, rewritten_answers(records))
     if name.startswith(("stsb", "pawsx")):
         return from_pairs(name, judged_pairs(records, name))
-    records = draw_groups([record for record in records if picked(record)], MOST_BYTES, lambda group: True)
+    records = [record for record in records if picked(record)]
+    size = sum(len(record["text"].encode()) for record in records)
+    records = draw_groups(records, min(MOST_BYTES, size * MOST_TEXTS // len(records)), lambda group: True)
     texts = [record["text"] for record in records]
     if name.startswith("zh_ts"):
         texts = [normalise(text, neardup.MinHash(fold_chinese=True)) for text in texts]
