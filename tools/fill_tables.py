@@ -36,5 +36,9 @@ def fill(page: Path, folder: str, names: list[str]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2 or not Path(sys.argv[1]).is_dir():
         sys.exit("Give the folder of the labelled sets: python tools/fill_tables.py ../shared/data")
-    for page in sorted((REPOSITORY / "docs").glob("*.md")):
+    pages = sorted((REPOSITORY / "docs").glob("*.md"))
+    known = {name for page in pages for _, name, _ in MARK.findall(page.read_text())}
+    if unknown := set(sys.argv[2:]) - known:
+        sys.exit(f"No page has a table by {', '.join(sorted(unknown))}. There are {', '.join(sorted(known))}.")
+    for page in pages:
         fill(page, sys.argv[1], sys.argv[2:])

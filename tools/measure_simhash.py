@@ -418,7 +418,7 @@ def kinds_of(data: Labelled) -> dict[str, tuple[str, int]]:
 
 def measure_confirm(folder: Path) -> None:
     """Print how alike the features are of pairs within distance 3: of those to find, and of unrelated ones."""
-    print("\n#### Pairs within distance 3: Jaccard similarity of their features\n")
+    print()
     print_head(
         "set", "features", "right", "lowest 1 %", "lowest 5 %", "median", "right, under 0.5", "unrelated",
         "highest", "unrelated, under 0.3", "under 0.5", "under 0.7",
