@@ -8,7 +8,8 @@ DEMO := out/demo
 DATA ?= ../shared/data
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash accuracy wheel clean
+.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash bench-minhash accuracy wheel \
+	clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -51,6 +52,9 @@ bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchm
 
 bench-simhash: $(VENV)/test.stamp  ## the benchmark of SimHash: a quarter of an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_simhash.py $(BENCH)
+
+bench-minhash: $(VENV)/test.stamp  ## the benchmark of MinHash signatures and LSH: some minutes, see benchmarks/README.md
+	$(BIN)/python benchmarks/run_minhash.py $(BENCH)
 
 accuracy: $(VENV)/accuracy.stamp  ## the tables of docs/accuracy.md, from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)

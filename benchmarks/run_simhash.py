@@ -8,85 +8,17 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import sys
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import simhash_cases
 from corpus import build
 from environment import HERE, machine, peers_python, slug, versions
-from measure import Measurement, run
-from simhash_cases import SAMPLE_MB, Case
+from rounds import Bench, parse_arguments
+from simhash_cases import SAMPLE_MB
 from simhash_check import Answers, Quality, judge_pairs, judge_queries, judge_texts
 from simhash_data import Planted, plant
 from simhash_report import Result, write_csv, write_markdown
-
-_SHARED_SCRIPT = HERE.parent.parent / "shared" / "data" / "make_bulk.py"
-_ONCE_ABOVE_S = 45
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mb", type=int, default=500, help="neardup's corpus in MB (default 500)")
-    sizes = [10**5, 10**6, 10**7, 10**8]
-    parser.add_argument("--sizes", nargs="+", type=int, default=sizes, help="fingerprints (default 10^5 to 10^8)")
-    parser.add_argument("--runs", type=int, default=3, help="runs of a case that takes under 45 s (default 3)")
-    parser.add_argument("--limit-s", type=float, default=400, help="a process ends after this (default 400)")
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="inputs and outputs (default work/)")
-    parser.add_argument("--make-bulk", type=Path, default=_SHARED_SCRIPT, help="path of make_bulk.py")
-    parser.add_argument("--peers-base", default=sys.executable, help="Python up to 3.12, of the peers' environments")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the results")
-    return parser.parse_args()
-
-
-class Bench:
-    """The tools, their environments, and what was found."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.args = args
-        self.work: Path = args.work.resolve() / "simhash"
-        self.work.mkdir(parents=True, exist_ok=True)
-        first, second = (
-            peers_python(HERE / f".venv-peers-{name}", args.peers_base, HERE / f"requirements-{name}.txt")
-            for name in ("simhash", "simhash-pybind")
-        )
-        self.pythons = {"neardup": sys.executable, "faiss": first, "simhash": first, "pybind": second}
-        self.versions = versions(sys.executable, ["neardup"]) | versions(first, ["faiss-cpu", "simhash"])
-        self.versions |= versions(second, ["simhash-pybind"])
-        self.results: list[Result] = []
-
-    def once(self, case: Case, job: str, source: Path, options: dict[str, Any]) -> tuple[Measurement, Path]:
-        """Do a job in a process; return what this took, and the stem of the files it left."""
-        output = self.work / f"{case.script}-{job}"
-        options = {**case.options, **options, "threads": case.threads}
-        command = [self.pythons[case.script], case.path, job, str(source), str(output), json.dumps(options)]
-        log = output.with_suffix(".log")
-        took = run(command, log=log, timeout_s=self.args.limit_s)
-        print(f"{job}, {source.stem}, {case.name}: {took.wall_s:.2f} s, {took.peak_mb:.0f} MB", flush=True)
-        if took.code not in (0, 124):
-            print(log.read_text()[-2000:])
-        return took, output
-
-    def rounds(self, results: list[Result], source: Path, options: dict[str, Any], judge: Any) -> None:
-        """Run every case once and judge its answers; then run all again in rounds."""
-        self.results += results
-        for number in range(self.args.runs):
-            for result in results:
-                if number and (result.failed or result.processes[0].wall_s > _ONCE_ABOVE_S):
-                    continue
-                took, output = self.once(result.case, result.part, source, options)
-                result.processes.append(took)
-                if took.code:
-                    continue
-                told = json.loads(output.with_suffix(".done.json").read_text())
-                result.times += [tuple(pair) for pair in told["times"]]
-                result.facts = told["facts"]
-                if number == 0:
-                    result.quality = judge(np.load(output.with_suffix(".npz")), result)
-                    print(f"    {result.quality}", flush=True)
 
 
 def measure_texts(bench: Bench) -> None:
@@ -120,10 +52,21 @@ def measure_fingerprints(bench: Bench) -> None:
             bench.rounds(results, planted.fingerprints, options, judge)
 
 
+def prepare(args: argparse.Namespace) -> Bench:
+    """Return the bench with the peers' environments."""
+    first, second = (
+        peers_python(HERE / f".venv-peers-{name}", args.peers_base, HERE / f"requirements-{name}.txt")
+        for name in ("simhash", "simhash-pybind")
+    )
+    pythons = {"neardup": sys.executable, "faiss": first, "simhash": first, "pybind": second}
+    named = versions(sys.executable, ["neardup"]) | versions(first, ["faiss-cpu", "simhash"])
+    return Bench(args, "simhash", pythons, named | versions(second, ["simhash-pybind"]))
+
+
 def main() -> int:
-    args = parse_arguments()
+    args = parse_arguments(__doc__, [10**5, 10**6, 10**7, 10**8], "fingerprints", 45)
     load = f"{os.getloadavg()[0]:.1f}"
-    bench = Bench(args)
+    bench = prepare(args)
     measure_texts(bench)
     measure_fingerprints(bench)
     facts = machine()

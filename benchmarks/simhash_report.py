@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from measure import Measurement
 from simhash_cases import Case
-from simhash_check import Quality
 from simhash_plot import growth
 
 _CAVEATS = Path(__file__).resolve().parent / "simhash_caveats.md"
 _PLOT = "simhash-growth.svg"
+_UNITS = {"build": "s", "add": "s", "add_cpu": "s", "query": "s", "query_cpu": "s", "bytes": "B"}
 _TITLES = {
     "texts": "Fingerprints of texts: 64 bits, words by frequency",
     "pairs": "All pairs within distance 3 among 64-bit fingerprints",
@@ -27,7 +28,8 @@ class Result:
     """A tool at one job on one input.
 
     part : texts, pairs or queries. on : the input, as shown. size : megabytes, or fingerprints. times : wall and
-    processor seconds of the job within its processes.
+    processor seconds of the job within its processes. told : other numbers, of each process. quality : a
+    named tuple that says whether the answers are `sound`, None as long as there are none.
     """
 
     part: str
@@ -37,8 +39,8 @@ class Result:
     version: str
     processes: list[Measurement] = field(default_factory=list)
     times: list[tuple[float, float]] = field(default_factory=list)
-    facts: dict[str, float] = field(default_factory=dict)
-    quality: Quality | None = None
+    told: list[dict[str, float]] = field(default_factory=list)
+    quality: Any = None
 
     @property
     def failed(self) -> bool:
@@ -53,6 +55,11 @@ class Result:
         """What came of it, if it has no times to show."""
         codes = [took.code for took in self.processes if took.code]
         return ("out of time" if codes[0] == 124 else f"failed: exit code {codes[0]}") if codes else "wrong answers"
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """Medians of the other numbers that its processes told."""
+        return {name: median(one[name] for one in self.told) for name in (self.told[0] if self.told else {})}
 
     @property
     def wall(self) -> float:
@@ -108,7 +115,7 @@ def _metrics(result: Result) -> Iterator[tuple[str, str, str]]:
     yield "cpu", f"{result.cpu:.6f}", "s"
     yield "peak_memory", f"{result.peak_mb:.1f}", "MB"
     for name, value in result.facts.items():
-        yield name, f"{value:.3f}", {"build": "s", "bytes": "B"}.get(name, "")
+        yield name, f"{value:.3f}", _UNITS.get(name, "")
 
 
 def write_markdown(folder: Path, results: list[Result], facts: dict[str, str], versions: dict[str, str]) -> None:
@@ -120,13 +127,13 @@ def write_markdown(folder: Path, results: list[Result], facts: dict[str, str], v
         lines += [f"## {title}", ""]
         for on in dict.fromkeys(one.on for one in results if one.part == part):
             group = [one for one in results if one.part == part and one.on == on]
-            lines += [f"### {on}", "", *_table(_HEADS[part], (_row(one, group) for one in group), 2), ""]
+            lines += [f"### {on}", "", *table(_HEADS[part], (_row(one, group) for one in group), 2), ""]
     lines += _growth(folder, [one for one in results if one.part == "pairs" and one.usable])
     lines += _losses(results)
     (folder / "simhash.md").write_text("\n".join(lines).rstrip() + "\n")
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]], words: int) -> list[str]:
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]], words: int) -> list[str]:
     """Return a table, the first columns of words, the others of numbers."""
     heads = list(heads)
     marks = ["---"] * words + ["---:"] * (len(heads) - words)
@@ -200,7 +207,7 @@ def _targets(results: list[Result]) -> list[str]:
     if not rows:
         return []
     cells = [(*words, "yes" if met else "**no**") for *words, met in rows]
-    return ["## What was asked", "", *_table(("what", "asked", "measured", "CPU", "met"), cells, 1), ""]
+    return ["## What was asked", "", *table(("what", "asked", "measured", "CPU", "met"), cells, 1), ""]
 
 
 def _growth(folder: Path, results: list[Result]) -> list[str]:
@@ -218,7 +225,7 @@ def _growth(folder: Path, results: list[Result]) -> list[str]:
     title = "All pairs within distance 3: seconds by number of fingerprints"
     (folder / _PLOT).write_text(growth(lines, title=title, x_label="fingerprints", y_label="seconds"))
     heads = ("tool", "what runs", "fingerprints", "wall, s", "ns each", "CPU, s", "peak, MB")
-    return ["## Growth", "", *_table(heads, sorted(rows, key=lambda row: row[0]), 2), "", f"![{title}]({_PLOT})", ""]
+    return ["## Growth", "", *table(heads, sorted(rows, key=lambda row: row[0]), 2), "", f"![{title}]({_PLOT})", ""]
 
 
 def _losses(results: list[Result]) -> list[str]:

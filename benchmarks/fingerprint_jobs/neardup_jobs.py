@@ -1,19 +1,36 @@
-"""The jobs as neardup does them, and the words it cuts, for the peers."""
+"""The jobs as neardup does them; the words it cuts and the signatures it makes, for the peers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from shared import NEAR, Done, Words, as_pairs, clock, main, memory
+from shared import (
+    NEAR,
+    Done,
+    Took,
+    Words,
+    as_matches,
+    as_pairs,
+    clock,
+    index_facts,
+    main,
+    memory,
+    planted_rows,
+    read_rows,
+)
 
 import neardup
 from neardup.engines.hamming import join
 from neardup.engines.simhash import describe
 
 _REPEATS = 5
+_MOST_CHARACTERS = 2000  # of a text that the plain twin signs
+Answers = dict[str, npt.NDArray[Any]]
 
 
 def words(source: str, options: dict[str, Any]) -> Done:
@@ -80,5 +97,63 @@ def queries(source: str, options: dict[str, Any]) -> Done:
     return Done(times, answers, facts)
 
 
+def sign_texts(source: str, options: dict[str, Any]) -> Done:
+    """Sign texts that are in memory by their 5-grams."""
+    column, times = pq.read_table(source, columns=["text"])["text"], []
+    method, threads = neardup.MinHash(tokens=options["tokens"], ngram=5), options["threads"]
+    neardup.sign(column.slice(0, 200), method=method, threads=threads)
+    signed = None
+    for _ in range(3):
+        del signed
+        signed, took = clock(lambda: neardup.sign(column, method=method, threads=threads))
+        times.append(took)
+    short = np.flatnonzero(pc.utf8_length(column).to_numpy() < _MOST_CHARACTERS)
+    rows = short[:: max(1, len(short) // 20)]
+    return Done(times, {"rows": rows, "signatures": signed.values[rows]}, {})
+
+
+def sign_sets(source: str, options: dict[str, Any]) -> Done:
+    """Sign sets of tokens, in an Arrow column or in Python lists."""
+    column, times = pq.read_table(source)["tokens"] if options["form"] == "arrow" else read_rows(source, "tokens"), []
+    neardup.sign(column[:200])
+    for _ in range(_REPEATS):
+        signed, took = clock(lambda: neardup.sign(column, threads=options["threads"]))
+        times.append(took)
+    return Done(times, {"signatures": signed.values[planted_rows(options)]}, {})
+
+
+def signatures(source: str, options: dict[str, Any]) -> Done:
+    """Write the signatures of sets: what this and datasketch put into an index."""
+    np.save(options["output"], neardup.sign(pq.read_table(source)["tokens"]).values)
+    return Done([], {}, {})
+
+
+def index(source: str, options: dict[str, Any]) -> Done:
+    """Fill an LSHIndex, and query it for all: in two calls, or one by one."""
+    values, single = np.load(options["signatures"]), options["form"] == "single"
+    _fill(values[:1000], options, single)
+    return index_facts(*_fill(values, options, single))
+
+
+def _fill(values: npt.NDArray[np.uint32], options: dict[str, Any], single: bool) -> tuple[Took, Took, int, Answers]:
+    """Return what adding and querying took, the bytes, and the answers."""
+    before, ids = memory(), np.arange(len(values))
+    bands = {"num_bands": options["bands"], "rows_per_band": options["rows"]}
+    filled = neardup.LSHIndex(**bands, threads=options["threads"])
+    if not single:
+        _, add = clock(lambda: filled.add_many(ids, values))
+        size = memory() - before
+        found, query = clock(lambda: filled.query_many(values))
+        return add, query, size, {"query": found["query"].to_numpy(), "row": found["id"].to_numpy()}
+    _, add = clock(lambda: [filled.add(row, one) for row, one in enumerate(values)])
+    size = memory() - before
+    listed, query = clock(lambda: [filled.query(one) for one in values])
+    limits = np.cumsum([0, *map(len, listed)])
+    return add, query, size, as_matches(limits, [row for one in listed for row, _ in one])
+
+
 if __name__ == "__main__":
-    main(words=words, texts=texts, pairs=pairs, queries=queries)
+    main(
+        words=words, texts=texts, pairs=pairs, queries=queries,
+        sign_texts=sign_texts, sign_sets=sign_sets, signatures=signatures, index=index,
+    )  # fmt: skip

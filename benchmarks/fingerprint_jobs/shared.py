@@ -1,4 +1,4 @@
-"""What every job of run_simhash.py needs: its command line, a clock, and the files it leaves.
+"""What every job of run_simhash.py and run_minhash.py needs: its command line, a clock, and the files it leaves.
 
     python TOOL_jobs.py JOB INPUT OUTPUT OPTIONS
 
@@ -120,3 +120,15 @@ def as_matches(limits: npt.ArrayLike, rows: npt.ArrayLike) -> dict[str, npt.NDAr
     """Return matches as answers: query i found rows[limits[i] : limits[i + 1]]."""
     counts = np.diff(np.asarray(limits, np.int64))
     return {"query": np.repeat(np.arange(len(counts)), counts), "row": np.asarray(rows, np.int64)}
+
+
+def planted_rows(options: dict[str, Any]) -> npt.NDArray[np.int64]:
+    """Return the rows of the planted pairs, one pair after the other: their signatures are judged."""
+    rows: npt.NDArray[np.int64] = np.load(options["truth"])["pairs"].reshape(-1)
+    return rows
+
+
+def index_facts(add: Took, query: Took, size: int, answers: dict[str, npt.NDArray[Any]]) -> Done:
+    """Return what filling an index and querying it for all took, together and apart. size : its bytes."""
+    facts = {"add": add[0], "add_cpu": add[1], "query": query[0], "query_cpu": query[1], "bytes": float(size)}
+    return Done([(add[0] + query[0], add[1] + query[1])], answers, facts)
