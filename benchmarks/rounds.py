@@ -21,19 +21,19 @@ from simhash_report import Result
 _SHARED_SCRIPT = HERE.parent.parent / "shared" / "data" / "make_bulk.py"
 
 
-def parse_arguments(about: str | None, sizes: list[int], sized: str, once_above_s: float) -> argparse.Namespace:
+def parse_arguments(about: str | None, sized: str, **defaults: Any) -> argparse.Namespace:
     """Parse the command line that both benchmarks share. sized : what `sizes` are numbers of."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mb", type=int, default=500, help="neardup's corpus in MB (default 500)")
-    told = f"numbers of {sized} (default {', '.join(map(str, sizes))})"
-    parser.add_argument("--sizes", nargs="+", type=int, default=sizes, help=told)
-    parser.add_argument("--runs", type=int, default=3, help="runs of a case (default 3)")
-    parser.add_argument("--once-above-s", type=float, default=once_above_s, help="a longer case runs once")
-    parser.add_argument("--limit-s", type=float, default=400, help="a process ends after this (default 400)")
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="inputs and outputs (default work/)")
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--mb", type=int, default=500, help="neardup's corpus in MB")
+    parser.add_argument("--sizes", nargs="+", type=int, help=f"numbers of {sized}")
+    parser.add_argument("--runs", type=int, help="runs of a case")
+    parser.add_argument("--once-above-s", type=float, help="a case that takes longer runs once")
+    parser.add_argument("--limit-s", type=float, default=400, help="a process ends after this")
+    parser.add_argument("--work", type=Path, default=HERE / "work", help="inputs and outputs")
     parser.add_argument("--make-bulk", type=Path, default=_SHARED_SCRIPT, help="path of make_bulk.py")
     parser.add_argument("--peers-base", default=sys.executable, help="Python up to 3.12, of the peers' environments")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the results")
+    parser.set_defaults(**defaults)
     return parser.parse_args()
 
 

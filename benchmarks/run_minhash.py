@@ -67,7 +67,7 @@ def measure_index(bench: Bench) -> None:
 
 
 def main() -> int:
-    args = parse_arguments(__doc__, [10**5, 10**6], "signatures", 10)
+    args = parse_arguments(__doc__, "signatures", sizes=[10**5, 10**6], runs=2, once_above_s=10)
     load = f"{os.getloadavg()[0]:.1f}"
     bench = prepare(args)
     measure_texts(bench)

@@ -64,7 +64,8 @@ def prepare(args: argparse.Namespace) -> Bench:
 
 
 def main() -> int:
-    args = parse_arguments(__doc__, [10**5, 10**6, 10**7, 10**8], "fingerprints", 45)
+    sizes = [10**5, 10**6, 10**7, 10**8]
+    args = parse_arguments(__doc__, "fingerprints", sizes=sizes, runs=3, once_above_s=45)
     load = f"{os.getloadavg()[0]:.1f}"
     bench = prepare(args)
     measure_texts(bench)
