@@ -108,13 +108,12 @@ def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]
 def _against(
     sound: list[Result], part: str, tool: str, how: str, least: float
 ) -> Iterator[tuple[str, str, str, str, bool]]:
-    """Compare neardup with the fastest way of a peer, by threads, on the largest input."""
-    group = [one for one in sound if one.part == part]
-    group = [one for one in group if one.size == max(other.size for other in group)]
+    """Compare neardup with the fastest way of a peer, by threads, on the largest input that the peer managed."""
+    group = [one for one in sound if one.part == part and one.case.tool == tool]
     for threads in (1, 2):
-        peers = [one for one in group if one.case.tool == tool and one.case.threads == threads]
-        best = min(peers, key=lambda one: one.wall, default=None)
-        ours = _rival(best, group, how) if best else None
+        peers = [one for one in group if one.case.threads == threads]
+        best = min(peers, key=lambda one: (-one.size, one.wall), default=None)
+        ours = _rival(best, sound, how) if best else None
         if best and ours:
             what = f"{ours.on}, {how}, against {tool}, {best.case.how}; threads: {threads}"
             ratio, used = _ratios(best, ours)
