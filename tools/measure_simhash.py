@@ -13,7 +13,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -166,6 +166,12 @@ def distances_of(fingerprints: npt.NDArray[np.uint64], pairs: Pairs) -> Ints:
     return hamming_distances(fingerprints[pairs[:, 0]], fingerprints[pairs[:, 1]]).astype(np.int64)
 
 
+def pairs_within(texts: list[str], method: neardup.SimHash) -> Pairs:
+    """Return the pairs within the distance of a method, whether or not their features are alike."""
+    method = replace(method, confirm="hamming")
+    return to_pairs(neardup.find_pairs(texts, method=method, max_bucket=100_000).pairs)
+
+
 def jaccard_of(texts: list[str], method: neardup.SimHash, pairs: Pairs) -> npt.NDArray[np.float64]:
     """Return the Jaccard similarity of the features of each pair."""
     shingles = describe(pa.array(texts, pa.large_string()), method).shingles
@@ -288,7 +294,7 @@ def measure_length(low: int, tokens: list[list[str]], method: neardup.SimHash) -
     near = near.filter(pa.compute.invert(near["exact"]))
     similarity, distances = near["similarity"].to_numpy(), distances_of(fingerprints, to_pairs(near))
     nearer = distances[similarity >= 0.9]
-    within = to_pairs(neardup.find_pairs(texts, method=method, max_bucket=100_000).pairs)
+    within = pairs_within(texts, method)
     collisions = int((jaccard_of(texts, neardup.SimHash(tokens="whitespace"), within) < UNRELATED).sum())
     all_pairs = len(texts) * (len(texts) - 1) // 2
     replaced = replace_one_each(tokens)
@@ -433,7 +439,7 @@ def measure_confirm(folder: Path) -> None:
 
 def confirm_cells(data: Labelled, method: neardup.SimHash) -> list[str]:
     """Return the row of one set and kind of features."""
-    within = to_pairs(neardup.find_pairs(data.texts, method=method, max_bucket=100_000).pairs)
+    within = pairs_within(data.texts, method)
     place = keys(within)
     similarity = jaccard_of(data.texts, method, within)
     relevant = np.isin(place, keys(data.relevant))
