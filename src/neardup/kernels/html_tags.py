@@ -1,0 +1,67 @@
+"""What HTML says of its tags: which are empty, which close others, which hold raw text.
+
+A tag is known by the 64-bit FNV-1a hash of its name in lower case; what it does, by the bits of `FLAGS`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
+BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048
+INTEGRATION, FOREIGN, LIST = 4096, 8192, 16384
+
+# The HTML standard, 13.1.2 (kinds of elements), 13.2.4.2 (stack of open elements), 13.2.6.4 (insertion modes) and
+# 13.2.6.5 (the tags that break out of SVG and MathML).
+_NAMES = {
+    VOID: "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr",
+    RAW_TEXT: "iframe noembed noframes script style textarea title xmp",
+    METADATA: "base basefont bgsound link meta noframes noscript script style template title",
+    CLOSES_P: "address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext pre search section "
+    "summary table ul xmp",
+    SPECIAL: "address applet area article aside base basefont bgsound blockquote body br button caption center col "
+    "colgroup dd details dir div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 "
+    "head header hgroup hr html iframe img input keygen li link listing main marquee menu meta nav noembed noframes "
+    "noscript object ol p param plaintext pre script search section select source style summary table tbody td "
+    "template textarea tfoot th thead title tr track ul wbr xmp",
+    SCOPE: "applet caption foreignobject html marquee object table td template th",
+    BREAKS_OUT: "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing "
+    "menu meta nobr ol p pre ruby s small span strike strong sub sup table tt u ul var",
+    HEADING: "h1 h2 h3 h4 h5 h6",
+    LOOSE: "address div p",
+    FORMATTING: "a b big code em font i nobr s small strike strong tt u",
+    TABLE_PART: "caption col colgroup tbody td tfoot th thead tr",
+    ROWS: "tbody tfoot thead",
+    INTEGRATION: "annotation-xml desc foreignobject title",
+    FOREIGN: "math svg",
+    LIST: "ol ul",
+}
+_OFFSET, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
+NUM_SLOTS = 512
+
+
+def hash_name(name: str) -> np.uint64:
+    """Return the hash of a name in ASCII, as the kernel computes it from a page."""
+    state = _OFFSET
+    for byte in name.encode("ascii"):
+        state = ((state ^ byte) * _PRIME) & _MASK
+    return np.uint64(state)
+
+
+def _fill_slots() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Return an open-addressing table, a third full: keys, 0 in a free slot, and their bits."""
+    keys, flags = np.zeros(NUM_SLOTS, np.uint64), np.zeros(NUM_SLOTS, np.int64)
+    for bit, names in _NAMES.items():
+        for name in names.split():
+            key = hash_name(name)
+            slot = int(key) % NUM_SLOTS
+            while keys[slot] not in (0, key):
+                slot = (slot + 1) % NUM_SLOTS
+            keys[slot] = key
+            flags[slot] |= bit
+    return keys, flags
+
+
+KEYS, FLAGS = _fill_slots()

@@ -1,0 +1,263 @@
+"""Read the tags of HTML pages from their UTF-8 bytes, as the HTML standard cuts them (13.2.5, tokenization).
+
+Time is linear in the bytes, whatever they are. Not done here: character references in attributes stay as written, a
+"<script>" inside of a comment inside of a script does not nest, and CDATA sections are comments.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from neardup.kernels import html_tags as names
+from neardup.kernels.machine import count_trailing_zeros, load_u64
+
+U64 = np.uint64
+MAX_ATTRIBUTES = 128  # of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
+START, END, SELF_CLOSING, AFTER_TEXT = 1, 2, 4, 8  # kinds of tags
+
+_OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
+_MIX_1, _MIX_2, _VALUE = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35), U64(0x9E3779B97F4A7C15)
+_CLASS, _TYPE, _REL = names.hash_name("class"), names.hash_name("type"), names.hash_name("rel")
+_NAME, _ID, _PLAINTEXT = names.hash_name("name"), names.hash_name("id"), names.hash_name("plaintext")
+_ONES, _HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
+_KEYS, _FLAGS, _SLOT_MASK = names.KEYS, names.FLAGS, U64(names.NUM_SLOTS - 1)
+
+
+class Tags(NamedTuple):
+    """The start and end tags of pages, in the order of the text.
+
+    names : uint64, the hash of the name in lower case. tokens : uint64, of a start tag the hash of the name, the names
+    of the attributes, and the words of class, id, name, rel and type, each run of digits in them read as one sign.
+    kinds : uint8, START or END, with SELF_CLOSING, and with AFTER_TEXT where more than blanks stands before. starts :
+    int64, where the "<" stands in `data`. offsets : int64 (num_documents + 1,), whose tags are whose.
+    """
+
+    names: np.ndarray
+    tokens: np.ndarray
+    kinds: np.ndarray
+    starts: np.ndarray
+    offsets: np.ndarray
+
+
+def make_tags(size: int, num_documents: int) -> Tags:
+    """Return room for `size` tags: no page has more than signs "<"."""
+    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    return Tags(*hashes, np.empty(size, np.uint8), np.empty(size, np.int64), np.zeros(num_documents + 1, np.int64))
+
+
+@njit(nogil=True, cache=True)
+def _mix(value):
+    value ^= value >> U64(27)
+    value *= _MIX_1
+    value ^= value >> U64(33)
+    value *= _MIX_2
+    value ^= value >> U64(27)
+    return value
+
+
+@njit(nogil=True, cache=True)
+def _holds_raw_text(name):
+    slot = name & _SLOT_MASK
+    while _KEYS[slot] != U64(0):
+        if _KEYS[slot] == name:
+            return _FLAGS[slot] & names.RAW_TEXT != 0
+        slot = (slot + U64(1)) & _SLOT_MASK
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _is_space(byte):
+    return byte == 32 or byte == 10 or byte == 9 or byte == 13 or byte == 12
+
+
+@njit(nogil=True, cache=True)
+def _is_letter(byte):
+    return np.uint8((byte | np.uint8(32)) - np.uint8(97)) < np.uint8(26)
+
+
+@njit(nogil=True, cache=True)
+def _find(data, byte, position, stop):
+    """Return where a byte is next, or `stop`."""
+    sought = _ONES * U64(byte)
+    while position + 8 <= stop:
+        word = load_u64(data, position) ^ sought  # a byte of zeros where it stands
+        zeros = (word - _ONES) & ~word & _HIGH_BITS
+        if zeros != U64(0):
+            return position + (count_trailing_zeros(zeros) >> 3)
+        position += 8
+    while position < stop and data[position] != byte:
+        position += 1
+    return position
+
+
+@njit(nogil=True, cache=True)
+def _read_name(data, position, stop, ends_at_equals):
+    """Return the hash of a name in lower case, and its end."""
+    state = _OFFSET
+    first = position
+    while position < stop:
+        byte = data[position]
+        if _is_space(byte) or byte == 47 or byte == 62 or (ends_at_equals and byte == 61 and position > first):
+            break
+        if np.uint8(byte - np.uint8(65)) < np.uint8(26):
+            byte |= np.uint8(32)
+        state = (state ^ U64(byte)) * _PRIME
+        position += 1
+    return state, position
+
+
+@njit(nogil=True, cache=True)
+def _read_value(data, position, stop, name, wanted):
+    """Return the sum of the hashes of the words of a value, 0 where it is not wanted, and where the value ends."""
+    quote = data[position]
+    quoted = quote == 34 or quote == 39
+    if quoted:
+        position += 1
+    if quoted and not wanted:
+        return U64(0), _find(data, quote, position, stop) + 1
+    total, state, in_word, in_number = U64(0), _OFFSET, False, False
+    while position < stop:
+        byte = data[position]
+        space = _is_space(byte)
+        if (quoted and byte == quote) or (not quoted and (space or byte == 62)):
+            break
+        position += 1
+        if not wanted:
+            continue
+        if space:
+            if in_word:
+                total += _mix(state ^ name * _VALUE)
+            state, in_word, in_number = _OFFSET, False, False
+            continue
+        digit = np.uint8(byte - np.uint8(48)) < np.uint8(10)
+        if not (digit and in_number):
+            state = (state ^ U64(35 if digit else byte)) * _PRIME
+        in_word, in_number = True, digit
+    if in_word:
+        total += _mix(state ^ name * _VALUE)
+    return total, position + 1 if quoted else position
+
+
+@njit(nogil=True, cache=True)
+def _read_attributes(data, position, stop, seen):
+    """Return the sum of the hashes of a tag's attributes, its end (0: the page ends before), and whether it is "/>".
+
+    The first of two attributes with one name counts; their order does not.
+    """
+    total, count, slash = U64(0), 0, False
+    while position < stop:
+        byte = data[position]
+        if byte == 62:
+            return total, position + 1, slash
+        slash = byte == 47
+        if slash or _is_space(byte):
+            position += 1
+            continue
+        name, position = _read_name(data, position, stop, True)
+        while position < stop and _is_space(data[position]):
+            position += 1
+        new = count < MAX_ATTRIBUTES
+        for i in range(count):
+            new = new and seen[i] != name
+        value = U64(0)
+        if position < stop and data[position] == 61:
+            position += 1
+            while position < stop and _is_space(data[position]):
+                position += 1
+            if position < stop and data[position] != 62:
+                wanted = new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
+                value, position = _read_value(data, position, stop, name, wanted)
+        if new:
+            seen[count] = name
+            count += 1
+            total += _mix(name) + value
+    return total, 0, False
+
+
+@njit(nogil=True, cache=True)
+def _skip_comment(data, position, stop):
+    """Return the end of what begins with "<!", "<?" or "</" and no letter. Requires: data[position] follows "<"."""
+    if not (position + 2 < stop and data[position] == 33 and data[position + 1] == 45 and data[position + 2] == 45):
+        return min(_find(data, np.uint8(62), position, stop) + 1, stop)
+    position += 3
+    for dash in range(2):  # "<!-->" is a comment, and so is "<!--->"
+        if position + dash < stop and data[position + dash] == 62:
+            return position + dash + 1
+        if position >= stop or data[position] != 45:
+            break
+    while position < stop:
+        position = _find(data, np.uint8(45), position, stop) + 1
+        end = position
+        while end < stop and data[end] == 45:
+            end += 1
+        if end > position and end < stop and data[end] == 62:
+            return end + 1
+        if end > position and end + 1 < stop and data[end] == 33 and data[end + 1] == 62:
+            return end + 2
+        position = end
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def _skip_raw_text(data, position, stop, tag):
+    """Return where the end tag of a script, style, title or the like begins, or `stop`."""
+    while position < stop:
+        position = _find(data, np.uint8(60), position, stop)
+        if position + 2 < stop and data[position + 1] == 47 and _is_letter(data[position + 2]):
+            name, end = _read_name(data, position + 2, stop, False)
+            if name == tag and end < stop:
+                return position
+            position = end
+        else:
+            position += 1
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def _read_page(data, position, stop, seen, tags, count):
+    """Write the tags of data[position:stop] behind the first `count`; return the new count."""
+    text = False
+    while position < stop:
+        byte = data[position]
+        if byte != 60 or position + 1 >= stop:
+            text = text or not _is_space(byte)
+            position += 1
+            if text:
+                position = _find(data, np.uint8(60), position, stop)
+            continue
+        start, second = position, data[position + 1]
+        is_end = second == 47 and position + 2 < stop and _is_letter(data[position + 2])
+        if not (is_end or _is_letter(second)):
+            if second == 33 or second == 63 or (second == 47 and position + 2 < stop):
+                position = _skip_comment(data, position + 1, stop)
+            else:
+                text, position = True, position + 1
+            continue
+        name, position = _read_name(data, position + 1 + is_end, stop, False)
+        attributes, position, slash = _read_attributes(data, position, stop, seen)
+        if position == 0:
+            return count
+        tags.names[count] = name
+        tags.tokens[count] = _mix(name + attributes)
+        tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
+        tags.starts[count] = start
+        count += 1
+        text = False
+        if not is_end:
+            if name == _PLAINTEXT:
+                return count
+            if _holds_raw_text(name):
+                position = _skip_raw_text(data, position, stop, name)
+    return count
+
+
+@njit(nogil=True, cache=True)
+def read_tags(data, offsets, tags):
+    """Fill `tags` with those of the documents data[offsets[i]:offsets[i + 1]]. Requires: room for every "<"."""
+    seen = np.empty(MAX_ATTRIBUTES, np.uint64)
+    for document in range(len(offsets) - 1):
+        count = tags.offsets[document]
+        tags.offsets[document + 1] = _read_page(data, offsets[document], offsets[document + 1], seen, tags, count)

@@ -1,0 +1,95 @@
+"""The tags of a page by regular expressions, and the hashes of their structure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MASK = (1 << 64) - 1
+VALUED = (b"class", b"id", b"name", b"rel", b"type")
+RAW_TEXT = (b"iframe", b"noembed", b"noframes", b"script", b"style", b"textarea", b"title", b"xmp")
+TAG = re.compile(rb"<(/?)([A-Za-z][^ \t\n\f\r/>]*)")
+COMMENT = re.compile(rb"<!--(?:-?>|.*?--!?>|.*\Z)", re.DOTALL)
+OTHER_MARKUP = re.compile(rb"<(?:[!?]|/(?!\Z))[^>]*(?:>|\Z)")
+END_OF_TAG = re.compile(rb"[ \t\n\f\r/]*>")
+ATTRIBUTE = re.compile(
+    rb"[ \t\n\f\r/]*([^ \t\n\f\r/>][^ \t\n\f\r/>=]*)[ \t\n\f\r]*"
+    rb"(?:=[ \t\n\f\r]*(?:\"([^\"]*)\"|'([^']*)'|([^ \t\n\f\r>\"'][^ \t\n\f\r>]*)|(?=>)))?"
+)
+
+
+class Tag(NamedTuple):
+    """A start or end tag. attributes : the first value of each name; start : where its "<" stands."""
+
+    is_end: bool
+    name: bytes
+    attributes: dict[bytes, bytes]
+    self_closing: bool
+    after_text: bool
+    start: int
+
+
+def tags_of(page: bytes) -> list[Tag]:
+    """Return the tags of a page as the HTML standard cuts them."""
+    tags: list[Tag] = []
+    position, text = 0, False
+    while position < len(page):
+        tag = TAG.match(page, position)
+        markup = COMMENT.match(page, position) or OTHER_MARKUP.match(page, position)
+        if not tag:
+            text = text or not (markup or page[position : position + 1] in b" \t\n\f\r")
+            position = markup.end() if markup else position + 1
+            continue
+        attributes, end, self_closing = attributes_of(page, tag.end())
+        if end is None:
+            break
+        name = tag[2].lower()
+        tags.append(Tag(tag[1] != b"", name, attributes, self_closing, text, position))
+        position, text = end, False
+        if name == b"plaintext" and not tag[1]:
+            break
+        if name in RAW_TEXT and not tag[1]:
+            close = re.compile(rb"</" + name + rb"[ \t\n\f\r/>]", re.IGNORECASE).search(page, position)
+            position = close.start() if close else len(page)
+    return tags
+
+
+def attributes_of(page: bytes, position: int) -> tuple[dict[bytes, bytes], int | None, bool]:
+    """Return the attributes of a tag, its end (None where the page ends before), and whether it is self-closing."""
+    attributes: dict[bytes, bytes] = {}
+    while not (end := END_OF_TAG.match(page, position)):
+        attribute = ATTRIBUTE.match(page, position)
+        if not attribute or page[attribute.end() : attribute.end() + 1] == b"=" or attribute.end() == len(page):
+            return {}, None, False
+        name, *values = attribute.groups()
+        attributes.setdefault(name.lower(), next((value for value in values if value is not None), b""))
+        position = attribute.end()
+    return attributes, end.end(), page[end.end() - 2 : end.end()] == b"/>" and page[position : end.end()] != b">"
+
+
+def hash_bytes(name: bytes) -> int:
+    """FNV-1a, 64 bits."""
+    state = 0xCBF29CE484222325
+    for byte in name:
+        state = (state ^ byte) * 0x100000001B3 & MASK
+    return state
+
+
+def mix(value: int) -> int:
+    """The 64-bit finaliser moremur (Pelle Evensen, 2019)."""
+    value = (value ^ value >> 27) * 0x3C79AC492BA7B653 & MASK
+    value = (value ^ value >> 33) * 0x1C69B3F74AC4AE35 & MASK
+    return value ^ value >> 27
+
+
+def token_of(tag: Tag) -> int:
+    """Return the hash of a tag with its attributes, and with the words of those that tell the structure."""
+    total = hash_bytes(tag.name)
+    for name, value in tag.attributes.items():
+        total += mix(hash_bytes(name))
+        if name in VALUED:
+            for word in re.split(rb"[ \t\n\f\r]+", value):
+                if word:
+                    salt = hash_bytes(name) * 0x9E3779B97F4A7C15 & MASK
+                    total += mix(hash_bytes(re.sub(rb"[0-9]+", b"#", word)) ^ salt)
+    return mix(total & MASK)
