@@ -1,0 +1,344 @@
+"""Say where the elements of HTML pages stand, from their tags: the tree construction of the HTML standard (13.2.6).
+
+What decides the depth of an element is done: implied and ignored tags, scopes, foreign content. Not done: formatting
+elements are closed where they end but not opened again, and what stands in a table outside of its cells stays there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from neardup.kernels import html_tags as names
+from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START
+
+U64 = np.uint64
+MAX_DEPTH = 512  # what is deeper is a child of the element at this depth, as in Chromium: time stays linear
+_MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
+_KEYS, _FLAGS, _SLOT_MASK = names.KEYS, names.FLAGS, U64(names.NUM_SLOTS - 1)
+_HTML, _HEAD, _BODY, _FRAMESET = (names.hash_name(name) for name in ("html", "head", "body", "frameset"))
+_A, _P, _LI, _DD, _DT, _BR = (names.hash_name(name) for name in ("a", "p", "li", "dd", "dt", "br"))
+_TABLE, _TBODY, _TR, _TD, _TH = (names.hash_name(name) for name in ("table", "tbody", "tr", "td", "th"))
+_COL, _COLGROUP, _BUTTON, _TEMPLATE = (names.hash_name(name) for name in ("col", "colgroup", "button", "template"))
+_OPTION, _OPTGROUP, _FORM = (names.hash_name(name) for name in ("option", "optgroup", "form"))
+_NONE = U64(0)
+_SEEN_HTML, _SEEN_HEAD, _SEEN_BODY, _IN_FORM = 1, 2, 4, 8
+_IN_FOREIGN = 1 << 20  # in the flags of an open element: what stands in it belongs to SVG or MathML
+
+
+class Elements(NamedTuple):
+    """The elements of pages in document order.
+
+    names, tokens : uint64, as in `Tags`; an implied element has the token of its name alone. depths : int32, 0 for
+    html. offsets : int64 (num_documents + 1,), whose elements are whose.
+    """
+
+    names: np.ndarray
+    tokens: np.ndarray
+    depths: np.ndarray
+    offsets: np.ndarray
+
+
+class Stack(NamedTuple):
+    """The open elements of a page. tags : uint64, flags : int64 (MAX_DEPTH,); state : int64, size and what was seen."""
+
+    tags: np.ndarray
+    flags: np.ndarray
+    state: np.ndarray
+
+
+def make_elements(num_tags: int, num_documents: int) -> Elements:
+    """Return room for the elements of pages with `num_tags` tags in all: one tag opens up to two more."""
+    size = 3 * (num_tags + num_documents)
+    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    return Elements(*hashes, np.empty(size, np.int32), np.zeros(num_documents + 1, np.int64))
+
+
+@njit(nogil=True, cache=True)
+def _mix(value):
+    value ^= value >> U64(27)
+    value *= _MIX_1
+    value ^= value >> U64(33)
+    value *= _MIX_2
+    value ^= value >> U64(27)
+    return value
+
+
+@njit(nogil=True, cache=True)
+def _flags_of(tag):
+    slot = tag & _SLOT_MASK
+    while _KEYS[slot] != U64(0):
+        if _KEYS[slot] == tag:
+            return _FLAGS[slot]
+        slot = (slot + U64(1)) & _SLOT_MASK
+    return np.int64(0)
+
+
+@njit(nogil=True, cache=True)
+def _emit(elements, count, tag, token, depth):
+    elements.names[count] = tag
+    elements.tokens[count] = token
+    elements.depths[count] = depth
+    return count + 1
+
+
+@njit(nogil=True, cache=True)
+def _push(stack, tag, flags):
+    size = stack.state[0]
+    if size < MAX_DEPTH:
+        stack.tags[size] = tag
+        stack.flags[size] = flags
+        stack.state[0] = size + 1
+
+
+@njit(nogil=True, cache=True)
+def _imply(stack, elements, count, tag):
+    """Open an element that the page does not name."""
+    count = _emit(elements, count, tag, _mix(tag), stack.state[0])
+    _push(stack, tag, _flags_of(tag))
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _index_of(stack, tag, boundary, also):
+    """Return the index of the innermost open element with a tag; -1 behind a boundary (flags) or the tag `also`."""
+    for index in range(stack.state[0] - 1, -1, -1):
+        if stack.tags[index] == tag:
+            return index
+        if stack.flags[index] & boundary or stack.tags[index] == also:
+            return -1
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _close_to(stack, index):
+    """Close the element at an index, unless it is -1, with all inside."""
+    if index >= 0:
+        stack.state[0] = index
+
+
+@njit(nogil=True, cache=True)
+def _enter_body(stack, elements, count, flags):
+    """Open html, head and body where a start tag, or text (flags -1), stands in none."""
+    if not stack.state[1] & _SEEN_HTML:
+        count = _imply(stack, elements, count, _HTML)
+    metadata = flags >= 0 and flags & names.METADATA != 0
+    if not stack.state[1] & _SEEN_HEAD:
+        stack.state[0] = 1
+        count = _imply(stack, elements, count, _HEAD)
+        if not metadata:
+            stack.state[0] = 1
+    elif metadata and stack.state[0] == 1:
+        _push(stack, _HEAD, names.SPECIAL)  # metadata behind </head> goes into it
+    stack.state[1] |= _SEEN_HTML | _SEEN_HEAD
+    if not metadata and _index_of(stack, _TEMPLATE, 0, _NONE) < 0:
+        stack.state[0] = 1
+        count = _imply(stack, elements, count, _BODY)
+        stack.state[1] |= _SEEN_BODY
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _open_page_part(stack, elements, count, tag, token):
+    """Open html, head or body, once each; return the count."""
+    if tag == _HTML:
+        if not stack.state[1] & _SEEN_HTML:
+            count = _emit(elements, count, tag, token, 0)
+            _push(stack, tag, names.SCOPE | names.SPECIAL)
+            stack.state[1] |= _SEEN_HTML
+        return count
+    if not stack.state[1] & _SEEN_HTML:
+        count = _imply(stack, elements, count, _HTML)
+        stack.state[1] |= _SEEN_HTML
+    bit = _SEEN_HEAD if tag == _HEAD else _SEEN_BODY
+    if stack.state[1] & (bit | _SEEN_BODY):
+        return count
+    stack.state[0] = 1
+    if bit == _SEEN_BODY and not stack.state[1] & _SEEN_HEAD:
+        count = _imply(stack, elements, count, _HEAD)
+        stack.state[0] = 1
+    count = _emit(elements, count, tag, token, 1)
+    _push(stack, tag, names.SPECIAL)
+    stack.state[1] |= bit | _SEEN_HEAD
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _open_table_part(stack, elements, count, tag):
+    """Close and open rows and bodies of a table for its next part; return the count, -1 if there is no table."""
+    cell, row = tag in (_TD, _TH), tag == _TR
+    for index in range(stack.state[0] - 1, -1, -1):
+        name, flags = stack.tags[index], stack.flags[index]
+        if name == _TEMPLATE:
+            return count
+        if tag == _COL and name in (_COLGROUP, _TABLE):
+            stack.state[0] = index + 1
+            return _imply(stack, elements, count, _COLGROUP) if name == _TABLE else count
+        if name == _TABLE or (flags & names.ROWS and (cell or row)) or (name == _TR and cell):
+            stack.state[0] = index + 1
+            if name == _TABLE and (cell or row):
+                count = _imply(stack, elements, count, _TBODY)
+            if name != _TR and cell:
+                count = _imply(stack, elements, count, _TR)
+            return count
+    return np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def _close_before(stack, tag, flags):
+    """Close the elements that a start tag closes: paragraphs, items, options, headings, links and buttons."""
+    if tag in (_LI, _DD, _DT):
+        for index in range(stack.state[0] - 1, -1, -1):
+            name = stack.tags[index]
+            if name == tag or (tag != _LI and (name in (_DD, _DT))):
+                stack.state[0] = index
+                break
+            if stack.flags[index] & names.SPECIAL and not stack.flags[index] & names.LOOSE:
+                break
+    if flags & names.CLOSES_P:
+        _close_to(stack, _index_of(stack, _P, names.SCOPE, _BUTTON))
+    top = stack.state[0] - 1
+    if flags & names.HEADING and stack.flags[top] & names.HEADING:
+        stack.state[0] = top
+    elif tag in (_OPTION, _OPTGROUP):
+        _close_to(stack, _index_of(stack, _OPTION, names.SPECIAL, _NONE))
+        if tag == _OPTGROUP:
+            _close_to(stack, _index_of(stack, _OPTGROUP, names.SPECIAL, _NONE))
+    elif tag == _BUTTON:
+        _close_to(stack, _index_of(stack, _BUTTON, names.SCOPE, _NONE))
+    elif tag == _A:
+        _remove(stack, _index_of(stack, _A, names.SCOPE, _NONE))
+
+
+@njit(nogil=True, cache=True)
+def _remove(stack, index):
+    """Take an element out of the stack, unless the index is -1; what is inside stays open."""
+    if index >= 0:
+        for i in range(index, stack.state[0] - 1):
+            stack.tags[i] = stack.tags[i + 1]
+            stack.flags[i] = stack.flags[i + 1]
+        stack.state[0] -= 1
+
+
+@njit(nogil=True, cache=True)
+def _in_table(stack):
+    """Return whether the page stands in a table, outside of its cells."""
+    top = stack.state[0] - 1
+    return stack.tags[top] in (_TABLE, _TR) or stack.flags[top] & names.ROWS != 0
+
+
+@njit(nogil=True, cache=True)
+def _in_foreign(stack):
+    size = stack.state[0]
+    return size > 0 and stack.flags[size - 1] & _IN_FOREIGN != 0
+
+
+@njit(nogil=True, cache=True)
+def _start(stack, elements, count, tag, token, kind):
+    """Open the element of a start tag with what it implies; return the new count."""
+    flags = _flags_of(tag)
+    foreign = _in_foreign(stack)
+    if foreign and flags & names.BREAKS_OUT:
+        while _in_foreign(stack):
+            stack.state[0] -= 1
+        foreign = False
+    if not foreign:
+        if tag in (_HTML, _HEAD, _BODY, _FRAMESET):
+            return _open_page_part(stack, elements, count, tag, token)
+        if not stack.state[1] & _SEEN_BODY:
+            count = _enter_body(stack, elements, count, flags)
+        if tag == _FORM and stack.state[1] & _IN_FORM:
+            return count
+        if flags & names.TABLE_PART:
+            opened = _open_table_part(stack, elements, count, tag)
+            if opened < 0:
+                return count
+            count = opened
+        _close_before(stack, tag, flags)
+    count = _emit(elements, count, tag, token, stack.state[0])
+    if (foreign or flags & names.FOREIGN) and kind & SELF_CLOSING:
+        return count
+    if foreign or flags & names.FOREIGN:
+        _push(stack, tag, (0 if flags & names.INTEGRATION else _IN_FOREIGN) | (flags & names.SCOPE))
+    elif tag == _FORM:
+        stack.state[1] |= _IN_FORM
+        if not _in_table(stack):
+            _push(stack, tag, flags)
+    elif not flags & names.VOID:
+        _push(stack, tag, flags)
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _end(stack, elements, count, tag):
+    """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an element."""
+    if tag in (_HTML, _BODY) or (stack.state[0] == 0 and tag != _BR):
+        return count
+    flags = _flags_of(tag)
+    if tag == _HEAD:
+        if not stack.state[1] & _SEEN_BODY and stack.state[1] & _SEEN_HEAD:
+            stack.state[0] = 1
+        return count
+    if flags & names.HEADING:
+        for index in range(stack.state[0] - 1, -1, -1):
+            if stack.flags[index] & names.HEADING:
+                stack.state[0] = index
+                return count
+            if stack.flags[index] & names.SCOPE:
+                return count
+        return count
+    if flags & names.TABLE_PART or tag in (_TABLE, _TEMPLATE):
+        _close_to(stack, _index_of(stack, tag, 0, _NONE if tag == _TEMPLATE else _TABLE))
+        return count
+    boundary = names.SCOPE if flags & (names.SPECIAL | names.FORMATTING) else names.SPECIAL
+    if tag == _LI:
+        boundary |= names.LIST
+    index = _index_of(stack, tag, boundary, _BUTTON if tag == _P else _NONE)
+    if index < 0:
+        if tag == _FORM:
+            stack.state[1] &= ~_IN_FORM
+        if tag == _BR or (tag == _P and stack.state[1] & _SEEN_BODY):
+            if not stack.state[1] & _SEEN_BODY:
+                count = _enter_body(stack, elements, count, np.int64(0))
+            count = _emit(elements, count, tag, _mix(tag), stack.state[0])
+        return count
+    if tag == _FORM:
+        stack.state[1] &= ~_IN_FORM
+        _remove(stack, index)
+        return count
+    if flags & names.FORMATTING:
+        for inner in range(index + 1, stack.state[0]):
+            if stack.flags[inner] & names.SPECIAL:
+                _remove(stack, index)
+                return count
+    stack.state[0] = index
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _ends_head(stack):
+    """Return whether text here opens the body."""
+    size = stack.state[0]
+    return not stack.state[1] & _SEEN_BODY and (size < 2 or (size == 2 and stack.tags[1] == _HEAD))
+
+
+@njit(nogil=True, cache=True)
+def place_elements(tags, elements):
+    """Fill `elements` with those of the pages whose tags are given."""
+    stack = Stack(np.zeros(MAX_DEPTH, np.uint64), np.zeros(MAX_DEPTH, np.int64), np.zeros(2, np.int64))
+    for document in range(len(tags.offsets) - 1):
+        stack.state[:] = 0
+        count = elements.offsets[document]
+        for i in range(tags.offsets[document], tags.offsets[document + 1]):
+            tag, kind = tags.names[i], tags.kinds[i]
+            if kind & AFTER_TEXT and _ends_head(stack):
+                count = _enter_body(stack, elements, count, np.int64(-1))
+            if kind & START:
+                count = _start(stack, elements, count, tag, tags.tokens[i], kind)
+            else:
+                count = _end(stack, elements, count, tag)
+        if count > elements.offsets[document] and not stack.state[1] & _SEEN_BODY:
+            count = _enter_body(stack, elements, count, np.int64(-1))
+        elements.offsets[document + 1] = count
