@@ -1,0 +1,103 @@
+"""Describe the structure of HTML pages: what stands in them and where, not what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.kernels.token_arrays import Shingles
+
+if TYPE_CHECKING:
+    from neardup.kernels.html_tokens import Tags
+
+_BRACKET = ord("<")
+
+
+class WeighedTags(NamedTuple):
+    """The elements of pages in document order, as features.
+
+    hashes : uint64, of the tag or of the tag path; weights : float64; offsets : int64 (num_pages + 1,), whose elements
+    are whose.
+    """
+
+    hashes: npt.NDArray[np.uint64]
+    weights: npt.NDArray[np.float64]
+    offsets: npt.NDArray[np.int64]
+
+
+def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
+    """Return the hashes of n-grams of the start tags of pages.
+
+    A start tag is its name with the names of its attributes and the words of class, id, name, rel and type; numbers
+    in these words are read as one sign, and order plays no part. A page with fewer than `ngram` tags has one shingle.
+
+    Parameters
+    ----------
+    pages : HTML in UTF-8, string or binary array of shape (num_pages,); a null has no tags.
+    ngram : start tags of a shingle, 1 or more.
+
+    Returns
+    -------
+    Shingles with num_pages rows, `hashes` in the order of the page with repeats; `content` is the 128-bit hash of the
+    sequence of start tags. A page without tags has no shingles.
+
+    Notes
+    -----
+    Time is linear in the bytes. Rows of a list that are alike, ten or a hundred, have the same set of shingles.
+    """
+    from neardup.kernels import html_shingles as kernel
+
+    tags = _read_tags(pages)
+    shingles = Shingles(
+        np.empty(int(tags.offsets[-1]), np.uint64),
+        np.empty(len(pages) + 1, np.int64),
+        np.empty((len(pages), 2), np.uint64),
+        np.zeros(len(pages), np.bool_),
+    )
+    kernel.shingle_tags(tags, ngram, shingles)
+    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+
+
+def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> WeighedTags:
+    """Return the elements of pages, each with the weight decay ** depth; html has depth 0.
+
+    Parameters
+    ----------
+    pages : HTML in UTF-8, string or binary array of shape (num_pages,); a null has no elements.
+    decay : above 0, at most 1.
+    paths : an element is known by its tag path from html down, not by its tag alone.
+
+    Returns
+    -------
+    WeighedTags, repeats included. A page without tags has no elements.
+
+    Notes
+    -----
+    Implied elements count, as in a browser's tree. Elements deeper than `html_tree.MAX_DEPTH` stand at that depth.
+    """
+    from neardup.kernels import html_shingles as kernel
+    from neardup.kernels import html_tree
+
+    tags = _read_tags(pages)
+    elements = html_tree.make_elements(int(tags.offsets[-1]), len(pages))
+    html_tree.place_elements(tags, elements)
+    num_elements = int(elements.offsets[-1])
+    hashes = elements.names[:num_elements]
+    if paths:
+        hashes = np.empty(num_elements, np.uint64)
+        kernel.hash_paths(elements, hashes)
+    powers = float(decay) ** np.arange(html_tree.MAX_DEPTH + 1)
+    return WeighedTags(hashes, powers[elements.depths[:num_elements]], elements.offsets)
+
+
+def _read_tags(pages: pa.Array) -> Tags:
+    from neardup.kernels import html_tokens
+
+    data, offsets = flatten_strings(pages)
+    tags = html_tokens.make_tags(int(np.count_nonzero(data == _BRACKET)), len(pages))
+    html_tokens.read_tags(data, offsets, tags)
+    return tags

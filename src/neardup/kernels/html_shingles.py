@@ -1,0 +1,71 @@
+"""Turn the tags and elements of HTML pages into features: shingles of start tags, tags or tag paths by depth."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from neardup.kernels.html_tokens import START
+from neardup.kernels.html_tree import MAX_DEPTH
+
+U64 = np.uint64
+_MIX_1, _MIX_2, _BASE = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35), U64(0xD6E8FEB86659FD93)
+_START, _NUM_DEPTHS = np.uint8(START), MAX_DEPTH + 1
+
+
+@njit(nogil=True, cache=True)
+def _mix(value):
+    value ^= value >> U64(27)
+    value *= _MIX_1
+    value ^= value >> U64(33)
+    value *= _MIX_2
+    value ^= value >> U64(27)
+    return value
+
+
+@njit(nogil=True, cache=True)
+def shingle_tags(tags, ngram, shingles):
+    """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one shingle of all.
+
+    The content hash is that of the sequence of all start tags. Requires: room for a hash for each tag.
+    """
+    window = np.zeros(ngram, np.uint64)
+    shingles.offsets[0] = 0
+    end = 0
+    for document in range(len(tags.offsets) - 1):
+        count, left, right = 0, U64(0), ~U64(0)
+        for i in range(tags.offsets[document], tags.offsets[document + 1]):
+            if not tags.kinds[i] & _START:
+                continue
+            token = tags.tokens[i]
+            window[count % ngram] = token
+            left, right = _mix(left + token), _mix(right * _BASE + token)
+            count += 1
+            if count >= ngram:
+                shingles.hashes[end] = _hash_window(window, count, ngram)
+                end += 1
+        if 0 < count < ngram:
+            shingles.hashes[end] = _hash_window(window, count, count)
+            end += 1
+        shingles.content[document, 0] = left
+        shingles.content[document, 1] = right
+        shingles.offsets[document + 1] = end
+
+
+@njit(nogil=True, cache=True)
+def _hash_window(window, count, size):
+    """Hash the last `size` of `count` tokens, which stand in a ring."""
+    state = U64(size)
+    for i in range(count - size, count):
+        state = state * _BASE + window[i % len(window)]
+    return _mix(state)
+
+
+@njit(nogil=True, cache=True)
+def hash_paths(elements, hashes):
+    """Fill hashes (uint64) with the hash of each element's tag path, from html down to it."""
+    path = np.zeros(_NUM_DEPTHS, np.uint64)
+    for i in range(len(hashes)):
+        depth = elements.depths[i]
+        path[depth] = _mix((path[depth - 1] if depth else U64(0)) * _BASE + elements.names[i])
+        hashes[i] = path[depth]

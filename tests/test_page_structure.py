@@ -1,0 +1,104 @@
+"""Pages of one template have the same structure, whatever they say and however many rows their lists have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.features.page_structure import shingle_pages, weigh_tags
+from neardup.kernels.html_tree import MAX_DEPTH
+from reference import html as reference
+
+PAGES = st.lists(
+    st.sampled_from(["<p>", "</p>", "<div class=a>", "<div class='b c'>", "</div>", "<a href=x>", "<br>", "<li>", "x"]),
+    max_size=30,
+).map("".join)
+
+
+def sets_of(*pages: str | None, ngram: int = 3) -> list[frozenset[int]]:
+    shingles = shingle_pages(pa.array(pages, pa.string()), ngram)
+    limits = zip(shingles.offsets[:-1], shingles.offsets[1:], strict=True)
+    return [frozenset(map(int, shingles.hashes[first:stop])) for first, stop in limits]
+
+
+def results_page(num_results: int) -> str:
+    rows = (
+        f"<li class='result row-{i}' id=r{i}><a class=title href=/{i}>Title {i}</a><span class=price>{i}</span></li>"
+        for i in range(num_results)
+    )
+    return f"<html><body><ul class=results>{''.join(rows)}</ul><p class=end></body></html>"
+
+
+def test_ten_results_and_a_hundred_look_alike():
+    ten, hundred = sets_of(results_page(10), results_page(100))
+    assert ten == hundred
+
+
+def test_what_a_page_says_does_not_matter():
+    left, right = sets_of("<p class=a>one<b>two</b>", "<p class=a>drei <b title=vier>fünf</b><!-- <i> -->")
+    assert len(left) == 1
+    assert left != right  # the name of an attribute is structure
+    assert left == sets_of("<p\n class='a'>drei <b>fünf</b><!-- <i> -->")[0]
+
+
+@given(st.lists(PAGES, max_size=4), st.integers(1, 4))
+def test_shingles_are_the_ngrams_of_start_tags(pages, ngram):
+    """Two n-grams have one hash where their tags are the same, and no others do."""
+    shingles = shingle_pages(pa.array(pages, pa.string()), ngram)
+    ngrams = []
+    for index, page in enumerate(pages):
+        tokens = [reference.token_of(tag) for tag in reference.tags_of(page.encode()) if not tag.is_end]
+        size = min(ngram, len(tokens))
+        expected = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)] if tokens else []
+        assert shingles.offsets[index + 1] - shingles.offsets[index] == len(expected)
+        ngrams += expected
+    pairs = set(zip(map(int, shingles.hashes), ngrams, strict=True))
+    assert len({hash_ for hash_, _ in pairs}) == len({tags for _, tags in pairs}) == len(pairs)
+
+
+@given(st.lists(PAGES, min_size=2, max_size=6))
+def test_content_is_equal_where_the_start_tags_are(pages):
+    content = shingle_pages(pa.array(pages, pa.string()), 3).content
+    tags = [[reference.token_of(tag) for tag in reference.tags_of(page.encode()) if not tag.is_end] for page in pages]
+    for i, left in enumerate(tags):
+        for j, right in enumerate(tags):
+            assert (left == right) == bool((content[i] == content[j]).all())
+
+
+@given(st.lists(PAGES, min_size=1, max_size=6), st.integers(0, 3))
+def test_slices_and_types_of_arrays_do_not_matter(pages, first):
+    whole = shingle_pages(pa.array(pages, pa.string()), 3)
+    for kind in (pa.large_string(), pa.binary(), pa.large_binary()):
+        part = shingle_pages(pa.array(pages, pa.string()).cast(kind)[first:], 3)
+        assert list(part.hashes) == list(whole.hashes[whole.offsets[min(first, len(pages))] :])
+
+
+def test_a_page_without_tags_has_no_features():
+    assert sets_of(None, "", "only text, 1 < 2", "<!-- <p> -->") == [frozenset()] * 4
+    weighed = weigh_tags(pa.array([None, "", "only text"], pa.string()), 0.45)
+    assert list(weighed.offsets) == [0, 0, 0, 0]
+
+
+def test_an_element_weighs_decay_to_the_power_of_its_depth():
+    weighed = weigh_tags(pa.array(["<p>a<div><p>b</div>"]), 0.5)
+    names = [reference.hash_bytes(name) for name in (b"html", b"head", b"body", b"p", b"div", b"p")]
+    assert list(map(int, weighed.hashes)) == names
+    assert list(weighed.weights) == [1, 0.5, 0.5, 0.25, 0.25, 0.125]
+
+
+def test_a_path_is_known_by_all_tags_on_it():
+    page = "<div><p>a</p></div><p>b</p><div><p>c</p></div>"
+    html, head, body, div, inner, outer, again, inner_again = weigh_tags(pa.array([page]), 0.45, paths=True).hashes
+    assert (div, inner) == (again, inner_again)
+    assert len({html, head, body, div, inner, outer}) == 6
+
+
+@pytest.mark.parametrize("paths", [False, True])
+def test_nesting_beyond_the_limit_has_the_weight_of_the_limit(paths):
+    weights = weigh_tags(pa.array(["<div>" * 100_000]), 0.99, paths=paths).weights
+    assert len(weights) == 100_003
+    assert weights.min() == pytest.approx(0.99**MAX_DEPTH)
+    assert np.isfinite(weights).all()
