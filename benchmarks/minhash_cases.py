@@ -44,6 +44,6 @@ def index() -> list[Case]:
         ]
     return [
         *cases,
-        Case("datasketch", "datasketch", "MinHashLSH: insert, query", 1),
+        Case("datasketch", "datasketch", "MinHashLSH: insert, query", 1, {}, 10**5),
         Case("neardup", "neardup", "LSHIndex: add, query, one by one", 1, {"form": "single"}, 10**5),
     ]

@@ -100,15 +100,11 @@ def judge_sets(answers: Answers, planted: Planted) -> Estimates:
 
 
 def judge_index(answers: Answers, planted: Planted) -> Recall:
-    """Compare what the sets found with themselves and the planted pairs: unrelated sets share no band.
-
-    All sets were asked for, or the first so many that the answers name.
-    """
-    asked = int(answers["asked"]) if "asked" in answers else planted.size
+    """Compare what all sets found with themselves and the planted pairs: unrelated sets share no band."""
     keys = np.sort(answers["query"] << 32 | answers["row"])
-    left, right = planted.pairs[planted.pairs[:, 0] < asked].T
-    both = np.concatenate([left << 32 | right, (right << 32 | left)[right < asked]])
-    itself = np.arange(asked) * ((1 << 32) + 1)
+    left, right = planted.pairs.T
+    both = np.concatenate([left << 32 | right, right << 32 | left])
+    itself = np.arange(planted.size) * ((1 << 32) + 1)
     wrong = np.count_nonzero(~np.isin(keys, np.concatenate([both, itself])))
     wrong += np.count_nonzero(keys[1:] == keys[:-1]) + np.count_nonzero(~np.isin(itself, keys))
     found = np.count_nonzero(np.isin(both[: len(left)], keys))

@@ -13,7 +13,6 @@ from shared import Done, Took, as_matches, clock, index_facts, main, memory, pla
 
 _HASHES, _SEED = 128, 1
 _AT_ONCE = 10_000
-_MOST_ASKED = 100_000
 
 
 def sign_sets(source: str, options: dict[str, Any]) -> Done:
@@ -25,16 +24,13 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
 
 
 def index(source: str, options: dict[str, Any]) -> Done:
-    """Fill an index with the signatures of neardup, and query it for the first 100,000, whose time counts for all.
-
-    Some at once become objects, which is not timed.
-    """
+    """Fill an index with the signatures of neardup, and query it: some at once become objects, which is not timed."""
     values = np.load(options["signatures"])
     permutations = MinHash(num_perm=_HASHES, seed=_SEED).permutations
 
-    def objects(stop: int) -> Iterator[tuple[int, list[MinHash]]]:
-        for first in range(0, stop, _AT_ONCE):
-            given = values[first : min(first + _AT_ONCE, stop)]
+    def objects() -> Iterator[tuple[int, list[MinHash]]]:
+        for first in range(0, len(values), _AT_ONCE):
+            given = values[first : first + _AT_ONCE]
             made = {"permutations": permutations, "seed": _SEED, "scheme": "affine32"}
             yield first, [MinHash(hashvalues=one, **made) for one in given]
 
@@ -48,18 +44,15 @@ def index(source: str, options: dict[str, Any]) -> Done:
     def total(parts: list[Took]) -> Took:
         return sum(wall for wall, _ in parts), sum(used for _, used in parts)
 
-    add = total([clock(lambda first=first, some=some: insert(first, some))[1] for first, some in objects(len(values))])
+    add = total([clock(lambda first=first, some=some: insert(first, some))[1] for first, some in objects()])
     size = memory() - before
-    asked = min(len(values), _MOST_ASKED)
     found, times = [], []
-    for _, some in objects(asked):
+    for _, some in objects():
         rows, took = clock(lambda some=some: [filled.query(one) for one in some])
         found += rows
         times.append(took)
     limits = [0, *accumulate(map(len, found))]
-    wall, used = (seconds * len(values) / asked for seconds in total(times))
-    answers = as_matches(limits, list(chain(*found)))
-    return index_facts(add, (wall, used), size, {**answers, "asked": np.array(asked)})
+    return index_facts(add, total(times), size, as_matches(limits, list(chain(*found))))
 
 
 if __name__ == "__main__":
