@@ -46,7 +46,7 @@ class IdTable:
             if not isinstance(ids, np.ndarray) and any(isinstance(one, bool) for one in ids):
                 raise InputError("An id is a string or an integer: got a bool. Pass strings or integers.")
             try:
-                ids = pa.array(ids)
+                ids = _from_list(ids) if isinstance(ids, list) else pa.array(ids)
             except (pa.ArrowException, OverflowError, ValueError) as error:
                 raise InputError(
                     f"Ids are all strings, or all integers from -2^63 to 2^63 - 1: {error}. Pass them as strings."
@@ -65,7 +65,7 @@ class IdTable:
                 f"The ids of this index are {names[self.kind]}: got {ids[0].as_py()!r}. Pass {names[self.kind]}."
             )
         try:
-            return ids.cast(kind)
+            return ids if ids.type == kind else ids.cast(kind)
         except pa.ArrowException as error:
             raise InputError(f"An id is an integer below 2^63: {error}. Pass ids as strings.") from error
 
@@ -150,6 +150,18 @@ class IdTable:
         self._slots = np.full(num_slots, _FREE, np.uint32)
         enter_rows(self._stored(), 0, num_rows, self.alive, self._slots)
         self._used = self.num_alive
+
+
+def _from_list(ids: list[Any]) -> pa.Array:
+    """Return a list as an Arrow array; `pa.array` would look for pandas at each call, in vain where it is not there."""
+    if all(type(one) is int for one in ids):
+        return pa.array(np.array(ids, np.int64))
+    if not all(type(one) is str for one in ids):
+        return pa.array(ids)
+    data = [one.encode() for one in ids]
+    offsets = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum([len(one) for one in data], out=offsets[1:])
+    return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
 
 
 def grow(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
