@@ -44,6 +44,7 @@ def test_words_and_letters_are_those_of_the_regular_expressions(texts, kind):
     assert compatible.simhash_letters(array[1:-1]) == compatible.simhash_letters(array)[1:-1]
 
 
+@pytest.mark.slow
 def test_every_code_point_becomes_what_it_becomes_alone():
     codes = [code for code in range(0, 0x110000, 97 if JIT_IS_OFF else 1) if not 0xD800 <= code < 0xE000]
     texts = pa.array([chr(code) for code in codes])
