@@ -21,8 +21,8 @@ demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in
 	@echo
 	@echo "The report, a page for any browser: $(DEMO)/report.html"
 
-test: $(VENV)/test.stamp  ## all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+test: $(VENV)/test.stamp  ## all tests but the slow ones, and those of the docs
+	$(BIN)/python -m pytest -m "not slow" --ignore tests/test_docs.py --ignore tests/test_examples.py
 
 test-slow: $(VENV)/test.stamp  ## the slow tests
 	$(BIN)/python -m pytest -m slow
