@@ -12,20 +12,12 @@ import math
 import numpy as np
 from numba import njit
 
+from neardup.kernels.mixing import mix
+
 U64 = np.uint64
-_MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
 _STEP = U64(0x9E3779B97F4A7C15)
 _NUM_STRIPS = 24  # darts below 2^-24 of a weight are left out
 _MARGIN = 3.0  # so much beyond log(num_hashes) leaves some place without a dart in one set of twenty
-
-
-@njit(nogil=True, cache=True)
-def _mix(value):
-    value ^= value >> U64(27)
-    value *= _MIX_1
-    value ^= value >> U64(33)
-    value *= _MIX_2
-    return value ^ (value >> U64(27))
 
 
 @njit(nogil=True, cache=True)
@@ -47,19 +39,19 @@ def _throw(feature, weight, limit, ranks, signature):
     width = math.ldexp(1.0, top)
     spacing = 1.0 / (num_hashes * width)
     for level in range(top, top - _NUM_STRIPS, -1):
-        draw = _mix(feature + _STEP * U64(2048 + level))
+        draw = mix(feature + _STEP * U64(2048 + level))
         # -log(u) >= 1 - u spares most strips their only logarithm.
         if (1.0 - _uniform(draw)) * spacing <= limit:
             state, rank = draw, -math.log(_uniform(draw)) * spacing
             while rank <= limit:
-                position = _mix(state + _STEP)
+                position = mix(state + _STEP)
                 if width + width * (np.float64(position >> U64(32)) * 2.0**-32) < weight:
                     place = np.int64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
                     if rank < ranks[place]:
                         ranks[place] = rank
                         signature[place] = np.uint32(draw)
                 state += _STEP + _STEP
-                draw = _mix(state)
+                draw = mix(state)
                 rank -= math.log(_uniform(draw)) * spacing
         width *= 0.5
         spacing *= 2.0
@@ -75,7 +67,7 @@ def sign_weighted(hashes, weights, offsets, seed, signatures):
     """
     num_hashes = signatures.shape[1]
     ranks = np.empty(num_hashes)
-    salt = _mix(seed + _STEP)
+    salt = mix(seed + _STEP)
     for document in range(len(offsets) - 1):
         total = 0.0
         for i in range(offsets[document], offsets[document + 1]):
@@ -86,5 +78,5 @@ def sign_weighted(hashes, weights, offsets, seed, signatures):
         while ranks.max() == np.inf:
             for i in range(offsets[document], offsets[document + 1]):
                 if weights[i] > 0:
-                    _throw(_mix(hashes[i] ^ salt), weights[i], limit, ranks, signatures[document])
+                    _throw(mix(hashes[i] ^ salt), weights[i], limit, ranks, signatures[document])
             limit *= 2.0

@@ -7,20 +7,11 @@ from numba import njit
 
 from neardup.kernels.html_tokens import START
 from neardup.kernels.html_tree import MAX_DEPTH
+from neardup.kernels.mixing import mix
 
 U64 = np.uint64
-_MIX_1, _MIX_2, _BASE = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35), U64(0xD6E8FEB86659FD93)
+_BASE = U64(0xD6E8FEB86659FD93)
 _START, _NUM_DEPTHS = np.uint8(START), MAX_DEPTH + 1
-
-
-@njit(nogil=True, cache=True)
-def _mix(value):
-    value ^= value >> U64(27)
-    value *= _MIX_1
-    value ^= value >> U64(33)
-    value *= _MIX_2
-    value ^= value >> U64(27)
-    return value
 
 
 @njit(nogil=True, cache=True)
@@ -39,7 +30,7 @@ def shingle_tags(tags, ngram, shingles):
                 continue
             token = tags.tokens[i]
             window[count % ngram] = token
-            left, right = _mix(left + token), _mix(right * _BASE + token)
+            left, right = mix(left + token), mix(right * _BASE + token)
             count += 1
             if count >= ngram:
                 shingles.hashes[end] = _hash_window(window, count, ngram)
@@ -58,7 +49,7 @@ def _hash_window(window, count, size):
     state = U64(size)
     for i in range(count - size, count):
         state = state * _BASE + window[i % len(window)]
-    return _mix(state)
+    return mix(state)
 
 
 @njit(nogil=True, cache=True)
@@ -67,5 +58,5 @@ def hash_paths(elements, hashes):
     path = np.zeros(_NUM_DEPTHS, np.uint64)
     for i in range(len(hashes)):
         depth = elements.depths[i]
-        path[depth] = _mix((path[depth - 1] if depth else U64(0)) * _BASE + elements.names[i])
+        path[depth] = mix((path[depth - 1] if depth else U64(0)) * _BASE + elements.names[i])
         hashes[i] = path[depth]

@@ -1,12 +1,13 @@
 """What HTML says of its tags: which are empty, which close others, which hold raw text.
 
-A tag is known by the 64-bit FNV-1a hash of its name in lower case; what it does, by the bits of `FLAGS`.
+A tag is known by the 64-bit FNV-1a hash of its name in lower case; what it does, by the bits of `flags_of`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
 BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048
@@ -65,3 +66,15 @@ def _fill_slots() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
 
 
 KEYS, FLAGS = _fill_slots()
+_SLOT_MASK = np.uint64(NUM_SLOTS - 1)
+
+
+@njit(nogil=True, cache=True)
+def flags_of(tag):
+    """Return what a tag does: its bits, 0 for a tag that HTML does not name."""
+    slot = tag & _SLOT_MASK
+    while KEYS[slot] != np.uint64(0):
+        if KEYS[slot] == tag:
+            return FLAGS[slot]
+        slot = (slot + np.uint64(1)) & _SLOT_MASK
+    return np.int64(0)

@@ -13,17 +13,17 @@ from numba import njit
 
 from neardup.kernels import html_tags as names
 from neardup.kernels.machine import count_trailing_zeros, load_u64
+from neardup.kernels.mixing import mix
 
 U64 = np.uint64
 MAX_ATTRIBUTES = 128  # of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
 START, END, SELF_CLOSING, AFTER_TEXT = 1, 2, 4, 8  # kinds of tags
 
 _OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
-_MIX_1, _MIX_2, _VALUE = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35), U64(0x9E3779B97F4A7C15)
+_VALUE = U64(0x9E3779B97F4A7C15)
 _CLASS, _TYPE, _REL = names.hash_name("class"), names.hash_name("type"), names.hash_name("rel")
 _NAME, _ID, _PLAINTEXT = names.hash_name("name"), names.hash_name("id"), names.hash_name("plaintext")
 _ONES, _HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
-_KEYS, _FLAGS, _SLOT_MASK = names.KEYS, names.FLAGS, U64(names.NUM_SLOTS - 1)
 
 
 class Tags(NamedTuple):
@@ -46,26 +46,6 @@ def make_tags(size: int, num_documents: int) -> Tags:
     """Return room for `size` tags: no page has more than signs "<"."""
     hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
     return Tags(*hashes, np.empty(size, np.uint8), np.empty(size, np.int64), np.zeros(num_documents + 1, np.int64))
-
-
-@njit(nogil=True, cache=True)
-def _mix(value):
-    value ^= value >> U64(27)
-    value *= _MIX_1
-    value ^= value >> U64(33)
-    value *= _MIX_2
-    value ^= value >> U64(27)
-    return value
-
-
-@njit(nogil=True, cache=True)
-def _holds_raw_text(name):
-    slot = name & _SLOT_MASK
-    while _KEYS[slot] != U64(0):
-        if _KEYS[slot] == name:
-            return _FLAGS[slot] & names.RAW_TEXT != 0
-        slot = (slot + U64(1)) & _SLOT_MASK
-    return False
 
 
 @njit(nogil=True, cache=True)
@@ -129,7 +109,7 @@ def _read_value(data, position, stop, name, wanted):
             continue
         if space:
             if in_word:
-                total += _mix(state ^ name * _VALUE)
+                total += mix(state ^ name * _VALUE)
             state, in_word, in_number = _OFFSET, False, False
             continue
         digit = np.uint8(byte - np.uint8(48)) < np.uint8(10)
@@ -137,7 +117,7 @@ def _read_value(data, position, stop, name, wanted):
             state = (state ^ U64(35 if digit else byte)) * _PRIME
         in_word, in_number = True, digit
     if in_word:
-        total += _mix(state ^ name * _VALUE)
+        total += mix(state ^ name * _VALUE)
     return total, position + 1 if quoted else position
 
 
@@ -173,7 +153,7 @@ def _read_attributes(data, position, stop, seen):
         if new:
             seen[count] = name
             count += 1
-            total += _mix(name) + value
+            total += mix(name) + value
     return total, 0, False
 
 
@@ -241,7 +221,7 @@ def _read_page(data, position, stop, seen, tags, count):
         if position == 0:
             return count
         tags.names[count] = name
-        tags.tokens[count] = _mix(name + attributes)
+        tags.tokens[count] = mix(name + attributes)
         tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
         tags.starts[count] = start
         count += 1
@@ -249,7 +229,7 @@ def _read_page(data, position, stop, seen, tags, count):
         if not is_end:
             if name == _PLAINTEXT:
                 return count
-            if _holds_raw_text(name):
+            if names.flags_of(name) & names.RAW_TEXT:
                 position = _skip_raw_text(data, position, stop, name)
     return count
 

@@ -13,11 +13,10 @@ from numba import njit
 
 from neardup.kernels import html_tags as names
 from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START
+from neardup.kernels.mixing import mix
 
 U64 = np.uint64
 MAX_DEPTH = 512  # what is deeper is a child of the element at this depth, as in Chromium: time stays linear
-_MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
-_KEYS, _FLAGS, _SLOT_MASK = names.KEYS, names.FLAGS, U64(names.NUM_SLOTS - 1)
 _HTML, _HEAD, _BODY, _FRAMESET = (names.hash_name(name) for name in ("html", "head", "body", "frameset"))
 _A, _P, _LI, _DD, _DT, _BR = (names.hash_name(name) for name in ("a", "p", "li", "dd", "dt", "br"))
 _TABLE, _TBODY, _TR, _TD, _TH = (names.hash_name(name) for name in ("table", "tbody", "tr", "td", "th"))
@@ -57,26 +56,6 @@ def make_elements(num_tags: int, num_documents: int) -> Elements:
 
 
 @njit(nogil=True, cache=True)
-def _mix(value):
-    value ^= value >> U64(27)
-    value *= _MIX_1
-    value ^= value >> U64(33)
-    value *= _MIX_2
-    value ^= value >> U64(27)
-    return value
-
-
-@njit(nogil=True, cache=True)
-def _flags_of(tag):
-    slot = tag & _SLOT_MASK
-    while _KEYS[slot] != U64(0):
-        if _KEYS[slot] == tag:
-            return _FLAGS[slot]
-        slot = (slot + U64(1)) & _SLOT_MASK
-    return np.int64(0)
-
-
-@njit(nogil=True, cache=True)
 def _emit(elements, count, tag, token, depth):
     elements.names[count] = tag
     elements.tokens[count] = token
@@ -96,8 +75,8 @@ def _push(stack, tag, flags):
 @njit(nogil=True, cache=True)
 def _imply(stack, elements, count, tag):
     """Open an element that the page does not name."""
-    count = _emit(elements, count, tag, _mix(tag), stack.state[0])
-    _push(stack, tag, _flags_of(tag))
+    count = _emit(elements, count, tag, mix(tag), stack.state[0])
+    _push(stack, tag, names.flags_of(tag))
     return count
 
 
@@ -238,7 +217,7 @@ def _in_foreign(stack):
 @njit(nogil=True, cache=True)
 def _start(stack, elements, count, tag, token, kind):
     """Open the element of a start tag with what it implies; return the new count."""
-    flags = _flags_of(tag)
+    flags = names.flags_of(tag)
     foreign = _in_foreign(stack)
     if foreign and flags & names.BREAKS_OUT:
         while _in_foreign(stack):
@@ -276,7 +255,7 @@ def _end(stack, elements, count, tag):
     """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an element."""
     if tag in (_HTML, _BODY) or (stack.state[0] == 0 and tag != _BR):
         return count
-    flags = _flags_of(tag)
+    flags = names.flags_of(tag)
     if tag == _HEAD:
         if not stack.state[1] & _SEEN_BODY and stack.state[1] & _SEEN_HEAD:
             stack.state[0] = 1
@@ -302,7 +281,7 @@ def _end(stack, elements, count, tag):
         if tag == _BR or (tag == _P and stack.state[1] & _SEEN_BODY):
             if not stack.state[1] & _SEEN_BODY:
                 count = _enter_body(stack, elements, count, np.int64(0))
-            count = _emit(elements, count, tag, _mix(tag), stack.state[0])
+            count = _emit(elements, count, tag, mix(tag), stack.state[0])
         return count
     if tag == _FORM:
         stack.state[1] &= ~_IN_FORM

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from neardup.kernels.mixing import MIX_1, MIX_2
+
 U64 = np.uint64
-_MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
 
 
 @njit(nogil=True, cache=True)
@@ -40,9 +41,9 @@ def band_keys(signatures, rows_per_band, keys):
         for band in range(keys.shape[0]):
             key = U64(band)
             for row in range(band * rows_per_band, (band + 1) * rows_per_band):
-                key = (key ^ U64(signatures[document, row])) * _MIX_1
+                key = (key ^ U64(signatures[document, row])) * MIX_1
                 key ^= key >> U64(32)
-            key *= _MIX_2
+            key *= MIX_2
             keys[band, document] = key ^ (key >> U64(29))
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from neardup.kernels.mixing import mix
+
 U64 = np.uint64
 _ALL = U64(0xFFFFFFFFFFFFFFFF)
-_MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
 _STEP = U64(0x9E3779B97F4A7C15)  # what word w adds w times to a hash before it is mixed again
 _NUM_PLANES = 48  # counts below 2^48
 _GROUP = 16  # features that are added up before their carry reaches the planes
@@ -33,12 +34,7 @@ def extend_hashes(hashes, words):
 def _word_of(value, word):
     if word == 0:
         return value
-    value += _STEP * U64(word)
-    value ^= value >> U64(27)
-    value *= _MIX_1
-    value ^= value >> U64(33)
-    value *= _MIX_2
-    return value ^ (value >> U64(27))
+    return mix(value + _STEP * U64(word))
 
 
 @njit(nogil=True, cache=True)

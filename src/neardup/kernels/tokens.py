@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from neardup.kernels.machine import count_trailing_zeros, load_u64
+from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.token_arrays import PADDING as _PADDING
 
 U64 = np.uint64
@@ -25,20 +26,9 @@ _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
 _SEVEN_BITS, _HIGH_BITS = U64(0x7F7F7F7F7F7F7F7F), U64(0x8080808080808080)
 _GATHER = U64(0x0102040810204080)  # times a word with one bit a byte: these eight bits, in order, on top
 _ALL = U64(0xFFFFFFFFFFFFFFFF)
-# Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019), and a random odd base for n-grams.
-_MIX_1, _MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
-_CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
+# What a token begins with, and a random odd base for n-grams.
+CHAIN, BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
-
-
-@njit(nogil=True, cache=True)
-def _mix(value):
-    value ^= value >> U64(27)
-    value *= _MIX_1
-    value ^= value >> U64(33)
-    value *= _MIX_2
-    value ^= value >> U64(27)
-    return value
 
 
 @njit(nogil=True, cache=True)
@@ -216,20 +206,20 @@ def _hash_tokens(stream, edges, count, tokens):
     for i in range(count):
         start = np.int64(edges[2 * i])
         size = np.int64(edges[2 * i + 1]) - start
-        state = _CHAIN
+        state = CHAIN
         while size > 16:
-            state = (state ^ load_u64(stream, start)) * _MIX_1
+            state = (state ^ load_u64(stream, start)) * MIX_1
             state ^= state >> U64(29)
             start += 8
             size -= 8
         first = min(size, 8)
         second = size - first
         word = load_u64(stream, start) & (_ALL >> U64(64 - 8 * first))
-        state = (state ^ word) * _MIX_1
+        state = (state ^ word) * MIX_1
         state ^= state >> U64(29)
         word = load_u64(stream, start + 8)
         word = word & ~(_ALL << U64(8 * second)) if second < 8 else word
-        tokens[i] = _mix(state ^ word)
+        tokens[i] = mix(state ^ word)
 
 
 @njit(nogil=True, cache=True)
@@ -245,12 +235,12 @@ def _hash_characters(stream, length, tokens):
             position += 1
             continue
         if space:
-            tokens[count] = _mix(_CHAIN ^ U64(0x20))
+            tokens[count] = mix(CHAIN ^ U64(0x20))
             count += 1
             space = False
         width = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
         word = load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1))
-        tokens[count] = _mix(_CHAIN ^ word)
+        tokens[count] = mix(CHAIN ^ word)
         count += 1
         position += width
     return count
@@ -266,17 +256,17 @@ def _roll(tokens, count, ngram, hashes, first):
         return first
     power = U64(1)
     for _ in range(ngram):
-        power *= _BASE
+        power *= BASE
     size = min(count, ngram)
     rolling = U64(size)
     for i in range(size):
-        rolling = rolling * _BASE + tokens[i]
-    hashes[first] = _mix(rolling)
+        rolling = rolling * BASE + tokens[i]
+    hashes[first] = mix(rolling)
     # U64(size) travels along as a leading digit; taking it out keeps the recurrence free of a special case.
     rolling -= U64(size) * power if size == ngram else U64(0)
     for i in range(size, count):
-        rolling = rolling * _BASE + tokens[i] - tokens[i - ngram] * power
-        hashes[first + i - size + 1] = _mix(rolling + U64(size) * power)
+        rolling = rolling * BASE + tokens[i] - tokens[i - ngram] * power
+        hashes[first + i - size + 1] = mix(rolling + U64(size) * power)
     return first + count - size + 1
 
 
@@ -286,12 +276,12 @@ def _content(tokens, count, content):
     left, right = U64(count), ~U64(count)
     for i in range(count):
         token = tokens[i]
-        left = (left ^ (token * _LANE_1)) * _MIX_1
+        left = (left ^ (token * _LANE_1)) * MIX_1
         left = (left << U64(31)) | (left >> U64(33))
-        right = (right ^ (token * _LANE_2)) * _MIX_2
+        right = (right ^ (token * _LANE_2)) * MIX_2
         right = (right << U64(27)) | (right >> U64(37))
-    content[0] = _mix(left)
-    content[1] = _mix(right)
+    content[0] = mix(left)
+    content[1] = mix(right)
 
 
 @njit(nogil=True, cache=True)

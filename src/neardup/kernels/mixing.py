@@ -1,0 +1,20 @@
+"""Mix the bits of a 64-bit integer, one to one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+U64 = np.uint64
+# Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
+MIX_1, MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
+
+
+@njit(nogil=True, cache=True)
+def mix(value):
+    """Return a uint64 of which every bit depends on all bits of another."""
+    value ^= value >> U64(27)
+    value *= MIX_1
+    value ^= value >> U64(33)
+    value *= MIX_2
+    return value ^ (value >> U64(27))
