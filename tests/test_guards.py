@@ -29,7 +29,7 @@ STAGES = ("documents", "features", "fingerprints", "candidates", "verify", "deci
 ROWS = (
     ("errors", "version"),
     ("limits",),
-    ("arrays", "config", "fingerprint_files", "formats", "schemas"),
+    ("arrays", "config", "fingerprint_files", "formats", "processors", "schemas"),
     ("kernels",),
     STAGES,
     ("engines", "index"),

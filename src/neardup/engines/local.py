@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +31,7 @@ from neardup.engines.propose import fill_buckets, find_copies
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Stages
 from neardup.engines.tell import Measured, Pairs, Removals
+from neardup.processors import count_processors
 from neardup.verify.hamming import hamming_distances
 from neardup.verify.recall import Recall, estimate_recall
 
@@ -74,7 +74,7 @@ def thread_count(running: Running) -> int:
     """Return the number of worker threads: as asked, or one for each processor this process may use."""
     if running.threads is not None:
         return running.threads
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return count_processors()
 
 
 def run(

@@ -17,6 +17,7 @@ from neardup.fingerprint_files import fingerprint_schema, from_column, read_fing
 from neardup.index.ids import Given, IdTable, grow
 from neardup.index.tables import build_tables, choose_tables, find_near, scan_all
 from neardup.output.table_file import TableFile
+from neardup.processors import count_processors
 
 if TYPE_CHECKING:
     from neardup.kernels.blocks import Rows, Tables
@@ -78,7 +79,7 @@ class HammingIndex:
             raise SettingError(f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it.")
         self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
         self.scheme = None if scheme is None else dict(scheme)
-        self._threads = threads or _processors()
+        self._threads = threads or count_processors()
         self._clear()
 
     def _clear(self) -> None:
@@ -94,12 +95,7 @@ class HammingIndex:
 
     def __contains__(self, id: object) -> bool:
         """Return whether there is a fingerprint of this id."""
-        if isinstance(id, bool) or not isinstance(id, (str, int, np.integer)):
-            return False
-        try:
-            return bool(self._ids.find(self._ids.to_array([id]))[0] >= 0)
-        except InputError:
-            return False
+        return id in self._ids
 
     def __repr__(self) -> str:
         """Say what it holds."""
@@ -286,7 +282,3 @@ class HammingIndex:
         ids, fingerprints = self._ids.take(rows), self._fingerprints[rows]
         self._clear()
         self.add_many(ids, fingerprints)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

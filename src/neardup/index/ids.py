@@ -101,6 +101,15 @@ class IdTable:
         slots = self._find_slots(ids)
         return np.where(slots >= 0, self._slots[slots].astype(np.int64), -1)
 
+    def __contains__(self, id: object) -> bool:
+        """Return whether an id has a row; what could be no id has none."""
+        if isinstance(id, bool) or not isinstance(id, (str, int, np.integer)):
+            return False
+        try:
+            return bool(self.find(self.to_array([id]))[0] >= 0)
+        except InputError:
+            return False
+
     def remove(self, ids: pa.Array) -> None:
         """Forget ids. Requires: each has a row, and stands here once."""
         slots = self._find_slots(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -33,9 +34,9 @@ class TreeIndex(SignatureIndex):
     def _enter(self, first: int) -> None:
         pass  # they are in the tail
 
+    @abstractmethod
     def _plant(self) -> Trees:
         """Return trees of all rows."""
-        raise NotImplementedError
 
     def _up_to_date(self, num_queries: int) -> tuple[Trees, tuple[int, int]]:
         """Return the trees to ask so many queries of, and the rows to scan beside them."""

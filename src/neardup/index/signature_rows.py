@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +15,7 @@ from neardup.fingerprint_files import require_same
 from neardup.fingerprints.signatures import Signatures
 from neardup.index.ids import Given, IdTable, grow
 from neardup.index.signature_files import Rows, read_index, write_index
+from neardup.processors import count_processors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,7 +29,7 @@ Values = npt.NDArray[np.uint32]
 AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
 
 
-class SignatureIndex:
+class SignatureIndex(ABC):
     """Base of the indexes of signatures: who is in them, what each signature is, and which signatures compare.
 
     num_hashes : the length of a signature; None until the first are added, at least `least_hashes`. scheme : what they
@@ -40,7 +42,7 @@ class SignatureIndex:
         check_num_hashes(num_hashes)
         self.num_hashes, self._least_hashes = None if num_hashes is None else int(num_hashes), least_hashes
         self.scheme = None if scheme is None else dict(scheme)
-        self._threads = threads or _processors()
+        self._threads = threads or count_processors()
         self._clear()
 
     def _clear(self) -> None:
@@ -48,9 +50,9 @@ class SignatureIndex:
         self._ids = IdTable()
         self._values = np.zeros((0, self.num_hashes or 0), np.uint32)
 
+    @abstractmethod
     def _enter(self, first: int) -> None:
         """Enter the rows from `first` on where queries look for them."""
-        raise NotImplementedError
 
     def __len__(self) -> int:
         """Return how many signatures there are."""
@@ -58,12 +60,7 @@ class SignatureIndex:
 
     def __contains__(self, id: object) -> bool:
         """Return whether there is a signature of this id."""
-        if isinstance(id, bool) or not isinstance(id, (str, int, np.integer)):
-            return False
-        try:
-            return bool(self._ids.find(self._ids.to_array([id]))[0] >= 0)
-        except InputError:
-            return False
+        return id in self._ids
 
     def remove(self, id: str | int) -> None:
         """Remove the signature of an id. Raises InputError if there is none."""
@@ -197,7 +194,3 @@ def check_num_hashes(num_hashes: int | None) -> None:
         raise SettingError(
             f"num_hashes must be a whole number above 0, or None: got {num_hashes!r}. Pass the length of a signature."
         )
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
