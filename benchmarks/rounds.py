@@ -82,3 +82,10 @@ class Bench:
                 if number == 0:
                     result.quality = judge(np.load(output.with_suffix(".npz")), result)
                     print(f"    {result.quality}", flush=True)
+
+    def exit_code(self) -> int:
+        """Say which answers of neardup were wrong or missing; return 1 if any were."""
+        wrong = [one for one in self.results if one.case.ours and not one.usable]
+        for one in wrong:
+            print(f"{one.part}, {one.on}, {one.case.name}: {one.state}", file=sys.stderr)
+        return 1 if wrong else 0

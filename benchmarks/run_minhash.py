@@ -80,10 +80,7 @@ def main() -> int:
     loads = {"load": load, "later": f"{os.getloadavg()[0]:.1f}"}
     write_markdown(args.results, bench.results, facts | loads, bench.versions)
     print(f"written: results/{name}, results/minhash.md")
-    wrong = [one for one in bench.results if one.case.ours and not one.usable]
-    for one in wrong:
-        print(f"{one.part}, {one.on}, {one.case.name}: {one.state}", file=sys.stderr)
-    return 1 if wrong else 0
+    return bench.exit_code()
 
 
 if __name__ == "__main__":

@@ -76,10 +76,7 @@ def main() -> int:
     write_csv(args.results / name, bench.results)
     write_markdown(args.results, bench.results, {**facts, "load": load}, bench.versions)
     print(f"written: results/{name}, results/simhash.md and its plot")
-    wrong = [one for one in bench.results if one.case.ours and not one.usable]
-    for one in wrong:
-        print(f"{one.part}, {one.on}, {one.case.name}: {one.state}", file=sys.stderr)
-    return 1 if wrong else 0
+    return bench.exit_code()
 
 
 if __name__ == "__main__":
