@@ -89,7 +89,7 @@ ERRORS = {
     "no such file": (["dedup", "nope.parquet", "-o", "out"], "No such file or folder: nope.parquet."),
     "a name is never a text": (["pairs", "just a text", "-o", "p.csv"], "No such file or folder: just a text."),
     "no such column": (["dedup", "in.jsonl", "-o", "out", "--text-column", "x"], "No column 'x' in in.jsonl"),
-    "bands without rows": (["dedup", "in.jsonl", "-o", "out", "--num-bands", "3"], "go together"),
+    "bands without rows": (["dedup", "in.jsonl", "-o", "out", "--num-bands", "3"], "num_bands goes with rows_per_band"),
     "stop at the first": (["dedup", "broken.jsonl", "-o", "out", "--on-error", "stop"], "broken.jsonl, row 1"),
     "output in the input": (["dedup", ".", "-o", "out"], "lie one inside the other"),
     "unknown format": (["dedup", "in.jsonl", "-o", "out", "--out-format", "pdf"], "Unknown output format 'pdf'"),

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 import neardup
-from neardup.config import Jieba, MinHash, Running, Sieve, SimHash
+from neardup.config import MinHash, Running, Sieve, SimHash
 from neardup.errors import NeardupError, SettingError
 from neardup.limits import Limits, limits_of
+from neardup.shingling import Jieba
 
 SOURCE = Path(neardup.__file__).parent
 MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
@@ -29,7 +30,9 @@ STAGES = ("documents", "features", "fingerprints", "candidates", "verify", "deci
 ROWS = (
     ("errors", "version"),
     ("limits",),
+    ("shingling",),
     ("arrays", "config", "fingerprint_files", "formats", "processors", "schemas"),
+    ("presets",),
     ("kernels",),
     STAGES,
     ("engines", "index"),
@@ -255,9 +258,12 @@ SETTINGS = (Jieba, MinHash, SimHash, Sieve, Running)
 ALL_LIMITS = [(settings, name, limits) for settings in SETTINGS for name, limits in limits_of(settings).items()]
 TOGETHER: dict[Any, dict[str, Any]] = {  # what a value needs beside it, by parameter or by parameter and value
     "num_bands": {"rows_per_band": 1},
-    "rows_per_band": {"num_bands": 1},
+    "decay": {"weights": "depth", "tokens": "elements"},
     ("num_blocks", 1): {"max_distance": 0},
     ("weights", "own"): {"tokens": len},
+    ("weights", "depth"): {"tokens": "paths"},
+    ("tokens", "elements"): {"weights": "depth"},
+    ("tokens", "paths"): {"weights": "depth"},
 }
 
 
@@ -324,7 +330,8 @@ def test_a_value_outside_its_limits_is_refused_by_name(settings, name, value):
 @pytest.mark.parametrize(("settings", "name", "limits"), ALL_LIMITS, ids=lambda value: str(value)[:20])
 def test_a_value_at_the_edge_of_its_limits_is_accepted(settings, name, limits):
     for value in good_values(limits):
-        beside = TOGETHER.get((name, value)) or (TOGETHER.get(name, {}) if value is not None else {})
+        by_value = TOGETHER.get((name, value)) if isinstance(value, (str, int)) else None
+        beside = by_value or (TOGETHER.get(name, {}) if value is not None else {})
         assert getattr(settings(**{name: value}, **beside), name) is value
 
 
@@ -334,10 +341,9 @@ def test_every_limit_says_what_it_is_in_a_sentence(settings, name, limits):
     assert limits.accepts(settings.__dataclass_fields__[name].default)
 
 
-@pytest.mark.parametrize("given", [{"num_bands": 5}, {"rows_per_band": 5}])
-def test_bands_and_rows_go_together(given):
-    with pytest.raises(SettingError, match=r"num_bands and rows_per_band go together: got .*5.*Give both"):
-        MinHash(**given)
+def test_bands_need_their_rows():
+    with pytest.raises(SettingError, match=r"num_bands goes with rows_per_band: got num_bands=5, .*Give both"):
+        MinHash(num_bands=5)
 
 
 def test_settings_cannot_be_changed_or_given_by_place():

@@ -84,8 +84,9 @@ def test_a_page_without_tags_has_no_features():
 
 def test_an_element_weighs_decay_to_the_power_of_its_depth():
     weighed = weigh_tags(pa.array(["<p>a<div><p>b</div>"]), 0.5)
-    names = [reference.hash_bytes(name) for name in (b"html", b"head", b"body", b"p", b"div", b"p")]
-    assert list(map(int, weighed.hashes)) == names
+    html, head, body, paragraph, div, inner = weighed.hashes
+    assert paragraph == inner
+    assert len({html, head, body, paragraph, div}) == 5
     assert list(weighed.weights) == [1, 0.5, 0.5, 0.25, 0.25, 0.125]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neardup.api.texts import compare
     from neardup.candidates.bands import Bands, candidate_probability, choose_bands
     from neardup.candidates.plan import Plan
-    from neardup.config import Jieba, MinHash, SimHash
+    from neardup.config import MinHash, SimHash
     from neardup.engines.explain import keywords, simhash
     from neardup.errors import (
         ColumnError,
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from neardup.index.forest import LSHForest
     from neardup.index.hamming import HammingIndex
     from neardup.index.lsh import LSHIndex
+    from neardup.presets import content, structure
     from neardup.results import Comparison, Deduplication, DuplicatePairs, Evaluation
+    from neardup.shingling import Jieba
     from neardup.verify.hamming import hamming_distance
     from neardup.verify.scores import Score
 
@@ -54,7 +56,7 @@ _HOMES = {
     "neardup.api.texts": ("compare",),
     "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
     "neardup.candidates.plan": ("Plan",),
-    "neardup.config": ("Jieba", "MinHash", "SimHash"),
+    "neardup.config": ("MinHash", "SimHash"),
     "neardup.engines.explain": ("keywords", "simhash"),
     "neardup.errors": (
         "ColumnError", "InputError", "MissingExtraError", "NeardupError", "OutputError", "ResumeError", "SchemeError",
@@ -66,7 +68,9 @@ _HOMES = {
     "neardup.index.forest": ("LSHForest",),
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.index.lsh": ("LSHIndex",),
+    "neardup.presets": ("content", "structure"),
     "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
+    "neardup.shingling": ("Jieba",),
     "neardup.verify.hamming": ("hamming_distance",),
     "neardup.verify.scores": ("Score",),
 }  # fmt: skip
@@ -102,6 +106,7 @@ __all__ = [
     "candidate_probability",
     "choose_bands",
     "compare",
+    "content",
     "dedup",
     "document_frequencies",
     "evaluate",
@@ -113,6 +118,7 @@ __all__ = [
     "plan",
     "sign",
     "simhash",
+    "structure",
 ]
 
 

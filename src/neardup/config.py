@@ -7,94 +7,19 @@ outside them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from neardup.errors import SettingError
-from neardup.limits import Checked, Limits, parameter
+from neardup.limits import Checked, Limits, limits_of, parameter
+from neardup.shingling import Jieba, Shingling, Tokenizer
 
-Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="own") of (string, weight) pairs
 FeatureHash = Callable[[bytes], int]
 MAX_HAMMING_DISTANCE = 16
 
 
 class IdfSource:
     """Base of the table of document frequencies in features/idf.py, which settings may hold."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Jieba(Checked):
-    """Chinese words, as the segmenter jieba cuts them; runs of Latin letters and digits are words of their own.
-
-    user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of speech, the
-    last two optional. words : words to add to the dictionary. stop_words : a file of words to leave out, one a line.
-    parts_of_speech : keep words of these only, by jieba's tags or their first letters: "n" keeps every
-    noun, "nr" names of people.
-
-    Examples
-    --------
-    >>> Jieba(mode="search").mode
-    'search'
-    """
-
-    mode: str = parameter(
-        "exact",
-        Limits(
-            "Cut each sentence once (exact), list every word of the dictionary that is in it (full), or cut it and "
-            "long words again (search).",
-            str,
-            choices=("exact", "full", "search"),
-        ),
-    )
-    hmm: bool = parameter(
-        True, Limits("Find words that are not in the dictionary, by a hidden Markov model of characters.", bool)
-    )
-    user_dict: str | None = parameter(None, Limits("A dictionary to add, in jieba's format.", str, optional=True))
-    words: tuple[str, ...] = parameter((), Limits("Words to add to the dictionary.", tuple))
-    stop_words: str | None = parameter(None, Limits("A file of words to leave out, one a line.", str, optional=True))
-    parts_of_speech: tuple[str, ...] = parameter((), Limits("Parts of speech to keep; all when unset.", tuple))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        spaced = next((word for word in self.words if word.split() != [word]), None)
-        if spaced is not None:
-            raise SettingError(
-                f"words are whole, without white space: got {spaced!r}. Give the words one by one (--add-word)."
-            )
-        if self.mode != "exact" and self.parts_of_speech:
-            raise SettingError(
-                f"parts_of_speech goes with mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
-                "Leave one of the two out."
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shingling(Checked):
-    """How a text becomes a set of shingles.
-
-    A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram` tokens is a
-    shingle. A text of fewer tokens is one shingle; a text of none has no features and equals nothing.
-    """
-
-    tokens: str | Jieba | Tokenizer = parameter(
-        "words",
-        Limits(
-            "What a token is: Unicode words (a Chinese, Japanese or Thai character is one), code points, words "
-            "between white space, or Chinese words by jieba (extra zh); in Python also the strings that a callable "
-            "returns for a text.",
-            str,
-            choices=("words", "chars", "whitespace", "jieba"),
-            or_callable=True,
-            or_kind=Jieba,
-        ),
-    )
-    ngram: int = parameter(5, Limits("Tokens in a shingle.", int, low=1, high=64))
-    nfkc: bool = parameter(True, Limits("Normalise to NFKC, so that full-width letters and ligatures match.", bool))
-    case_fold: bool = parameter(True, Limits("Fold case, so that Straße matches STRASSE.", bool))
-    fold_chinese: bool = parameter(
-        False, Limits("Fold traditional Chinese characters to simplified ones, one by one.", bool)
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,9 +47,18 @@ class MinHash(Shingling):
         "jaccard",
         Limits(
             "How alike two sets of shingles are: shared ones out of all (jaccard), or out of those of the "
-            "document that may be removed (containment; excerpts go when the whole text comes before: keep=longest).",
+            "document that may be removed (containment; excerpts go when the whole text comes before: keep=longest), "
+            "or the geometric mean of both shares (cosine).",
             str,
-            choices=("jaccard", "containment"),
+            choices=("jaccard", "containment", "cosine"),
+        ),
+    )
+    rarity: bool = parameter(
+        False,
+        Limits(
+            "Count a shingle twice if no more documents than the square root of all hold it, thrice if no more than "
+            "the fourth root do; takes one more pass.",
+            bool,
         ),
     )
     num_bands: int | None = parameter(
@@ -141,21 +75,30 @@ class MinHash(Shingling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.num_bands is None) != (self.rows_per_band is None):
+        if self.num_bands is not None and self.rows_per_band is None:
             raise SettingError(
-                f"num_bands and rows_per_band go together: got num_bands={self.num_bands}, "
-                f"rows_per_band={self.rows_per_band}. Give both, or leave both unset to have them chosen."
+                f"num_bands goes with rows_per_band: got num_bands={self.num_bands}, rows_per_band=None. Give both, "
+                "rows_per_band alone, or neither, to have the others chosen."
             )
-        if self.num_bands is not None and self.similarity == "containment":
+        if self.rows_per_band is not None and self.similarity == "containment":
             raise SettingError(
-                f"Bands are for jaccard similarity: got num_bands={self.num_bands} with similarity='containment', "
-                "which proposes pairs by samples. Leave num_bands and rows_per_band unset."
+                "Bands are not for containment, which proposes pairs by samples: got "
+                f"rows_per_band={self.rows_per_band} with similarity='containment'. Leave num_bands and rows_per_band "
+                "unset."
             )
 
     @property
     def measures(self) -> tuple[str, ...]:
         """Name the columns that hold what is measured of a pair."""
         return ("similarity", "exact")
+
+    @property
+    def jaccard_threshold(self) -> float:
+        """Return the Jaccard similarity of two sets of one size that just reach the threshold: s / (2 - s) of a cosine.
+
+        Sets of unequal size that reach the same cosine have less.
+        """
+        return self.threshold / (2.0 - self.threshold) if self.similarity == "cosine" else self.threshold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +115,13 @@ class SimHash(Shingling):
     20
     """
 
+    tokens: str | Jieba | Tokenizer = parameter(
+        "words",
+        replace(
+            limits_of(Shingling)["tokens"],
+            choices=(*limits_of(Shingling)["tokens"].choices, "elements", "paths"),
+        ),
+    )
     ngram: int = parameter(1, Limits("Tokens in a feature.", int, low=1, high=64))
     bits: int = parameter(64, Limits("Bits of a fingerprint.", int, numbers=(32, 64, 128, 256)))
     max_distance: int = parameter(
@@ -187,11 +137,15 @@ class SimHash(Shingling):
         "tf",
         Limits(
             "What a feature weighs: 1, its frequency in the document, or that times its inverse document frequency; "
-            "in Python also what a callable returns beside it.",
+            "elements and paths of a page by their depth; in Python also what a callable returns beside it.",
             str,
-            choices=("one", "tf", "tfidf"),
+            choices=("one", "tf", "tfidf", "depth"),
             callers=("own",),
         ),
+    )
+    decay: float = parameter(
+        0.45,
+        Limits("With weights=depth, what an element weighs against the one that it stands in.", above=0.0, high=1.0),
     )
     idf: str | IdfSource = parameter(
         "corpus",
@@ -279,6 +233,25 @@ class SimHash(Shingling):
             )
         if self.weights == "own":
             self._refuse_own_weights_of_no_feature()
+        if (self.weights == "depth") != (self.tokens in ("elements", "paths")):
+            raise SettingError(
+                f"weights='depth' goes with tokens='elements' or 'paths', which have no other weights: got "
+                f"weights={self.weights!r} with tokens={self.tokens!r}. Change one of the two."
+            )
+        if self.weights == "depth":
+            self._refuse_settings_beside_depth()
+        elif self.decay != 0.45:
+            raise SettingError(
+                f"decay goes with weights='depth': got decay={self.decay!r} with weights={self.weights!r}. Leave it "
+                "unset."
+            )
+
+    def _refuse_settings_beside_depth(self) -> None:
+        if self.ngram != 1 or self.hash != "native":
+            raise SettingError(
+                f"weights='depth' weighs single elements by neardup's own hash: got ngram={self.ngram}, "
+                f"hash={self.hash!r}. Leave both unset."
+            )
 
     def _refuse_own_weights_of_no_feature(self) -> None:
         if not callable(self.tokens):

@@ -158,9 +158,10 @@ def _refuse_audit(method: Method, sieve: Sieve) -> None:
             f"audit measures the recall of MinHash: got audit={sieve.audit} with SimHash, whose search misses no pair "
             "within max_distance. Leave audit (--audit) at 0."
         )
-    if sieve.audit and isinstance(method, MinHash) and method.similarity == "containment":
+    if sieve.audit and isinstance(method, MinHash) and method.similarity != "jaccard":
         raise SettingError(
-            f"audit measures the recall of jaccard similarity: got audit={sieve.audit} with similarity='containment'. "
+            f"audit measures the recall of jaccard similarity: got audit={sieve.audit} with "
+            f"similarity={method.similarity!r}. "
             "Leave audit (--audit) at 0; the run estimates its recall all the same."
         )
 

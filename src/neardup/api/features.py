@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neardup.api.inputs import Inputs, Source, tasks_of
-from neardup.config import Running, Shingling, SimHash
+from neardup.config import Running, SimHash
 from neardup.documents.batch import Rejected
 from neardup.engines.count import count_corpus
 from neardup.engines.describe import describe_rejected
@@ -11,6 +11,7 @@ from neardup.engines.local import known_total, thread_count
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
+from neardup.shingling import Shingling
 
 
 def document_frequencies(

@@ -29,8 +29,7 @@ def compare(left: str, right: str, *, method: Method = MinHash()) -> Comparison:
     """
     bands = local.bands_of(method) if isinstance(method, MinHash) else None
     measures = comparing.measure(left, right, method, bands)
-    contained = isinstance(method, MinHash) and method.similarity == "containment"
-    similarity = measures.left_in_right if contained else measures.jaccard
+    similarity = comparing.similarity_of(measures, method)
     duplicate = comparing.are_duplicates(measures, similarity, method)
     marked = comparing.mark(left, right, method)
     return Comparison(left, right, measures, similarity, method.threshold, bands, duplicate, *marked)

@@ -58,7 +58,9 @@ def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> npt.NDArra
         return np.asarray(-np.expm1(bands.num_bands * np.log1p(-row)))
 
 
-def choose_bands(threshold: float, recall: float, *, num_hashes: int | None = None) -> Bands:
+def choose_bands(
+    threshold: float, recall: float, *, num_hashes: int | None = None, rows_per_band: int | None = None
+) -> Bands:
     """Choose the cheapest bands that find a pair at the threshold with the recall asked for.
 
     Parameters
@@ -66,6 +68,7 @@ def choose_bands(threshold: float, recall: float, *, num_hashes: int | None = No
     threshold : Jaccard similarity in (0, 1].
     recall : share in (0, 1) of the pairs just at the threshold that must share a band.
     num_hashes : the length of the signatures that there are; bands use no more. None: as many as are needed.
+    rows_per_band : rows that are given; None: the cheapest.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def choose_bands(threshold: float, recall: float, *, num_hashes: int | None = No
         if not 0.0 < value <= limit:
             raise SettingError(f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change {name}.")
     best: tuple[float, Bands] | None = None
-    for rows in range(1, MAX_ROWS + 1):
+    for rows in range(1, MAX_ROWS + 1) if rows_per_band is None else (rows_per_band,):
         needed = _bands_needed(threshold, recall, rows)
         if needed > MAX_BANDS:
             break
@@ -93,7 +96,8 @@ def choose_bands(threshold: float, recall: float, *, num_hashes: int | None = No
             best = cost, bands
     if best is None:
         most = MAX_BANDS if num_hashes is None else min(num_hashes, MAX_BANDS)
-        reached = float(candidate_probability(threshold, Bands(most, 1)))
+        rows = rows_per_band or 1
+        reached = float(candidate_probability(threshold, Bands(most if num_hashes is None else most // rows, rows)))
         room = f"{most} bands" if most == MAX_BANDS else f"the {most} hashes of a signature"
         longer = "" if most == MAX_BANDS else ", or make longer signatures"
         raise SettingError(

@@ -61,7 +61,7 @@ def _print_measures(result: Comparison, method: Method, console: Console) -> Non
     found, rows = result.measures, Rows()
     union = found.num_left + found.num_right - found.num_shared
     what = "shingles" if isinstance(method, MinHash) else "features"
-    strong = "containment" if isinstance(method, MinHash) and method.similarity == "containment" else "jaccard"
+    strong = method.similarity if isinstance(method, MinHash) else "jaccard"
     if isinstance(method, SimHash):
         strong = "distance"
         distance = "-" if found.distance is None else str(found.distance)
@@ -73,6 +73,8 @@ def _print_measures(result: Comparison, method: Method, console: Console) -> Non
         f"{found.num_shared:,} of {union:,} {what} are shared",
         bold.get("jaccard", ""),
     )
+    if isinstance(method, MinHash) and method.similarity == "cosine":
+        rows.figure("Cosine", f"{found.cosine:.4f}", "the geometric mean of the two below", "bold")
     rows.figure(
         "A in B",
         f"{found.left_in_right:.4f}",
@@ -115,8 +117,8 @@ def _reason(result: Comparison, method: Method) -> str:
         near = distance is not None and distance <= method.max_distance
         if not near or not method.compares_features:
             return f"the distance {distance} is {'within' if near else 'beyond'} {method.max_distance} bits."
-    containment = isinstance(method, MinHash) and method.similarity == "containment"
-    measure = "containment of A in B" if containment else "Jaccard similarity"
+    names = {"jaccard": "Jaccard similarity", "containment": "containment of A in B", "cosine": "cosine similarity"}
+    measure = names[method.similarity if isinstance(method, MinHash) else "jaccard"]
     verb = "reaches" if result.duplicate else "is below"
     return f"the {measure} {figures} {verb} the threshold {result.threshold:g}."
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from neardup.cli.interrupt import interruptible
-from neardup.cli.methods import build_simhash, fingerprint_options
+from neardup.cli.methods import build_fingerprint, fingerprint_options
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
 from neardup.config import Running
@@ -23,8 +23,8 @@ from neardup.config import Running
 )  # fmt: skip
 @source_options
 @click.option(
-    "--method", type=click.Choice(["simhash"]), default="simhash", show_default=True, cls=SectionOption,
-    section="Fingerprint", help="The kind of fingerprint.",
+    "--method", type=click.Choice(["simhash", "structure"]), default="simhash", show_default=True, cls=SectionOption,
+    section="Fingerprint", help="Fingerprints of texts, or of the structure of web pages.",
 )  # fmt: skip
 @fingerprint_options
 @settings_options(Running, "Running", without=("batch_rows",))
@@ -60,7 +60,7 @@ def fingerprint(
 
         file = TableFile(Path(output), overwrite=overwrite)
         columns = ("hex",) if file.is_text else ("fingerprint", "hex") if hexadecimal else ("fingerprint",)
-        method, running = build_simhash(values), build(Running, values)
+        method, running = build_fingerprint(values), build(Running, values)
         source = Inputs(named(inputs), None, text_column, id_column, text_unit)
         with watching(quiet) as watcher:
             report = run_fingerprint(source, method, running, file.write, columns=columns, watcher=watcher)

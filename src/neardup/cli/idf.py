@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from neardup.cli.interrupt import interruptible
-from neardup.cli.methods import build_simhash, text_options
+from neardup.cli.methods import build_fingerprint, text_options
 from neardup.cli.settings import SectionedCommand, build, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
 from neardup.config import Running
@@ -53,7 +53,9 @@ def idf(
         running = build(Running, values)
         source = Inputs(named(inputs), None, text_column, None, text_unit)
         with watching(quiet) as watcher:
-            table, rejected = run_document_frequencies(source, build_simhash(values), running, watcher=watcher)
+            table, rejected = run_document_frequencies(
+                source, build_fingerprint(values | {"method": "simhash"}), running, watcher=watcher
+            )
         table.save(path)
     _tell(table, rejected, path, quiet, as_json)
 

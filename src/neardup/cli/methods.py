@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from neardup.cli.settings import Function, SectionOption, setting_option
-from neardup.config import Jieba, Method, MinHash, Shingling, SimHash
+from neardup.config import Method, MinHash, SimHash
 from neardup.errors import SettingError
 from neardup.limits import limits_of
+from neardup.presets import CONTENT, STRUCTURE, STRUCTURE_FINGERPRINTS
+from neardup.shingling import Jieba, Shingling
 
-METHODS: dict[str, type[MinHash] | type[SimHash]] = {"minhash": MinHash, "simhash": SimHash}
+METHODS: dict[str, Method] = {
+    "minhash": MinHash(), "simhash": SimHash(), "structure": STRUCTURE["shingles"], "content": CONTENT,
+}  # fmt: skip
+"""What each method starts from. The last two are for web pages."""
 _TEXT = tuple(limits_of(Shingling))
-_FINGERPRINT = ("bits", "weights", "idf", "top", "levels", "hash", "scheme")
+_FINGERPRINT = ("bits", "weights", "decay", "idf", "top", "levels", "hash", "scheme")
 _JIEBA = {
     "jieba_mode": "mode", "hmm": "hmm", "user_dict": "user_dict", "add_word": "words", "stop_words": "stop_words",
     "part_of_speech": "parts_of_speech",
@@ -37,13 +42,22 @@ def method_options(function: Function) -> Function:
             )(function)
     return click.option(
         "--method", type=click.Choice(list(METHODS)), cls=SectionOption, section="Similarity",
-        help="How documents are compared: sets of shingles, or fingerprints of weighted words.  [default: minhash]",
+        help="How documents are compared: sets of shingles, or fingerprints of weighted words; of web pages, the "
+        "template (structure) or the main text (content).  [default: minhash]",
+    )(_features_option(function))  # fmt: skip
+
+
+def _features_option(function: Function) -> Function:
+    return click.option(
+        "--features", type=click.Choice(list(STRUCTURE)), cls=SectionOption, section="Similarity",
+        help="With --method structure: runs of start tags, or fingerprints of tags or of tag paths that weigh less the "
+        "deeper they stand.  [default: shingles]",
     )(function)  # fmt: skip
 
 
 def fingerprint_options(function: Function) -> Function:
     """Add the options that say how a text becomes a SimHash fingerprint; those not given are None."""
-    function = text_options(function, methods=("simhash",))
+    function = _features_option(text_options(function, methods=("simhash",)))
     for name in reversed(_FINGERPRINT):
         function = setting_option(
             name, None, limits_of(SimHash)[name], "Fingerprint", said_default=_said_default(name, "simhash")
@@ -56,11 +70,12 @@ def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS
     for name in reversed(_JIEBA):
         limits = limits_of(Jieba)[_JIEBA[name]]
         default = () if limits.kind is tuple else None
-        said = _said(Jieba, _JIEBA[name])
+        said = _said(Jieba(), _JIEBA[name])
         function = setting_option(name, default, limits, "Chinese words (--tokens jieba)", said_default=said)(function)
     for name in reversed(_TEXT):
         said = _said_default(name, *methods)
-        function = setting_option(name, None, limits_of(Shingling)[name], "Text", said_default=said)(function)
+        owner = SimHash if name == "tokens" else Shingling  # which has tokens that MinHash has not
+        function = setting_option(name, None, limits_of(owner)[name], "Text", said_default=said)(function)
     return function
 
 
@@ -72,14 +87,24 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
     SettingError
         If an option belongs to another method, or to Chinese words where no such words are asked for.
     """
-    method = METHODS[values.pop("method") or default]
+    word, features = values.pop("method") or default, values.pop("features", None)
+    if features is not None and word != "structure":
+        raise SettingError(
+            f"--features belongs to --method structure: got it with {word}. Add --method structure, or leave it out."
+        )
+    return _with_options(METHODS[word] if features is None else STRUCTURE[features], values)
+
+
+def _with_options(start: Method, values: dict[str, Any]) -> Method:
+    """Return settings with the options that were given in the place of their own."""
+    method = type(start)
     chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
-    names = {name for settings in METHODS.values() for name in limits_of(settings)} & values.keys()
+    names = {name for settings in (MinHash, SimHash) for name in limits_of(settings)} & values.keys()
     given = {name: value for name in names if (value := values.pop(name)) is not None}
     for name in sorted(given):
         if name not in limits_of(method):
-            other = next(word for word, settings in METHODS.items() if name in limits_of(settings))
+            other = "simhash" if method is MinHash else "minhash"
             raise SettingError(
                 f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add --method {other}, or "
                 f"leave {_flag(name)} out."
@@ -92,12 +117,12 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
         )
     if chinese:
         given["tokens"] = Jieba(**chinese)
-    return method(**given)
+    return replace(start, **given)
 
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Method]:
     """Return several methods by their names; each takes the options that it has, as `build_method` does."""
-    fields = {name: limits_of(METHODS[name]).keys() for name in names}
+    fields = {name: limits_of(type(METHODS[name])).keys() for name in names}
     taken = {one for name in names for one in fields[name]}
 
     def values_of(name: str) -> dict[str, Any]:
@@ -107,10 +132,13 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
     return {name: build_method(values_of(name)) for name in names}
 
 
-def build_simhash(values: dict[str, Any]) -> SimHash:
-    """Return the settings of SimHash that a command was given, as `build_method` does."""
-    values["method"] = "simhash"
-    method = build_method(values)
+def build_fingerprint(values: dict[str, Any]) -> SimHash:
+    """Return the settings of fingerprints that a command was given, as `build_method` does."""
+    if values["method"] == "structure":
+        values.pop("method")
+        method = _with_options(STRUCTURE_FINGERPRINTS[values.pop("features") or "shingles"], values)
+    else:
+        method = build_method(values, "simhash")
     assert isinstance(method, SimHash)
     return method
 
@@ -121,14 +149,14 @@ def _flag(name: str) -> str:
 
 def _said_default(name: str, *methods: str) -> str | None:
     """Say the default of a setting, that of each method where they differ."""
-    said = {word: _said(METHODS[word], name) for word in methods if name in limits_of(METHODS[word])}
+    said = {word: _said(METHODS[word], name) for word in methods if name in limits_of(type(METHODS[word]))}
     first, *others = said.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]
     return "; ".join([str(first[1]), *different]) if first[1] else None
 
 
-def _said(settings: type, name: str) -> str | None:
-    default = {field.name: field.default for field in dataclasses.fields(settings)}[name]
+def _said(settings: object, name: str) -> str | None:
+    default = getattr(settings, name)
     if default is None or default == () or default is False:
         return None
     return "yes" if default is True else str(default)

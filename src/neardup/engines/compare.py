@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.config import Method, MinHash, SimHash
 from neardup.engines.count import given_idf
+from neardup.engines.readable import readable
 from neardup.engines.simhash import fingerprint_documents
 from neardup.engines.write import marked_passages, spans_of
 from neardup.errors import InputError
@@ -41,6 +43,11 @@ class Measures(NamedTuple):
     distance: int | None
     same_text: bool
 
+    @property
+    def cosine(self) -> float:
+        """Return the geometric mean of both containments."""
+        return math.sqrt(self.left_in_right * self.right_in_left)
+
 
 def measure(left: str, right: str, method: Method, bands: Bands | None) -> Measures:
     """Return how alike two texts are; no likeness where one has no features.
@@ -59,7 +66,7 @@ def measure(left: str, right: str, method: Method, bands: Bands | None) -> Measu
         hashes, offsets, content = made.hashes, made.offsets, made.content
         fingerprints = to_integers(made.fingerprints)
     else:
-        hashes, offsets, content, _ = shingle_documents(texts, method)
+        hashes, offsets, content, _ = shingle_documents(readable(texts, method), method)
     first, second = (np.unique(hashes[offsets[i] : offsets[i + 1]]) for i in (0, 1))
     shared = len(np.intersect1d(first, second, assume_unique=True))
     jaccard = shared / max(1, len(first) + len(second) - shared)
@@ -82,6 +89,13 @@ def measure(left: str, right: str, method: Method, bands: Bands | None) -> Measu
         distance=(fingerprints[0] ^ fingerprints[1]).bit_count() if fingerprints and both else None,
         same_text=both and bool(np.array_equal(content[0], content[1])),
     )
+
+
+def similarity_of(measures: Measures, method: Method) -> float:
+    """Return the similarity that the method holds against its threshold."""
+    if isinstance(method, SimHash) or method.similarity == "jaccard":
+        return measures.jaccard
+    return measures.cosine if method.similarity == "cosine" else measures.left_in_right
 
 
 def are_duplicates(measures: Measures, similarity: float, method: Method) -> bool:

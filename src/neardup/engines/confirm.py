@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,12 +80,12 @@ class Line(NamedTuple):
 
 def rules_of(method: Method, sieve: Sieve, num_against: int, all_pairs: bool) -> Rules:
     """Return what decides: similarity of the sets, distance of the fingerprints, or both."""
-    from neardup.kernels.sieve_arrays import CONTAINMENT, HAMMING, JACCARD, Rules
+    from neardup.kernels.sieve_arrays import CONTAINMENT, COSINE, HAMMING, JACCARD, Rules
 
     if isinstance(method, SimHash):
         measure = JACCARD if method.compares_features else HAMMING
         return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, method.bits)
-    measure = JACCARD if method.similarity == "jaccard" else CONTAINMENT
+    measure = {"jaccard": JACCARD, "containment": CONTAINMENT, "cosine": COSINE}[method.similarity]
     return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs)
 
 
@@ -183,7 +183,9 @@ def exact_similarity(
     shared = np.empty(len(documents), np.int64)
     kernel.pair_overlaps(*sets, documents, others, shared)
     size, other_size = sets.sizes[documents].astype(np.int64), sets.sizes[others].astype(np.int64)
-    out_of = size if similarity == "containment" else size + other_size - shared
+    out_of: npt.NDArray[Any] = size if similarity == "containment" else size + other_size - shared
+    if similarity == "cosine":
+        out_of = np.sqrt(size.astype(np.float64) * other_size)
     result: npt.NDArray[np.float64] = shared / np.maximum(out_of, 1)
     result[documents == others] = 1.0
     return result

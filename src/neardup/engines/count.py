@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from neardup.config import IdfSource, Method, Shingling, SimHash
+from neardup.config import IdfSource, Method, MinHash, SimHash
 from neardup.documents.batch import Rejected
 from neardup.engines.batches import map_batches
 from neardup.engines.describe import Task
+from neardup.engines.readable import readable
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Watcher
 from neardup.errors import SettingError
@@ -18,6 +19,7 @@ from neardup.features.document_counts import DocumentCounts
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import shingle_documents
 from neardup.features.weights import Features, distinct_features
+from neardup.shingling import Shingling
 
 _FILE = "idf.parquet"
 
@@ -35,7 +37,7 @@ def count_corpus(
     counts = DocumentCounts()
 
     def features_of(texts: pa.Array) -> Features:
-        shingles = shingle_documents(texts, shingling)
+        shingles = shingle_documents(readable(texts, shingling), shingling)
         return distinct_features(shingles.hashes, shingles.offsets)
 
     for _, features in map_batches(tasks, features_of, threads, watcher, reject):
@@ -43,12 +45,14 @@ def count_corpus(
     return counts.table(shingling)
 
 
-def needs_count(method: SimHash) -> bool:
+def needs_count(method: Method) -> bool:
     """Return whether a corpus must be read once to be weighed, before it is read to be compared."""
+    if isinstance(method, MinHash):
+        return method.rarity
     return method.weights == "tfidf" and method.idf == "corpus"
 
 
-def idf_of(method: SimHash, tasks: list[Task], scratch: Scratch, threads: int, watcher: Watcher) -> IdfSource:
+def idf_of(method: Method, tasks: list[Task], scratch: Scratch, threads: int, watcher: Watcher) -> IdfSource:
     """Count a corpus, or take what an interrupted run counted of it."""
     file = scratch.directory / _FILE
     if file.exists():
@@ -70,15 +74,15 @@ def with_table(method: Method) -> Method:
     return replace(method, idf=table)
 
 
-def given_idf(method: SimHash) -> IdfSource | None:
-    """Return the table that a method names, or None if it names none.
+def given_idf(method: Method) -> IdfSource | None:
+    """Return the table that a method names, or None if it names none: rarity counts where there is a corpus only.
 
     Raises
     ------
     SettingError
         If frequencies of a corpus are asked for: here is none to count.
     """
-    if method.weights != "tfidf" or method.idf == "lines":
+    if isinstance(method, MinHash) or method.weights != "tfidf" or method.idf == "lines":
         return None
     if method.idf == "corpus":
         raise SettingError(

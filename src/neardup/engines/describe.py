@@ -18,11 +18,14 @@ from neardup.arrays import flatten_strings
 from neardup.candidates.bands import Bands
 from neardup.config import IdfSource, Method, MinHash, SimHash
 from neardup.documents.batch import Columns, DocumentBatch, Part, Rejected
+from neardup.engines.readable import readable
 from neardup.engines.scratch import Scratch
 from neardup.engines.simhash import fingerprint_documents
 from neardup.engines.stages import Watcher
 from neardup.errors import InputError
+from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace, shingle_documents
+from neardup.features.weights import distinct_features, repeat_rare
 from neardup.fingerprints.minhash import band_keys, sign
 
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
@@ -88,18 +91,23 @@ Describer = Callable[[pa.Array, Workspace], Described]
 def describer_of(method: Method, bands: Bands | None, idf: IdfSource | None) -> Describer:
     """Return the function that describes a batch of texts as the method asks; hashes may lie in the workspace."""
     if isinstance(method, MinHash):
-        return partial(_describe_by_shingles, method, bands)
+        return partial(_describe_by_shingles, method, bands, idf)
     return partial(_describe_by_fingerprint, method, idf)
 
 
-def _describe_by_shingles(method: MinHash, bands: Bands | None, texts: pa.Array, workspace: Workspace) -> Described:
-    shingles = shingle_documents(texts, method, workspace)
+def _describe_by_shingles(
+    method: MinHash, bands: Bands | None, idf: IdfSource | None, texts: pa.Array, workspace: Workspace
+) -> Described:
+    hashes, offsets, content, _ = shingle_documents(readable(texts, method), method, workspace)
+    if isinstance(idf, IdfTable):
+        features = distinct_features(hashes, offsets)
+        hashes, offsets = repeat_rare(features, idf.document_counts(features.hashes), idf.num_documents)
     summary = {}
     if bands is not None:
-        signatures = sign(shingles.hashes, shingles.offsets, bands.num_hashes, method.seed)
+        signatures = sign(hashes, offsets, bands.num_hashes, method.seed)
         keys = band_keys(signatures, bands.num_bands)
         summary = {f"keys-{band}": keys[band] for band in range(bands.num_bands)}
-    return Described(shingles.hashes, shingles.offsets, shingles.content, summary)
+    return Described(hashes, offsets, content, summary)
 
 
 def _describe_by_fingerprint(

@@ -147,7 +147,8 @@ def _search_curve(
         loose: Method = replace(method, max_distance=farthest, num_blocks=None)
     else:
         limits = np.arange(round(LOWEST * STEPS), STEPS + 1) / STEPS
-        loose = replace(method, threshold=LOWEST, recall=max(method.recall, RECALL))
+        rows = None if method.num_bands is None else method.rows_per_band
+        loose = replace(method, threshold=LOWEST, recall=max(method.recall, RECALL), rows_per_band=rows)
     with _scratch() as scratch:
         outcome = local.run(tasks, loose, sieve, running, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)

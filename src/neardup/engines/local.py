@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +66,10 @@ class Outcome:
 
 def bands_of(method: MinHash) -> Bands:
     """Return the bands of a method: those given, or the cheapest that reach its recall."""
-    if method.num_bands is not None and method.rows_per_band is not None:
-        return Bands(method.num_bands, method.rows_per_band)
-    return choose_bands(method.threshold, method.recall)
+    rows = method.rows_per_band
+    if method.num_bands is not None and rows is not None:
+        return Bands(method.num_bands, rows)
+    return choose_bands(method.jaccard_threshold, method.recall, rows_per_band=rows)
 
 
 def thread_count(running: Running) -> int:
@@ -134,7 +136,8 @@ def run(
     return Outcome(
         corpus, bands, samples, near, kept, removals,
         Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured),
-        confirmed.compared, confirmed.bound_met, confirmed.collisions, _recall(confirmed, bands, samples), audited,
+        confirmed.compared, confirmed.bound_met, confirmed.collisions,
+        _recall(confirmed, bands, samples, _jaccard_of(method, sets.sizes[order[representative]])), audited,
         int(np.count_nonzero(featured & (sizes < SHORT))),
     )  # fmt: skip
 
@@ -143,9 +146,9 @@ def _proposers(method: Method) -> tuple[Bands | None, Samples | None]:
     """Return the bands or the samples that propose pairs; neither for fingerprints."""
     if isinstance(method, SimHash):
         return None, None
-    if method.similarity == "jaccard":
-        return bands_of(method), None
-    return None, choose_samples(method.threshold, method.recall)
+    if method.similarity == "containment":
+        return None, choose_samples(method.threshold, method.recall)
+    return bands_of(method), None
 
 
 def _read(
@@ -158,21 +161,37 @@ def _read(
         reading.resume()
     threads, total = thread_count(running), known_total(tasks)
     idf = None
-    if isinstance(method, SimHash) and needs_count(method):
+    if needs_count(method):
         with stages.stage("count", total) as watcher:
             idf = idf_of(method, tasks, scratch, threads, watcher)
-    elif isinstance(method, SimHash):
+    else:
         idf = given_idf(method)
     with stages.stage("read", total) as watcher:
         return read_all(reading, describer_of(method, bands, idf), threads, running.batch_rows, watcher)
 
 
-def _recall(confirmed: Confirmed, bands: Bands | None, samples: Samples | None) -> Recall | None:
+Jaccard = Callable[[npt.NDArray[np.float64], npt.NDArray[np.uint32], npt.NDArray[np.uint32]], npt.NDArray[np.float64]]
+
+
+def _jaccard_of(method: Method, sizes: npt.NDArray[np.uint32]) -> Jaccard:
+    """Return what turns similarities of pairs of positions into what signatures see; sizes : of sets, by position."""
+
+    def from_cosine(
+        cosine: npt.NDArray[np.float64], left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
+    ) -> npt.NDArray[np.float64]:
+        one, other = sizes[left].astype(np.float64), sizes[right].astype(np.float64)
+        shared = cosine * np.sqrt(one * other)
+        return shared / np.maximum(one + other - shared, 1.0)
+
+    return from_cosine if isinstance(method, MinHash) and method.similarity == "cosine" else lambda value, *_: value
+
+
+def _recall(confirmed: Confirmed, bands: Bands | None, samples: Samples | None, jaccard_of: Jaccard) -> Recall | None:
     """Estimate the run's recall from the pairs it found; copies, which are always found, left out."""
     if bands is None and samples is None:
         return None
     near = ~confirmed.measured.exact
-    similarity = confirmed.measured.similarity[near]
+    similarity = jaccard_of(confirmed.measured.similarity[near], confirmed.left[near], confirmed.right[near])
     # Pairs of one cluster share signatures: they are found together, or missed together.
     parents = np.arange(len(confirmed.kept), dtype=np.uint32)
     connect(parents, confirmed.left[near], confirmed.right[near])

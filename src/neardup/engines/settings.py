@@ -5,11 +5,22 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from neardup.config import Method, MinHash, Shingling, Sieve, SimHash
+from neardup.config import Method, MinHash, Sieve, SimHash
 from neardup.engines.simhash import scheme_of
 from neardup.features.idf import describe_features
+from neardup.shingling import Shingling
 
-_SCHEME = {*(field.name for field in fields(Shingling)), "seed", "bits", "weights", "idf", "top", "levels", "hash"}
+_SCHEME = {
+    *(field.name for field in fields(Shingling)),
+    "seed",
+    "bits",
+    "weights",
+    "decay",
+    "idf",
+    "top",
+    "levels",
+    "hash",
+}
 
 
 def scheme_settings(method: Method) -> dict[str, Any]:

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import IdfSource, SimHash
+from neardup.engines.readable import readable
 from neardup.errors import SettingError
 from neardup.features.compatible import prepare, settle, tie_of
 from neardup.features.feature_hashes import hash_features
 from neardup.features.feature_strings import Strings, strings_of, token_strings, weighted_tokens
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
+from neardup.features.page_structure import weigh_tags
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
@@ -97,7 +99,7 @@ def fingerprint_documents(
     SchemeError
         If the table counts other features.
     """
-    texts, settled = prepare(texts, method), settle(method)
+    texts, settled = prepare(readable(texts, method), method), settle(method)
     described = describe(texts, settled, workspace)
     shingles = described.shingles
     if settled.hash == "native" and settled.weights in ("one", "tf") and not (settled.num_keywords or settled.levels):
@@ -118,11 +120,19 @@ def describe(
     if method.weights == "own":
         features, weights = weighted_tokens(texts, method)
         return describe_weighted(features, weights)
+    if method.weights == "depth":
+        return describe_elements(texts, method)
     if cutter_of(method) is not None:
         cut = token_strings(texts, method)
         return Described(shingle_strings(cut, method.ngram), cut, None)
     tokens = token_strings(texts, method) if with_strings else None
     return Described(shingle_documents(texts, method, workspace), tokens, None)
+
+
+def describe_elements(pages: pa.Array, method: SimHash) -> Described:
+    """Return the elements of pages, or their tag paths, weighed by depth."""
+    hashes, weights, offsets, content = weigh_tags(pages, method.decay, paths=method.tokens == "paths")
+    return Described(Shingles(hashes, offsets, content, np.zeros(len(pages), np.bool_)), None, weights)
 
 
 def describe_weighted(features: list[list[str]], weights: list[list[float]]) -> Described:
@@ -204,6 +214,8 @@ def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]
     if callable(function):
         function = name_callable(function)
     scheme |= {"features": describe_features(method), "hash": function, "weights": method.weights}
+    if method.weights == "depth":
+        scheme["decay"] = method.decay
     if method.weights == "tfidf":
         scheme["idf"] = idf_version if idf_version is not None else method.idf
     return scheme | {"top": method.num_keywords, "levels": method.levels}

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import Shingling
 from neardup.features.idf import IdfTable, describe_features
 from neardup.features.weights import Features
+from neardup.shingling import Shingling
 
 MAX_FEATURES = 10_000_000
 _FIRST_SLOTS = 1 << 16

@@ -16,12 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.config import IdfSource, Jieba, Shingling
+from neardup.config import IdfSource
 from neardup.errors import InputError, SchemeError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
+from neardup.shingling import Jieba, Shingling
 
 FEATURES_VERSION = 1
 """Version of the native feature hashes, those of `shingle_documents`."""
@@ -47,6 +48,7 @@ def describe_features(shingling: Shingling) -> dict[str, Any]:
         "case_fold": shingling.case_fold,
         "fold_chinese": shingling.fold_chinese,
         "version": FEATURES_VERSION,
+        **({} if shingling.html is None else {"html": shingling.html}),
     }
 
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from neardup.config import Shingling
 from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, load_tables
+from neardup.shingling import Shingling
 
 _MAX_PIECE = 1000
 

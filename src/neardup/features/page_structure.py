@@ -15,18 +15,20 @@ if TYPE_CHECKING:
     from neardup.kernels.html_tokens import Tags
 
 _BRACKET = ord("<")
+_START = 1  # START of kernels/html_tokens.py
 
 
 class WeighedTags(NamedTuple):
     """The elements of pages in document order, as features.
 
     hashes : uint64, of the tag or of the tag path; weights : float64; offsets : int64 (num_pages + 1,), whose elements
-    are whose.
+    are whose; content : uint64 (num_pages, 2), equal where all elements are.
     """
 
     hashes: npt.NDArray[np.uint64]
     weights: npt.NDArray[np.float64]
     offsets: npt.NDArray[np.int64]
+    content: npt.NDArray[np.uint64]
 
 
 def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
@@ -86,12 +88,25 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     elements = html_tree.make_elements(int(tags.offsets[-1]), len(pages))
     html_tree.place_elements(tags, elements)
     num_elements = int(elements.offsets[-1])
-    hashes = elements.names[:num_elements]
-    if paths:
-        hashes = np.empty(num_elements, np.uint64)
-        kernel.hash_paths(elements, hashes)
+    hashes = np.empty(num_elements, np.uint64)
+    hash_elements = kernel.hash_paths if paths else kernel.hash_names
+    hash_elements(elements, hashes)
     powers = float(decay) ** np.arange(html_tree.MAX_DEPTH + 1)
-    return WeighedTags(hashes, powers[elements.depths[:num_elements]], elements.offsets)
+    weights = powers[elements.depths[:num_elements]]
+    content = np.empty((len(pages), 2), np.uint64)
+    kernel.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
+    return WeighedTags(hashes, weights, elements.offsets, content)
+
+
+def start_tags(page: str) -> tuple[list[int], list[int]]:
+    """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages` has it."""
+    data = page.encode("utf-8", "replace")
+    tags = _read_tags(pa.array([data], pa.large_binary()))
+    kinds = tags.kinds[: tags.offsets[-1]]
+    chosen = np.flatnonzero(kinds & np.uint8(_START))
+    begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # the first byte of each character
+    characters = np.cumsum(begins) - 1
+    return characters[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()
 
 
 def _read_tags(pages: pa.Array) -> Tags:

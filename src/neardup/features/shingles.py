@@ -9,12 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import flatten_strings
-from neardup.config import Shingling
 from neardup.features.normalise import normalise
+from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cutter_of
 from neardup.features.token_lists import cut_documents, shingle_strings
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import Shingles, Tables, Text, make_buffers
+from neardup.shingling import Shingling
 
 _MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
 
@@ -46,6 +47,8 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     Shingles, with num_documents rows: `hashes` in the order of the text with repeats, `offsets`, and `content`, a
     128-bit hash of the token sequence; the content hash of a document without features means nothing.
     """
+    if shingling.tokens == "tags":
+        return shingle_pages(texts, shingling.ngram)
     cut = cutter_of(shingling)
     if cut is not None:
         return shingle_strings(cut_documents(texts, cut, shingling), shingling.ngram)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import Jieba
 from neardup.errors import SettingError
+from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import segmenter_of
 from neardup.features.unicode_tables import (
     CLASS_MASK,
@@ -31,6 +31,7 @@ from neardup.features.unicode_tables import (
     WORD,
     load_tables,
 )
+from neardup.shingling import PAGE_TOKENS, Jieba
 
 _SEARCH_BUDGET = 64
 """The tokens of a callable are searched far ahead until this many times the text has been read in vain."""
@@ -86,9 +87,9 @@ def token_spans(
     ----------
     text : str
         The document as it was read.
-    tokens : {"words", "chars", "whitespace", "jieba"}, Jieba or callable
-        What a token is. Words of jieba that overlap share one place. A callable gets the normalised text and
-        returns its tokens in order; empty ones are left out.
+    tokens : {"words", "chars", "whitespace", "jieba", "tags", "elements", "paths"}, Jieba or callable
+        What a token is; those of pages stand where their start tags do. Words of jieba that overlap share one
+        place. A callable gets the normalised text and returns its tokens in order; empty ones are left out.
     nfkc, case_fold, fold_chinese : bool
         The normalisation, as in `neardup.features.unicode_tables.load_tables`.
 
@@ -121,6 +122,8 @@ def token_spans(
         quick = _quick_words(text, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
         if quick is not None:
             return quick
+    if tokens in PAGE_TOKENS:
+        return _start_tags(text)
     located = _normalised(text, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
     if isinstance(tokens, Jieba) or tokens == "jieba":
         settings = tokens if isinstance(tokens, Jieba) else Jieba()
@@ -137,6 +140,16 @@ def token_spans(
         )
     visible = (item for item in located if item.token_class != TRANSPARENT)
     return list(_SPLITTERS[tokens](visible))
+
+
+def _start_tags(page: str) -> list[TokenSpan]:
+    """Return the start tags of a page, each from its "<" to the next ">"."""
+    places, hashes = start_tags(page)
+    ends = [page.find(">", place) + 1 for place in places]
+    return [
+        TokenSpan(place, end or len(page), f"{token:016x}")
+        for place, end, token in zip(places, ends, hashes, strict=True)
+    ]
 
 
 def _quick_words(text: str, *, nfkc: bool, case_fold: bool, fold_chinese: bool) -> list[TokenSpan] | None:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import flatten_strings
-from neardup.config import Shingling
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import Segmenter
 from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_buffers
+from neardup.shingling import Shingling
 
 
 def cut_documents(texts: pa.Array, cut: Callable[[str], Iterable[Any]], shingling: Shingling) -> TokenStrings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +58,37 @@ def add_own_weights(
     begins = np.ones(len(order), np.bool_)
     begins[1:] = (hashes[1:] != hashes[:-1]) | (documents[1:] != documents[:-1])
     return np.add.reduceat(weights[order], np.flatnonzero(begins))
+
+
+def repeat_rare(
+    features: Features, document_counts: npt.NDArray[np.int64], num_documents: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Return the features of documents with the rare ones twice or thrice, so that a plain set weighs them.
+
+    Parameters
+    ----------
+    features : the distinct features of documents.
+    document_counts : int64 array, how many of all documents hold each feature.
+    num_documents : all documents. A feature of at most their square root is there twice, of at most their fourth root
+        thrice.
+
+    Returns
+    -------
+    uint64 array, no hash twice in a document, and int64 offsets of shape (num_documents of the batch + 1,).
+
+    Notes
+    -----
+    The Jaccard similarity of the sets is the weighted one of integer weights (Haveliwala, Gionis and Indyk 2000).
+    Weights in three steps stay apart by no more than 3: where one template fills half of a crawl, its shingles still
+    count.
+    """
+    from neardup.kernels import weights as kernel
+
+    root = math.isqrt(num_documents)
+    limits = np.array([root, math.isqrt(root)], np.int64)
+    repeated, offsets = np.empty(3 * len(features.hashes), np.uint64), np.empty_like(features.offsets)
+    kernel.repeat_rare(features.hashes, features.offsets, document_counts, limits, repeated, offsets)
+    return repeated[: offsets[-1]], offsets
 
 
 class Weighed(NamedTuple):

@@ -53,6 +53,28 @@ def _hash_window(window, count, size):
 
 
 @njit(nogil=True, cache=True)
+def hash_names(elements, hashes):
+    """Fill hashes (uint64) with the hash of each element's tag, all bits of it as good as any other."""
+    for i in range(len(hashes)):
+        hashes[i] = mix(elements.names[i])
+
+
+@njit(nogil=True, cache=True)
+def hash_sequences(hashes, weights, offsets, content):
+    """Fill content (uint64 (num_documents, 2)) with the hash of each document's sequence of weighed features.
+
+    weights : the bits of the weights, uint64.
+    """
+    for document in range(len(offsets) - 1):
+        left, right = U64(0), ~U64(0)
+        for i in range(offsets[document], offsets[document + 1]):
+            token = mix(hashes[i] * _BASE + weights[i])
+            left, right = mix(left + token), mix(right * _BASE + token)
+        content[document, 0] = left
+        content[document, 1] = right
+
+
+@njit(nogil=True, cache=True)
 def hash_paths(elements, hashes):
     """Fill hashes (uint64) with the hash of each element's tag path, from html down to it."""
     path = np.zeros(_NUM_DEPTHS, np.uint64)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from neardup.kernels.bands import FREE_SLOT, LAST_SLOT, NO_BUCKET
-from neardup.kernels.sieve_arrays import CONTAINMENT, HAMMING, NO_NODE, NONE
+from neardup.kernels.sieve_arrays import CONTAINMENT, COSINE, HAMMING, NO_NODE, NONE
 
 U64 = np.uint64
 
@@ -44,6 +44,11 @@ def _similarity(sets, document, other, rules):
         if other_size < rules.threshold * size - 1:
             return -1.0
         return _overlap(mine, theirs, np.int64(rules.threshold * size) - 1) / size
+    if rules.similarity == COSINE:
+        most = np.sqrt(np.float64(size) * np.float64(other_size))
+        if min(size, other_size) < rules.threshold * most - 1:
+            return -1.0
+        return _overlap(mine, theirs, np.int64(rules.threshold * most) - 1) / most
     if min(size, other_size) < rules.threshold * max(size, other_size) - 1:
         return -1.0
     needed = np.int64(rules.threshold / (1.0 + rules.threshold) * (size + other_size)) - 1

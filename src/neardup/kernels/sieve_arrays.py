@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-JACCARD, CONTAINMENT, HAMMING = 0, 1, 2
+JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
 NO_NODE = np.uint32(0xFFFFFFFF)
 NONE = np.int64(-1)
 
@@ -44,9 +44,9 @@ class Buckets(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What counts as a duplicate: threshold; JACCARD, CONTAINMENT or HAMMING; how many kept documents a bucket lists;
-    how many positions from 0 are kept whatever they resemble; whether none is ever removed (all pairs); the bits of
-    a fingerprint, if there are any."""
+    """What counts as a duplicate: threshold; JACCARD, CONTAINMENT, HAMMING or COSINE; how many kept documents a bucket
+    lists; how many positions from 0 are kept whatever they resemble; whether none is ever removed (all pairs);
+    the bits of a fingerprint, if there are any."""
 
     threshold: float
     similarity: int

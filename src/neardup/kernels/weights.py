@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from neardup.kernels.mixing import mix
+
 U64 = np.uint64
+_REPEATED = U64(0x9E3779B97F4A7C15)
 
 
 @njit(nogil=True, cache=True)
@@ -113,6 +116,28 @@ def look_up(wanted, hashes, starts, counts, found):
                 high = middle
         hit = low < len(hashes) and hashes[low] == value
         found[i] = counts[low] if hit else 0
+
+
+@njit(nogil=True, cache=True)
+def repeat_rare(hashes, offsets, document_counts, limits, repeated, repeated_offsets):
+    """Write each feature of a document once, and once more for each of two limits that its count does not exceed.
+
+    hashes, document_counts : uint64 and int64, the distinct features and how many documents hold each; limits : int64
+    (2,). Requires: room for three times as many hashes. A second and a third have hashes of their own.
+    """
+    repeated_offsets[0] = 0
+    end = 0
+    for document in range(len(offsets) - 1):
+        for i in range(offsets[document], offsets[document + 1]):
+            value = hashes[i]
+            repeated[end] = value
+            end += 1
+            for limit in limits:
+                if document_counts[i] <= limit:
+                    value = mix(value + _REPEATED)
+                    repeated[end] = value
+                    end += 1
+        repeated_offsets[document + 1] = end
 
 
 @njit(nogil=True, cache=True)

@@ -80,11 +80,15 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
     return _svg(name, _HEIGHT, [*parts, *_frame(x_label, y_label)])
 
 
-def s_curve(num_bands: int, rows_per_band: int, threshold: float | None) -> str:
-    """Return the curve of 1-(1-s^r)^b over the similarity s, with the threshold marked when there is one."""
+def s_curve(num_bands: int, rows_per_band: int, threshold: float | None, *, cosine: bool = False) -> str:
+    """Return the curve of 1-(1-s^r)^b over the similarity s, with the threshold marked when there is one.
+
+    cosine : s is the Jaccard similarity of sets of one size that have this cosine.
+    """
 
     def chance(similarity: float) -> float:
-        return collision_probability(similarity, num_bands, rows_per_band)
+        jaccard = similarity / (2.0 - similarity) if cosine else similarity
+        return collision_probability(jaccard, num_bands, rows_per_band)
 
     def points(similarities: Iterable[float]) -> str:
         return " ".join(f"{_number(_across(s))},{_number(_up(chance(s)))}" for s in similarities)

@@ -24,6 +24,7 @@ _WEIGHED = {
     "one": ", each of the same weight",
     "tf": ", weighed by how often they occur in it",
     "tfidf": ", weighed by how often they occur in it and how few documents have them",
+    "depth": ", each weighed by how near it stands to the root",
 }
 _MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
 
@@ -254,7 +255,11 @@ def _recall(report: Report) -> str:
         return said
     b, r = bands["num_bands"], bands["rows_per_band"]
     formula = f"<span>P(<i>s</i>) = 1 − (1 − <i>s</i><sup>{r}</sup>)<sup>{b}</sup></span>"
-    chart = charts.s_curve(b, r, (report.get("settings") or {}).get("threshold"))
+    settings = report.get("settings") or {}
+    cosine = settings.get("similarity") == "cosine"
+    chart = charts.s_curve(b, r, settings.get("threshold"), cosine=cosine)
+    if cosine:
+        formula += ", <i>s</i> the Jaccard similarity of two sets of one size"
     title = f"The chance that a pair is compared: {plural(b, 'band')} of {plural(r, 'row')}, {formula}"
     return f'<div class="pair">{_figure(title, chart)}<div class="prose">{said}</div></div>'
 
@@ -319,6 +324,10 @@ def _similarity(report: Report, grams: str) -> str:
     measure = f"The measure is {setting(settings.get('similarity', 'named in the settings'))}"
     if settings.get("similarity") == "jaccard" or _is_confirmed(report):
         measure = "Jaccard similarity is the number of features in both, divided by the number in either"
+    elif settings.get("similarity") == "cosine":
+        measure = "The similarity is the cosine: the features in both, divided by the root of both numbers of features"
+    if settings.get("rarity"):
+        measure += "; a feature that few documents have counts twice or thrice"
     exact = f"{measure}; it is computed exactly, never estimated: hashing only proposes the pairs to compare. "
     cut = "Digits not shown are cut, not rounded."
     if not report.get("fingerprints"):

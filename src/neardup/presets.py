@@ -1,0 +1,67 @@
+"""Settings for web pages: same structure, same content."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from neardup.config import Method, MinHash, SimHash
+from neardup.errors import SettingError
+
+_ELEMENTS = SimHash(tokens="elements", weights="depth", max_distance=5, confirm="hamming")
+STRUCTURE: dict[str, Method] = {
+    "shingles": MinHash(tokens="tags", ngram=3, similarity="cosine", rarity=True, threshold=0.4, rows_per_band=2),
+    "decay": _ELEMENTS,
+    "paths": replace(_ELEMENTS, tokens="paths"),
+}
+"""What `structure` starts from; docs/accuracy.md has the figures that the limits follow from."""
+
+STRUCTURE_FINGERPRINTS: dict[str, SimHash] = {
+    "shingles": SimHash(tokens="tags", ngram=3, weights="one"),
+    "decay": _ELEMENTS,
+    "paths": replace(_ELEMENTS, tokens="paths"),
+}
+"""The same features as fingerprints, each page by itself."""
+
+CONTENT = MinHash(html="main")
+"""What `content` starts from."""
+
+
+def structure(features: str = "shingles", **settings: Any) -> Method:
+    """Return the settings under which pages of one template are alike, whatever they say.
+
+    Parameters
+    ----------
+    features : "shingles", runs of three start tags with their attributes, compared as sets in which rare ones count up
+        to thrice; "decay", each tag weighed by 0.45 ** depth, summed up to a SimHash fingerprint, alike within 5 bits;
+        "paths", the same of each element's tag path.
+    settings : of MinHash for shingles, else of SimHash, in place of those that stand for the features.
+
+    Raises
+    ------
+    SettingError
+        If the features are unknown, or a value is outside of its limits.
+
+    Examples
+    --------
+    >>> structure().threshold, structure("decay").max_distance
+    (0.4, 5)
+    """
+    if features not in STRUCTURE:
+        raise SettingError(f"features must be one of {', '.join(STRUCTURE)}: got {features!r}. Change features.")
+    return replace(STRUCTURE[features], **settings)
+
+
+def content(**settings: Any) -> MinHash:
+    """Return the settings under which pages of one article are alike, whatever the template around it.
+
+    Parameters
+    ----------
+    settings : of MinHash, in place of the defaults. Other methods take `html="main"` themselves.
+
+    Examples
+    --------
+    >>> content(threshold=0.9).html
+    'main'
+    """
+    return replace(CONTENT, **settings)

@@ -1,0 +1,113 @@
+"""How a document becomes a set of shingles: settings that every method has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from neardup.errors import SettingError
+from neardup.limits import Checked, Limits, parameter
+
+Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="own") of (string, weight) pairs
+PAGE_TOKENS = ("tags", "elements", "paths")
+"""Tokens of the structure of HTML pages; all others are tokens of texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jieba(Checked):
+    """Chinese words, as the segmenter jieba cuts them; runs of Latin letters and digits are words of their own.
+
+    user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of speech, the
+    last two optional. words : words to add to the dictionary. stop_words : a file of words to leave out, one a line.
+    parts_of_speech : keep words of these only, by jieba's tags or their first letters: "n" keeps every
+    noun, "nr" names of people.
+
+    Examples
+    --------
+    >>> Jieba(mode="search").mode
+    'search'
+    """
+
+    mode: str = parameter(
+        "exact",
+        Limits(
+            "Cut each sentence once (exact), list every word of the dictionary that is in it (full), or cut it and "
+            "long words again (search).",
+            str,
+            choices=("exact", "full", "search"),
+        ),
+    )
+    hmm: bool = parameter(
+        True, Limits("Find words that are not in the dictionary, by a hidden Markov model of characters.", bool)
+    )
+    user_dict: str | None = parameter(None, Limits("A dictionary to add, in jieba's format.", str, optional=True))
+    words: tuple[str, ...] = parameter((), Limits("Words to add to the dictionary.", tuple))
+    stop_words: str | None = parameter(None, Limits("A file of words to leave out, one a line.", str, optional=True))
+    parts_of_speech: tuple[str, ...] = parameter((), Limits("Parts of speech to keep; all when unset.", tuple))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        spaced = next((word for word in self.words if word.split() != [word]), None)
+        if spaced is not None:
+            raise SettingError(
+                f"words are whole, without white space: got {spaced!r}. Give the words one by one (--add-word)."
+            )
+        if self.mode != "exact" and self.parts_of_speech:
+            raise SettingError(
+                f"parts_of_speech goes with mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
+                "Leave one of the two out."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shingling(Checked):
+    """How a text becomes a set of shingles.
+
+    A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram` tokens is a
+    shingle. A text of fewer tokens is one shingle; a text of none has no features and equals nothing. Pages of HTML
+    are texts too, once `html` says which of their text; or their tags are the tokens, and their text plays no part.
+    """
+
+    tokens: str | Jieba | Tokenizer = parameter(
+        "words",
+        Limits(
+            "What a token is: Unicode words (a Chinese, Japanese or Thai character is one), code points, words "
+            "between white space, or Chinese words by jieba (extra zh); of an HTML page its start tags with their "
+            "attributes (with SimHash also its elements, or their tag paths); in Python also the strings that a "
+            "callable returns.",
+            str,
+            choices=("words", "chars", "whitespace", "jieba", "tags"),
+            or_callable=True,
+            or_kind=Jieba,
+        ),
+    )
+    ngram: int = parameter(5, Limits("Tokens in a shingle.", int, low=1, high=64))
+    nfkc: bool = parameter(True, Limits("Normalise to NFKC, so that full-width letters and ligatures match.", bool))
+    case_fold: bool = parameter(True, Limits("Fold case, so that Straße matches STRASSE.", bool))
+    fold_chinese: bool = parameter(
+        False, Limits("Fold traditional Chinese characters to simplified ones, one by one.", bool)
+    )
+    html: str | None = parameter(
+        None,
+        Limits(
+            "Documents are HTML pages, of which this is compared: the main text (extra web), or all text shown.",
+            str,
+            choices=("main", "all"),
+            optional=True,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tokens in PAGE_TOKENS:
+            self._refuse_settings_of_texts()
+
+    def _refuse_settings_of_texts(self) -> None:
+        for name, plain in (("nfkc", True), ("case_fold", True), ("fold_chinese", False), ("html", None)):
+            value = getattr(self, name)
+            if value != plain:
+                raise SettingError(
+                    f"tokens={self.tokens!r} reads the tags of a page, and {name} is for texts: got {name}={value!r}. "
+                    f"Leave {name} unset, or take tokens of texts."
+                )
