@@ -174,6 +174,9 @@ def test_containment_decides_as_the_oracle(documents, threshold, num_samples, hi
     assert counters[2] == 0
 
 
+CODES = {"jaccard": arrays.JACCARD, "containment": arrays.CONTAINMENT, "cosine": arrays.COSINE}
+
+
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 1 / 3, 0.5, 0.7, 0.8, 0.9, 1.0])
 def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_threshold(threshold):
     """All sizes up to 40 with every overlap: more steps than the 32 between two checks."""
@@ -183,7 +186,7 @@ def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_thre
                 sets = [set(range(shared)) | {100 + i for i in range(left - shared)},
                         set(range(shared)) | {200 + i for i in range(right - shared)}]  # fmt: skip
                 documents = [reference.Document((str(i),), frozenset(one), (), ()) for i, one in enumerate(sets)]
-                for measure, code in (("jaccard", arrays.JACCARD), ("containment", arrays.CONTAINMENT)):
+                for measure, code in CODES.items():
                     exact = reference.measure(documents[1], documents[0], reference.Rules(threshold, measure))
                     rules = arrays.Rules(threshold, code, 1, 0, False)
                     measured = kernel._similarity(sets_of(documents), 1, 0, rules)

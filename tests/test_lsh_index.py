@@ -227,7 +227,7 @@ def test_a_recall_out_of_reach_names_the_nearest_that_can_be_reached():
     [
         ({"threshold": 0}, "threshold must be a number above 0 and at most 1: got 0"),
         ({"recall": 1}, "recall must be a number above 0 and at most 0.999999: got 1"),
-        ({"num_bands": 5}, "num_bands and rows_per_band go together: got num_bands=5, rows_per_band=None"),
+        ({"num_bands": 5}, "num_bands goes with rows_per_band: got num_bands=5, rows_per_band=None"),
         ({"num_bands": 0, "rows_per_band": 5}, "num_bands must be"),
         ({"num_bands": 20, "rows_per_band": 5, "num_hashes": 64}, "got 20 x 5 with num_hashes=64. Use fewer"),
         ({"num_hashes": 0}, "num_hashes must be a whole number above 0, or None: got 0"),

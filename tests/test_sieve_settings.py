@@ -10,7 +10,7 @@ import neardup
 from neardup.config import MinHash
 from reference import corpora, runs
 
-METHODS = st.one_of(corpora.methods(), corpora.methods(similarity="containment"))
+METHODS = st.one_of(corpora.methods(), corpora.methods(similarity="containment"), corpora.methods(similarity="cosine"))
 POLICIES = ["first", "last", "longest", "shortest", "max:score", "min:score"]
 SCORES = st.one_of(st.none(), st.just(float("nan")), st.sampled_from([-1.5, 0.0, 2.0, 1e300, float("inf")]))
 

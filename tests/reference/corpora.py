@@ -46,14 +46,17 @@ THRESHOLDS = st.one_of(st.sampled_from(FRACTIONS), st.floats(0.3, 1.0))
 @st.composite
 def methods(draw: st.DrawFn, similarity: str = "jaccard", tokens: str | None = None) -> MinHash:
     """Return methods of any settings; bands, where there are any, are given, and find more or less of what there is."""
-    num_bands, rows_per_band = draw(BANDS) if similarity == "jaccard" else (None, None)
+    num_bands, rows_per_band = draw(BANDS) if similarity != "containment" else (None, None)
     # Below 0.6, samples are large, larger than any of these texts.
-    thresholds = THRESHOLDS if similarity == "jaccard" else st.sampled_from([one for one in FRACTIONS if one >= 0.6])
+    thresholds = (
+        THRESHOLDS if similarity != "containment" else st.sampled_from([one for one in FRACTIONS if one >= 0.6])
+    )
     return MinHash(
         tokens=tokens or draw(st.sampled_from(["words", "words", "chars", "whitespace"])),
         ngram=draw(st.integers(1, 5)),
         threshold=draw(thresholds),
         similarity=similarity,
+        rarity=draw(st.booleans()) if similarity == "cosine" else False,
         num_bands=num_bands,
         rows_per_band=rows_per_band,
         seed=draw(st.integers(0, 3)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
@@ -16,10 +17,29 @@ def documents_of(texts: Sequence[str | None], method: MinHash) -> list[Document]
     """Return the documents of texts, as a method with bands of its own describes them."""
     described = [_shingled(text, method) for text in texts]
     keys = _sample_keys if method.similarity == "containment" else _band_keys
+    times = _times([set(hashes.values()) for _, hashes in described]) if method.rarity else dict[int, int]()
     return [
-        Document(tokens, frozenset(shingles.ngrams(tokens, method.ngram)), *keys(hashes, method))
+        Document(
+            tokens,
+            frozenset((gram, copy) for gram, value in hashes.items() for copy in range(times.get(value, 1))),
+            *keys({copy for value in hashes.values() for copy in _copies(value, times.get(value, 1))}, method),
+        )
         for tokens, hashes in described
     ]
+
+
+def _times(sets: list[set[int]]) -> dict[int, int]:
+    """Return how often each shingle counts: thrice in at most the fourth root of all documents, twice in the square."""
+    counts = Counter(value for one in sets for value in one)
+    return {value: 1 + (count**2 <= len(sets)) + (count**4 <= len(sets)) for value, count in counts.items()}
+
+
+def _copies(value: int, times: int) -> list[int]:
+    """Return the hashes of a shingle that counts so often, each made from the one before."""
+    copies = [value]
+    while len(copies) < times:
+        copies.append(shingles.mix((copies[-1] + 0x9E3779B97F4A7C15) % 2**64))
+    return copies
 
 
 def fingerprinted(texts: Sequence[str | None], method: SimHash) -> list[near.Document]:
@@ -43,9 +63,11 @@ def _native(text: str | None, method: SimHash) -> near.Document:
     return near.Document(tokens, frozenset(hashes), fingerprint)
 
 
-def _shingled(text: str | None, method: MinHash) -> tuple[tuple[str, ...], set[int]]:
+def _shingled(text: str | None, method: MinHash) -> tuple[tuple[str, ...], dict[tuple[str, ...], int]]:
+    """Return the tokens of a text, and its shingles with their hashes."""
     tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese)
-    return tokens, set(shingles.shingle_hashes(tokens, method.ngram, method.tokens))
+    hashes = shingles.shingle_hashes(tokens, method.ngram, method.tokens)
+    return tokens, dict(zip(shingles.ngrams(tokens, method.ngram), hashes, strict=True))
 
 
 def _band_keys(hashes: set[int], method: MinHash) -> tuple:

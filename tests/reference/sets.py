@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Set
 
 
@@ -19,3 +20,8 @@ def jaccard(left: Set, right: Set) -> float:
 def containment(left: Set, right: Set) -> float:
     """Return the share of the elements of `left` that `right` has; of an empty `left` 0."""
     return len(left & right) / len(left) if left else 0.0
+
+
+def cosine(left: Set, right: Set) -> float:
+    """Return the geometric mean of both containments; where one is empty 0."""
+    return len(left & right) / math.sqrt(len(left) * len(right)) if left and right else 0.0

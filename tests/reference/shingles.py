@@ -48,12 +48,12 @@ def hash_token(token: str) -> int:
         state = _absorb(state, data[:8])
         data = data[8:]
     state = _absorb(state, data[:8])
-    return _mix(state ^ int.from_bytes(data[8:], "little"))
+    return mix(state ^ int.from_bytes(data[8:], "little"))
 
 
 def hash_character(character: str) -> int:
     """Return the hash of a code point that is a token of `tokens="chars"`."""
-    return _mix(_CHAIN ^ int.from_bytes(character.encode("utf-8", "surrogatepass"), "little"))
+    return mix(_CHAIN ^ int.from_bytes(character.encode("utf-8", "surrogatepass"), "little"))
 
 
 def hash_shingle(token_hashes: Sequence[int]) -> int:
@@ -61,7 +61,7 @@ def hash_shingle(token_hashes: Sequence[int]) -> int:
     value = len(token_hashes)
     for one in token_hashes:
         value = (value * _BASE + one) & _ALL
-    return _mix(value)
+    return mix(value)
 
 
 def hash_content(token_hashes: Sequence[int]) -> tuple[int, int]:
@@ -70,7 +70,7 @@ def hash_content(token_hashes: Sequence[int]) -> tuple[int, int]:
     for one in token_hashes:
         left = _rotate(((left ^ (one * _LANE_1)) * _MIX_1) & _ALL, 31)
         right = _rotate(((right ^ (one * _LANE_2)) * _MIX_2) & _ALL, 27)
-    return _mix(left), _mix(right)
+    return mix(left), mix(right)
 
 
 def token_hashes(tokens: Sequence[str], kind: object = "words") -> list[int]:
@@ -92,7 +92,7 @@ def _rotate(value: int, bits: int) -> int:
     return ((value << bits) | (value >> (64 - bits))) & _ALL
 
 
-def _mix(value: int) -> int:
+def mix(value: int) -> int:
     value ^= value >> 27
     value = (value * _MIX_1) & _ALL
     value ^= value >> 33

@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from reference import clusters
-from reference.sets import containment, jaccard
+from reference.sets import containment, cosine, jaccard
 
-MEASURES: dict[str, Callable] = {"jaccard": jaccard, "containment": containment}
+MEASURES: dict[str, Callable] = {"jaccard": jaccard, "containment": containment, "cosine": cosine}
 
 
 class Document(NamedTuple):

@@ -28,7 +28,7 @@ def reduce(totals: Sequence[float], tie: int = 1) -> int:
 
 def extend(value: int, bits: int) -> int:
     """Return a native feature hash of any length: word 0 is the hash, the others are mixes of it."""
-    words = [value] + [shingles._mix((value + word * _STEP) & _ALL) for word in range(1, 4)]
+    words = [value] + [shingles.mix((value + word * _STEP) & _ALL) for word in range(1, 4)]
     return sum(word << 64 * place for place, word in enumerate(words)) % 2**bits
 
 

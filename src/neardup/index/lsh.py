@@ -24,7 +24,7 @@ class LSHIndex(SignatureIndex):
     ----------
     threshold : the Jaccard similarity at which the recall is asked for, and at which `add_if_new` calls two alike.
     recall : the share of pairs just at the threshold that must share a band; more alike, more often.
-    num_bands, rows_per_band : the bands, in place of those chosen from threshold and recall.
+    num_bands, rows_per_band : the bands, or their rows alone, in place of those chosen from threshold and recall.
     num_hashes : the length of the signatures, at least num_bands x rows_per_band, of which the first go into bands and
         all into estimates. When unset, that of the first added.
     scheme : what the signatures were made with; when unset, that of the first `Signatures` added.
@@ -71,7 +71,7 @@ class LSHIndex(SignatureIndex):
         if asked.num_bands is not None and asked.rows_per_band is not None:
             self.bands = Bands(asked.num_bands, asked.rows_per_band)
         else:
-            self.bands = choose_bands(threshold, recall, num_hashes=num_hashes)
+            self.bands = choose_bands(threshold, recall, num_hashes=num_hashes, rows_per_band=rows_per_band)
         if num_hashes is not None and num_hashes < self.bands.num_hashes:
             raise SettingError(
                 f"Bands take num_bands x rows_per_band hashes: got {num_bands} x {rows_per_band} with "
