@@ -29,21 +29,22 @@ def read(*pages: bytes):
     return tags
 
 
-def rows(tags, page: int, first: int = 0) -> list[tuple[int, int, int, int]]:
-    """Return name, token (0 of an end tag), kind and start of the tags of a page that begins at byte `first`."""
+def rows(tags, page: int, first: int = 0) -> list[tuple[int, ...]]:
+    """Return name, token (0 of an end tag), kind, start and end of the tags of a page that begins at byte `first`."""
     rows = slice(tags.offsets[page], tags.offsets[page + 1])
     tokens = np.where(tags.kinds[rows] & START, tags.tokens[rows], 0)
-    columns = tags.names[rows], tokens, tags.kinds[rows], tags.starts[rows] - first
+    columns = tags.names[rows], tokens, tags.kinds[rows], tags.starts[rows] - first, tags.ends[rows] - first
     return [tuple(map(int, row)) for row in zip(*columns, strict=True)]
 
 
-def expected(page: bytes) -> list[tuple[int, int, int, int]]:
+def expected(page: bytes) -> list[tuple[int, ...]]:
     return [
         (
             reference.hash_bytes(tag.name),
             0 if tag.is_end else reference.token_of(tag),
             (END if tag.is_end else START) | SELF_CLOSING * tag.self_closing | AFTER_TEXT * tag.after_text,
             tag.start,
+            tag.end,
         )
         for tag in reference.tags_of(page)
     ]

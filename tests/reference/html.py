@@ -19,7 +19,7 @@ ATTRIBUTE = re.compile(
 
 
 class Tag(NamedTuple):
-    """A start or end tag. attributes : the first value of each name; start : where its "<" stands."""
+    """A start or end tag. attributes : the first value of each name; start : where its "<" stands; end : behind it."""
 
     is_end: bool
     name: bytes
@@ -27,6 +27,7 @@ class Tag(NamedTuple):
     self_closing: bool
     after_text: bool
     start: int
+    end: int
 
 
 def tags_of(page: bytes) -> list[Tag]:
@@ -44,7 +45,7 @@ def tags_of(page: bytes) -> list[Tag]:
         if end is None:
             break
         name = tag[2].lower()
-        tags.append(Tag(tag[1] != b"", name, attributes, self_closing, text, position))
+        tags.append(Tag(tag[1] != b"", name, attributes, self_closing, text, position, end))
         position, text = end, False
         if name == b"plaintext" and not tag[1]:
             break

@@ -11,10 +11,12 @@ from numba import njit
 
 VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
 BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048
-INTEGRATION, FOREIGN, LIST = 4096, 8192, 16384
+INTEGRATION, FOREIGN, LIST, LINE, APART = 4096, 8192, 16384, 32768, 65536
+HIDDEN, PAGE_PART = 131072, 262144
 
 # The HTML standard, 13.1.2 (kinds of elements), 13.2.4.2 (stack of open elements), 13.2.6.4 (insertion modes) and
-# 13.2.6.5 (the tags that break out of SVG and MathML).
+# 13.2.6.5 (the tags that break out of SVG and MathML). LINE, APART and HIDDEN say how text is shown (15.3): on a line
+# of its own, as is that of all in CLOSES_P; beside a gap; not at all, or as part of a picture or a form's field.
 _NAMES = {
     VOID: "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr",
     RAW_TEXT: "iframe noembed noframes script style textarea title xmp",
@@ -38,6 +40,11 @@ _NAMES = {
     INTEGRATION: "annotation-xml desc foreignobject title",
     FOREIGN: "math svg",
     LIST: "ol ul",
+    LINE: "body br caption frame frameset html legend optgroup option tbody tfoot thead tr",
+    APART: "audio button canvas embed iframe img input meter object progress select svg td textarea th video",
+    HIDDEN: "audio canvas datalist iframe noembed noframes noscript script select style svg template textarea title "
+    "video",
+    PAGE_PART: "body frame frameset head html",
 }
 _OFFSET, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
 NUM_SLOTS = 512

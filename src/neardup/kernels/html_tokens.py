@@ -32,29 +32,32 @@ class Tags(NamedTuple):
     names : uint64, the hash of the name in lower case. tokens : uint64, of a start tag the hash of the name, the names
     of the attributes, and the words of class, id, name, rel and type, each run of digits in them read as one sign.
     kinds : uint8, START or END, with SELF_CLOSING, and with AFTER_TEXT where more than blanks stands before. starts :
-    int64, where the "<" stands in `data`. offsets : int64 (num_documents + 1,), whose tags are whose.
+    int64, where the "<" stands in `data`. ends : int64, behind the ">". offsets : int64 (num_documents + 1,), whose
+    tags are whose.
     """
 
     names: np.ndarray
     tokens: np.ndarray
     kinds: np.ndarray
     starts: np.ndarray
+    ends: np.ndarray
     offsets: np.ndarray
 
 
 def make_tags(size: int, num_documents: int) -> Tags:
     """Return room for `size` tags: no page has more than signs "<"."""
     hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    return Tags(*hashes, np.empty(size, np.uint8), np.empty(size, np.int64), np.zeros(num_documents + 1, np.int64))
+    places = np.empty(size, np.int64), np.empty(size, np.int64)
+    return Tags(*hashes, np.empty(size, np.uint8), *places, np.zeros(num_documents + 1, np.int64))
 
 
 @njit(nogil=True, cache=True)
-def _is_space(byte):
+def is_space(byte):
     return byte == 32 or byte == 10 or byte == 9 or byte == 13 or byte == 12
 
 
 @njit(nogil=True, cache=True)
-def _is_letter(byte):
+def is_letter(byte):
     return np.uint8((byte | np.uint8(32)) - np.uint8(97)) < np.uint8(26)
 
 
@@ -80,7 +83,7 @@ def _read_name(data, position, stop, ends_at_equals):
     first = position
     while position < stop:
         byte = data[position]
-        if _is_space(byte) or byte == 47 or byte == 62 or (ends_at_equals and byte == 61 and position > first):
+        if is_space(byte) or byte == 47 or byte == 62 or (ends_at_equals and byte == 61 and position > first):
             break
         if np.uint8(byte - np.uint8(65)) < np.uint8(26):
             byte |= np.uint8(32)
@@ -101,7 +104,7 @@ def _read_value(data, position, stop, name, wanted):
     total, state, in_word, in_number = U64(0), _OFFSET, False, False
     while position < stop:
         byte = data[position]
-        space = _is_space(byte)
+        space = is_space(byte)
         if (quoted and byte == quote) or (not quoted and (space or byte == 62)):
             break
         position += 1
@@ -133,11 +136,11 @@ def _read_attributes(data, position, stop, seen):
         if byte == 62:
             return total, position + 1, slash
         slash = byte == 47
-        if slash or _is_space(byte):
+        if slash or is_space(byte):
             position += 1
             continue
         name, position = _read_name(data, position, stop, True)
-        while position < stop and _is_space(data[position]):
+        while position < stop and is_space(data[position]):
             position += 1
         new = count < MAX_ATTRIBUTES
         for i in range(count):
@@ -145,7 +148,7 @@ def _read_attributes(data, position, stop, seen):
         value = U64(0)
         if position < stop and data[position] == 61:
             position += 1
-            while position < stop and _is_space(data[position]):
+            while position < stop and is_space(data[position]):
                 position += 1
             if position < stop and data[position] != 62:
                 wanted = new and name in (_CLASS, _ID, _NAME, _REL, _TYPE)
@@ -158,7 +161,7 @@ def _read_attributes(data, position, stop, seen):
 
 
 @njit(nogil=True, cache=True)
-def _skip_comment(data, position, stop):
+def skip_comment(data, position, stop):
     """Return the end of what begins with "<!", "<?" or "</" and no letter. Requires: data[position] follows "<"."""
     if not (position + 2 < stop and data[position] == 33 and data[position + 1] == 45 and data[position + 2] == 45):
         return min(_find(data, np.uint8(62), position, stop) + 1, stop)
@@ -186,7 +189,7 @@ def _skip_raw_text(data, position, stop, tag):
     """Return where the end tag of a script, style, title or the like begins, or `stop`."""
     while position < stop:
         position = _find(data, np.uint8(60), position, stop)
-        if position + 2 < stop and data[position + 1] == 47 and _is_letter(data[position + 2]):
+        if position + 2 < stop and data[position + 1] == 47 and is_letter(data[position + 2]):
             name, end = _read_name(data, position + 2, stop, False)
             if name == tag and end < stop:
                 return position
@@ -203,16 +206,16 @@ def _read_page(data, position, stop, seen, tags, count):
     while position < stop:
         byte = data[position]
         if byte != 60 or position + 1 >= stop:
-            text = text or not _is_space(byte)
+            text = text or not is_space(byte)
             position += 1
             if text:
                 position = _find(data, np.uint8(60), position, stop)
             continue
         start, second = position, data[position + 1]
-        is_end = second == 47 and position + 2 < stop and _is_letter(data[position + 2])
-        if not (is_end or _is_letter(second)):
+        is_end = second == 47 and position + 2 < stop and is_letter(data[position + 2])
+        if not (is_end or is_letter(second)):
             if second == 33 or second == 63 or (second == 47 and position + 2 < stop):
-                position = _skip_comment(data, position + 1, stop)
+                position = skip_comment(data, position + 1, stop)
             else:
                 text, position = True, position + 1
             continue
@@ -224,6 +227,7 @@ def _read_page(data, position, stop, seen, tags, count):
         tags.tokens[count] = mix(name + attributes)
         tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
         tags.starts[count] = start
+        tags.ends[count] = position
         count += 1
         text = False
         if not is_end:

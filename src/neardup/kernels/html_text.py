@@ -1,0 +1,126 @@
+"""Write the text that HTML pages show: what stands between their tags, without scripts, styles and comments.
+
+Or the page in short: that text among the tags which say what is content, for a parser whose time is not linear. Time
+here is linear in the bytes, whatever they are. Character references stay as written; what style sheets hide is shown.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from neardup.kernels import html_tags as names
+from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
+
+U64 = np.uint64
+MAX_TAG_BYTES = 1024  # of a tag with its attributes in a page in short: parsers compare each attribute with all
+_NUM_OTHERS = 256  # names that HTML does not know in a page in short: parsers search a list of them
+_NONE, _SPACE, _LINE, _TOP = 0, 1, 2, 3  # what goes before the next word: the widest gap since the last one
+_LINES = names.CLOSES_P | names.LINE
+_LEFT_OUT = names.METADATA | names.FORMATTING | names.VOID | names.PAGE_PART
+_PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xmp", "a", "br"))
+
+
+@njit(nogil=True, cache=True)
+def _write_piece(data, position, stop, literal, short, text, end, gap):
+    """Append what data[position:stop] shows to text[:end], a run of blanks as one; return the new end and gap.
+
+    Requires: no whole tag in it, unless it is `literal` text, in which nothing is markup.
+    """
+    while position < stop:
+        byte = data[position]
+        if byte == 60 and not literal and position + 1 < stop:
+            second = data[position + 1]
+            closes = second == 47 and position + 2 < stop
+            if is_letter(second) or (closes and is_letter(data[position + 2])):
+                break  # half a tag, at the end of the page
+            if second == 33 or second == 63 or closes:
+                position = skip_comment(data, position + 1, stop)
+                continue
+        position += 1
+        if is_space(byte):
+            gap = max(gap, _SPACE)
+        elif byte != 0:  # the standard drops it
+            if gap in (_SPACE, _LINE):
+                text[end] = 10 if gap == _LINE else 32
+                end += 1
+            gap = _NONE
+            if short and byte == 60:  # "<" and what comes behind a tag left out would make another
+                text[end], text[end + 1], text[end + 2] = 38, 108, 116
+                end, byte = end + 3, np.uint8(59)
+            text[end] = byte
+            end += 1
+    return end, gap
+
+
+@njit(nogil=True, cache=True)
+def _write_tag(data, start, stop, text, end):
+    """Append a tag; one with many attributes without them. The name of no tag of HTML is longer than 32 bytes."""
+    if stop - start > MAX_TAG_BYTES:
+        stop = start + 2
+        while stop < start + 32 and not (is_space(data[stop]) or data[stop] == 47 or data[stop] == 62):
+            stop += 1
+        for i in range(start, stop):
+            text[end] = data[i]
+            end += 1
+        text[end] = 62
+        return end + 1
+    for i in range(start, stop):
+        text[end] = data[i]
+        end += 1
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _write_page(data, limits, tags, rows, short, text, end):
+    """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return the new end."""
+    gap, literal = _TOP, False
+    hiding, depth = U64(0), 0  # the element that hides its text, and how many of its name are open
+    others = np.zeros(_NUM_OTHERS, np.uint64)
+    position = limits[0]
+    for i in range(rows[0], rows[1]):
+        if depth == 0:
+            end, gap = _write_piece(data, position, tags.starts[i], literal, short, text, end, gap)
+        tag, is_start = tags.names[i], tags.kinds[i] & START != 0
+        flags = names.flags_of(tag)
+        position = tags.ends[i]
+        literal = is_start and tag in (_PLAINTEXT, _XMP)
+        if depth > 0:
+            if tag == hiding:
+                depth += 1 if is_start else -1
+            continue
+        gap = max(gap, _LINE if flags & _LINES else _SPACE if flags & names.APART else _NONE)
+        if flags & names.HIDDEN:
+            if is_start and not (tags.kinds[i] & SELF_CLOSING and flags & names.FOREIGN):
+                hiding, depth = tag, 1
+        elif short and _is_kept(tag, flags, others):
+            end = _write_tag(data, tags.starts[i], position, text, end)
+    if depth == 0:
+        end, gap = _write_piece(data, position, limits[1], literal, short, text, end, gap)
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _is_kept(tag, flags, others):
+    """Return whether a tag stays in a page in short. Of names that HTML does not know, the first of a slot stays."""
+    if flags == 0:
+        slot = tag & U64(_NUM_OTHERS - 1)
+        if others[slot] == U64(0):
+            others[slot] = tag
+        return others[slot] == tag
+    return tag in (_A, _BR) or not flags & _LEFT_OUT
+
+
+@njit(nogil=True, cache=True)
+def write_texts(data, offsets, tags, short, text, text_offsets):
+    """Fill `text` with what each page shows; page i has text[text_offsets[i]:text_offsets[i + 1]].
+
+    short : also with the tags that say what is content. Requires: `tags` as read from the same bytes; room for all
+    bytes of the pages, and with `short` for three more for each "<".
+    """
+    end = 0
+    text_offsets[0] = 0
+    for i in range(len(offsets) - 1):
+        limits, rows = (offsets[i], offsets[i + 1]), (tags.offsets[i], tags.offsets[i + 1])
+        end = _write_page(data, limits, tags, rows, short, text, end)
+        text_offsets[i + 1] = end
