@@ -94,3 +94,41 @@ def token_of(tag: Tag) -> int:
                     salt = hash_bytes(name) * 0x9E3779B97F4A7C15 & MASK
                     total += mix(hash_bytes(re.sub(rb"[0-9]+", b"#", word)) ^ salt)
     return mix(total & MASK)
+
+
+LINES = set(
+    b"address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
+    b"figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol "
+    b"optgroup option p plaintext pre search section summary table tbody tfoot thead tr ul xmp".split()
+)
+APART = set(b"audio button canvas embed iframe img input meter object progress select svg td textarea th video".split())
+HIDDEN = set(
+    b"audio canvas datalist iframe noembed noframes noscript script select style svg template textarea title "
+    b"video".split()
+)
+
+
+def text_of(page: bytes) -> bytes:
+    """Return what a page shows, each run of blanks as one, a block on a line of its own."""
+    text, position, open_, literal = b"", 0, [], False
+    for tag in tags_of(page):
+        text += b"" if open_ else shown(page[position : tag.start], literal)
+        position, literal = tag.end, not tag.is_end and tag.name in (b"plaintext", b"xmp")
+        if open_ and tag.name == open_[0]:
+            open_ = open_[1:] if tag.is_end else [*open_, tag.name]
+        elif not open_:
+            text += b"\x01" if tag.name in LINES else b" " if tag.name in APART else b""
+            if tag.name in HIDDEN and not tag.is_end and not (tag.name == b"svg" and tag.self_closing):
+                open_ = [tag.name]
+    text += b"" if open_ else shown(page[position:], literal)
+    lines = (re.sub(rb"[ \t\n\f\r]+", b" ", line).strip(b" ") for line in text.split(b"\x01"))
+    return b"\n".join(line for line in lines if line)
+
+
+def shown(piece: bytes, literal: bool) -> bytes:
+    """Return a piece of text without comments, half tags and zeros; `literal` text without the zeros only."""
+    if not literal:
+        piece = re.sub(
+            rb"(?P<half></?[A-Za-z].*\Z)|" + COMMENT.pattern + b"|" + OTHER_MARKUP.pattern, b"", piece, flags=re.DOTALL
+        )
+    return piece.replace(b"\0", b"")
