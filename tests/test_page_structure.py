@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import neardup
 from neardup.features.page_structure import shingle_pages, weigh_tags
 from neardup.fingerprints.simhash import extend, summarise_weighted, to_integers
 from neardup.kernels.html_tree import MAX_DEPTH
@@ -100,21 +101,23 @@ def test_an_element_weighs_decay_to_the_power_of_its_depth():
 #   ul        2       0.2025          0.2025
 #   li, li    3       0.091125 each   0.18225
 #
-# The hashes by FNV-1a begin with the hexadecimal digits 8, 0, c, 0, 0 in this order: bits 1000, 0000, 1100, 0000, 0000.
-# So the first four sums are  1 - 0.45 + 0.45 - 0.2025 - 0.18225 =  0.61525
-#                            -1 - 0.45 + 0.45 - 0.2025 - 0.18225 = -1.38475
-#                            -1 - 0.45 - 0.45 - 0.2025 - 0.18225 = -2.28475, twice
-# and the first digit of the fingerprint is 1000, or 8.
+# The hashes, FNV-1a mixed as shingles are, begin with the hexadecimal digits b, 0, 1, a, e in this order: bits 1011,
+# 0000, 0001, 1010, 1110. So the first four sums are
+#    1 - 0.45 - 0.45 + 0.2025 + 0.18225 =  0.48475
+#   -1 - 0.45 - 0.45 - 0.2025 + 0.18225 = -1.92025
+#    1 - 0.45 - 0.45 + 0.2025 + 0.18225 =  0.48475
+#    1 - 0.45 + 0.45 - 0.2025 - 0.18225 =  0.61525
+# and the first digit of the fingerprint is 1011, or b.
 LIST = "<html><body><ul><li>a<li>b</ul></body></html>"
 LIST_WEIGHTS = {"html": 1, "head": 0.45, "body": 0.45, "ul": 0.2025, "li": 0.18225}
 LIST_HASHES = {
-    "html": 0x888BB1CC15EF7930,
-    "head": 0x0A8F12CC5F9A0C03,
-    "body": 0xCD4DE79BC6C93295,
-    "ul": 0x08C45607B5670914,
-    "li": 0x08AD3707B553F586,
+    "html": 0xB56E0F014A677145,
+    "head": 0x0601060486FF9F59,
+    "body": 0x11C4D46855B2370E,
+    "ul": 0xABCCF94394CE6AA2,
+    "li": 0xE325BE7A97E26465,
 }
-LIST_SIMHASH = 0x888FB3CC15EF7910
+LIST_SIMHASH = 0xB56C0F0146E77145
 
 
 def test_the_weights_of_a_tag_add_up_to_those_worked_by_hand():
@@ -131,8 +134,9 @@ def test_the_simhash_of_weighed_tags_is_that_of_the_votes_worked_by_hand():
         sum(weight if LIST_HASHES[name] >> (63 - bit) & 1 else -weight for name, weight in LIST_WEIGHTS.items())
         for bit in range(64)
     ]
-    assert votes[:4] == pytest.approx([0.61525, -1.38475, -2.28475, -2.28475])
+    assert votes[:4] == pytest.approx([0.48475, -1.92025, 0.48475, 0.61525])
     assert sum(1 << (63 - bit) for bit, vote in enumerate(votes) if vote > 0) == LIST_SIMHASH
+    assert neardup.simhash(LIST, method=neardup.structure("decay")) == LIST_SIMHASH
     weighed = weigh_tags(pa.array([LIST]), 0.45)
     sums = summarise_weighted(extend(weighed.hashes, 64), weighed.weights, weighed.offsets, 64)
     assert to_integers(sums.fingerprints) == [LIST_SIMHASH]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,10 @@ import pyarrow as pa
 
 from neardup.arrays import flatten_strings
 from neardup.errors import MissingExtraError
-from neardup.kernels import html_text, html_tokens, html_tree
 from neardup.kernels.token_arrays import Text
+
+if TYPE_CHECKING:
+    from neardup.kernels.html_tokens import Tags
 
 # Limits of what goes to resiliparse. It takes 2 microseconds for an element, and as much again for each 24 levels that
 # it is deep. So no page takes more than 0.2 microseconds a byte. Of 1,809 real pages the deepest has 73 levels, and
@@ -69,14 +72,18 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
     return pa.array(texts, pa.large_string(), mask=pages.is_null().to_numpy(zero_copy_only=False))
 
 
-def _read_tags(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> html_tokens.Tags:
+def _read_tags(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Tags:
+    from neardup.kernels import html_tokens
+
     tags = html_tokens.make_tags(int(np.count_nonzero(data == _BRACKET)), len(offsets) - 1)
     html_tokens.read_tags(data, offsets, tags)
     return tags
 
 
-def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: html_tokens.Tags, *, short: bool) -> Text:
+def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Tags, *, short: bool) -> Text:
     """Return what pages show, or the pages in short."""
+    from neardup.kernels import html_text
+
     room = len(data) + 3 * len(tags.names) if short else len(data)
     text = Text(np.empty(room, np.uint8), np.empty(len(offsets), np.int64))
     html_text.write_texts(data, offsets, tags, short, text.data, text.offsets)
@@ -98,6 +105,8 @@ def _resolve(text: str) -> str:
 
 def _are_cheap(short: Text, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return which pages, given in short and by their size in bytes, resiliparse reads in time linear in the size."""
+    from neardup.kernels import html_tree
+
     tags = _read_tags(short.data[: short.offsets[-1]], short.offsets)
     elements = html_tree.make_elements(int(tags.offsets[-1]), len(sizes))
     html_tree.place_elements(tags, elements)

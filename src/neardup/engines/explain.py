@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neardup.config import SimHash
 from neardup.engines.count import given_idf
+from neardup.engines.readable import readable
 from neardup.engines.simhash import Described, Summands, add_up, describe, describe_weighted, weigh
 from neardup.errors import InputError, SettingError
 from neardup.features.compatible import prepare, settle
@@ -17,6 +18,7 @@ from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
+from neardup.shingling import PAGE_TOKENS
 
 WeightedFeature = tuple[str, float]
 
@@ -71,7 +73,7 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
     0
     """
     method = method or SimHash()
-    _, sums = _work(text, method, None)
+    _, sums = _work(text, method, None, with_strings=False)
     return to_integers(sums.fingerprints)[0]
 
 
@@ -144,12 +146,18 @@ def _work(
     idf: IdfTable | None,
     *,
     may_be_empty: bool = False,
+    with_strings: bool = True,
 ) -> tuple[Summands, Sums]:
+    if with_strings and method.tokens in PAGE_TOKENS:
+        raise SettingError(
+            f"Tags of a page have no words to show: got tokens={method.tokens!r}. Explain a method of texts, or "
+            "compare two pages (neardup compare), which shows their outlines."
+        )
     settled = settle(method)
     texts = pa.array([text if isinstance(text, str) else ""], pa.large_string())
     if isinstance(text, str):
-        texts = prepare(texts, method)
-        described = describe(texts, settled, with_strings=True)
+        texts = prepare(readable(texts, method), method)
+        described = describe(texts, settled, with_strings=with_strings)
     else:
         described, settled = _describe_given(list(text), settled)
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
@@ -157,7 +165,7 @@ def _work(
             f"There are no features, and so no fingerprint: got {_shorten(text)}. Leave such texts out: nothing says "
             "that two of them are alike."
         )
-    summands = weigh(texts, described, settled, idf or given_idf(settled), with_strings=True)
+    summands = weigh(texts, described, settled, idf or given_idf(settled), with_strings=with_strings)
     return summands, add_up(summands, method)
 
 
