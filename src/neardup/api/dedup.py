@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import tempfile
-from pathlib import Path
 
-from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
-from neardup.config import Method, MinHash, Running, Sieve, SimHash
-from neardup.engines import local, write
-from neardup.engines.count import with_table
-from neardup.engines.describe import Corpus, Task
-from neardup.engines.ids import find_repeated_id
+from neardup.api.inputs import Inputs, Source
+from neardup.api.runs import Run, decide, workspace
+from neardup.config import Method, MinHash, Running, Sieve
+from neardup.engines import write
 from neardup.engines.report import build_report
-from neardup.engines.resume import prepare
-from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Nobody, Stages, Watcher
-from neardup.engines.tell import Places, pair_batches, removed_batches
-from neardup.errors import InputError, NeardupError, OutputError, SettingError
+from neardup.engines.tell import pair_batches, removed_batches
+from neardup.errors import OutputError
 from neardup.formats import FILE_FORMATS
 from neardup.output.directory import OutputDirectory
 from neardup.output.report_items import Example
@@ -119,84 +112,41 @@ def run_dedup(
 ) -> Deduplication:
     """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
     stages = Stages(watcher or Nobody())
-    with (
-        tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as scratch_path,
-        Scratch(Path(scratch_path)) as scratch,
-    ):
-        _refuse_audit(method, sieve)
-        method = with_table(method)
+    with workspace(folder) as scratch:
         if folder is not None:
-            folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
             _check_format(out_format)
-        tasks = tasks_of(inputs, sieve.keep)
-        identities = [task.part.identity() for task in tasks]
-        resuming = prepare(scratch, identities, method, sieve, resume)
-        outcome = local.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
-        places = Places(tasks, outcome.corpus, scratch)
-        warnings = _check_ids(scratch, outcome.corpus, places, inputs.id_column)
+        run = decide(
+            inputs, method, sieve, running, folder, scratch, stages, resume=resume, table="removed.parquet"
+        )  # fmt: skip
         if folder is not None:
-            shown = _write(folder, tasks, identities, method, outcome, places, out_format, stages)
-        report = build_report("dedup", tasks, method, sieve, outcome, stages, warnings)
+            shown = _write(folder, run, out_format, stages)
+        report = build_report("dedup", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
         if folder is not None:
             write.write_report(report, shown, folder.result)
-        measures = method.measures
-        removed = removed_batches(outcome.removals, places, measures) if with_tables else ()
-        pairs = pair_batches(outcome.pairs, places, measures) if with_tables else ()
+        measures = run.method.measures
+        removed = removed_batches(run.outcome.removals, run.places, measures) if with_tables else ()
+        pairs = pair_batches(run.outcome.pairs, run.places, measures) if with_tables else ()
         tables = write.to_table(removed, removed_schema(measures)), write.to_table(pairs, pairs_schema(measures))
         if folder is not None:
             folder.finish()
-    kept = outcome.kept
+    tasks, kept = run.tasks, run.outcome.kept
     return Deduplication(
         *tables, report, None if folder is None else folder.path, lambda: write.kept_table(tasks, kept)
     )
 
 
-def _refuse_audit(method: Method, sieve: Sieve) -> None:
-    """Raise SettingError if an audit is asked for where there is nothing that it measures."""
-    if sieve.audit and isinstance(method, SimHash):
-        raise SettingError(
-            f"audit measures the recall of MinHash: got audit={sieve.audit} with SimHash, whose search misses no pair "
-            "within max_distance. Leave audit (--audit) at 0."
-        )
-    if sieve.audit and isinstance(method, MinHash) and method.similarity != "jaccard":
-        raise SettingError(
-            f"audit measures the recall of jaccard similarity: got audit={sieve.audit} with "
-            f"similarity={method.similarity!r}. "
-            "Leave audit (--audit) at 0; the run estimates its recall all the same."
-        )
-
-
-def _write(
-    folder: OutputDirectory,
-    tasks: list[Task],
-    identities: list[tuple[str, int, float]],
-    method: Method,
-    outcome: local.Outcome,
-    places: Places,
-    out_format: str | None,
-    stages: Stages,
-) -> list[Example]:
+def _write(folder: OutputDirectory, run: Run, out_format: str | None, stages: Stages) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
-    shown = write.pick_examples(outcome.removals)
-    with stages.stage("write", outcome.corpus.num_documents) as watcher:
-        write.write_removed(outcome.removals, places, method.measures, folder.result / "removed.parquet")
+    removals = run.outcome.removals
+    shown = write.pick_examples(removals)
+    with stages.stage("write", run.outcome.corpus.num_documents) as watcher:
+        write.write_removed(removals, run.places, run.method.measures, folder.result / "removed.parquet")
         write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
-        write.write_kept(tasks, identities, outcome, folder.result / "kept", out_format, shown, watcher)
+        write.write_kept(
+            run.tasks, run.identities, run.outcome, folder.result / "kept", out_format, shown, watcher
+        )  # fmt: skip
     with stages.stage("report"):
-        return write.examples(shown, places, method)
-
-
-def _check_ids(scratch: Scratch, corpus: Corpus, places: Places, id_column: str | None) -> list[str]:
-    """Return a warning if ids repeat; raise InputError if the user named the column."""
-    repeated = find_repeated_id(scratch, corpus, places)
-    if repeated is None:
-        return []
-    if id_column is not None:
-        raise InputError(
-            f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column (--id-column), or none: "
-            "documents are then known by their running number."
-        )
-    return [f"{repeated} removed.parquet tells them apart by source_file and row."]
+        return write.examples(shown, run.places, run.method)
 
 
 def _check_format(out_format: str | None) -> None:
@@ -206,31 +156,3 @@ def _check_format(out_format: str | None) -> None:
             f"Unknown output format {out_format!r}. Known are {', '.join(FILE_FORMATS)}. Leave out_format "
             "(--out-format) unset to keep each file's own format."
         )
-
-
-class _Folder:
-    """Turns what goes wrong while a folder is written into an error that says what is left and what to do."""
-
-    def __init__(self, folder: OutputDirectory) -> None:
-        self.folder = folder
-
-    def __enter__(self) -> Path:
-        return self.folder.scratch
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is None:
-            return
-        self.folder.discard_result()
-        if isinstance(error, OSError) and not isinstance(error, NeardupError):
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise OutputError(
-                    f"The disk is full: {self.folder.partial} could not grow. Nothing was written to "
-                    f"{self.folder.path}. Free some space and run again with resume=True (--resume), or delete "
-                    f"{self.folder.partial}."
-                ) from error
-            raise OutputError(
-                f"{error.strerror or error}: {error.filename or self.folder.partial}. Nothing was written to "
-                f"{self.folder.path}. Run again with resume=True (--resume) once this is mended."
-            ) from error
-        if isinstance(error, NeardupError) and not (self.folder.scratch / "checkpoint.json").exists():
-            self.folder.discard()

@@ -1,0 +1,136 @@
+"""Set up a run over a collection and decide about its documents: how every command that writes a folder begins."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from neardup.api.inputs import Inputs, named_paths, tasks_of
+from neardup.config import Method, MinHash, Running, Sieve, SimHash
+from neardup.engines import local
+from neardup.engines.count import with_table
+from neardup.engines.describe import Corpus, Task
+from neardup.engines.ids import find_repeated_id
+from neardup.engines.resume import prepare
+from neardup.engines.scratch import Scratch
+from neardup.engines.stages import Stages
+from neardup.engines.tell import Places
+from neardup.errors import InputError, NeardupError, OutputError, SettingError
+from neardup.output.directory import OutputDirectory
+
+
+class Run(NamedTuple):
+    """A run that has decided: what was read, by which method, and what came of it.
+
+    identities : what the inputs were when they were read. method : with the table of document frequencies it names.
+    warnings : what the user should know of the inputs.
+    """
+
+    tasks: list[Task]
+    identities: list[tuple[str, int, float]]
+    method: Method
+    outcome: local.Outcome
+    places: Places
+    warnings: list[str]
+
+
+@contextmanager
+def workspace(folder: OutputDirectory | None) -> Iterator[Scratch]:
+    """Open the scratch files of a run, in the output folder or a temporary one.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be written to; what is left then can be resumed.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as path,
+        Scratch(Path(path)) as scratch,
+    ):
+        yield scratch
+
+
+def decide(
+    inputs: Inputs,
+    method: Method,
+    sieve: Sieve,
+    running: Running,
+    folder: OutputDirectory | None,
+    scratch: Scratch,
+    stages: Stages,
+    *,
+    resume: bool,
+    table: str,
+) -> Run:
+    """Read the inputs and decide about their documents; `table` is the one that tells equal ids apart."""
+    _refuse_audit(method, sieve)
+    method = with_table(method)
+    if folder is not None:
+        folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
+    tasks = tasks_of(inputs, sieve.keep)
+    identities = [task.part.identity() for task in tasks]
+    resuming = prepare(scratch, identities, method, sieve, resume)
+    outcome = local.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
+    places = Places(tasks, outcome.corpus, scratch)
+    warnings = _check_ids(scratch, outcome.corpus, places, inputs.id_column, table)
+    return Run(tasks, identities, method, outcome, places, warnings)
+
+
+def _refuse_audit(method: Method, sieve: Sieve) -> None:
+    """Raise SettingError if an audit is asked for where there is nothing that it measures."""
+    if sieve.audit and isinstance(method, SimHash):
+        raise SettingError(
+            f"audit measures the recall of MinHash: got audit={sieve.audit} with SimHash, whose search misses no pair "
+            "within max_distance. Leave audit (--audit) at 0."
+        )
+    if sieve.audit and isinstance(method, MinHash) and method.similarity != "jaccard":
+        raise SettingError(
+            f"audit measures the recall of jaccard similarity: got audit={sieve.audit} with "
+            f"similarity={method.similarity!r}. "
+            "Leave audit (--audit) at 0; the run estimates its recall all the same."
+        )
+
+
+def _check_ids(scratch: Scratch, corpus: Corpus, places: Places, id_column: str | None, table: str) -> list[str]:
+    """Return a warning if ids repeat; raise InputError if the user named the column."""
+    repeated = find_repeated_id(scratch, corpus, places)
+    if repeated is None:
+        return []
+    if id_column is not None:
+        raise InputError(
+            f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column (--id-column), or none: "
+            "documents are then known by their running number."
+        )
+    return [f"{repeated} {table} tells them apart by source_file and row."]
+
+
+class _Folder:
+    """Turns what goes wrong while a folder is written into an error that says what is left and what to do."""
+
+    def __init__(self, folder: OutputDirectory) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> Path:
+        return self.folder.scratch
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None:
+            return
+        self.folder.discard_result()
+        if isinstance(error, OSError) and not isinstance(error, NeardupError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise OutputError(
+                    f"The disk is full: {self.folder.partial} could not grow. Nothing was written to "
+                    f"{self.folder.path}. Free some space and run again with resume=True (--resume), or delete "
+                    f"{self.folder.partial}."
+                ) from error
+            raise OutputError(
+                f"{error.strerror or error}: {error.filename or self.folder.partial}. Nothing was written to "
+                f"{self.folder.path}. Run again with resume=True (--resume) once this is mended."
+            ) from error
+        if isinstance(error, NeardupError) and not (self.folder.scratch / "checkpoint.json").exists():
+            self.folder.discard()
