@@ -13,6 +13,7 @@ from neardup.kernels.token_arrays import Shingles
 
 if TYPE_CHECKING:
     from neardup.kernels.html_tokens import Tags
+    from neardup.kernels.html_tree import Elements
 
 _BRACKET = ord("<")
 _START = 1  # START of kernels/html_tokens.py
@@ -53,7 +54,7 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
     """
     from neardup.kernels import html_shingles as kernel
 
-    tags = _read_tags(pages)
+    tags = read_tags(pages)
     shingles = Shingles(
         np.empty(int(tags.offsets[-1]), np.uint64),
         np.empty(len(pages) + 1, np.int64),
@@ -84,9 +85,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     from neardup.kernels import html_shingles as kernel
     from neardup.kernels import html_tree
 
-    tags = _read_tags(pages)
-    elements = html_tree.make_elements(int(tags.offsets[-1]), len(pages))
-    html_tree.place_elements(tags, elements)
+    elements = place_elements(read_tags(pages))
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
     hash_elements = kernel.hash_paths if paths else kernel.hash_names
@@ -109,10 +108,20 @@ def start_tags(page: str) -> tuple[list[int], list[int]]:
     return characters[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()
 
 
-def _read_tags(pages: pa.Array) -> Tags:
+def read_tags(pages: pa.Array) -> Tags:
+    """Return the start and end tags of pages."""
     from neardup.kernels import html_tokens
 
     data, offsets = flatten_strings(pages)
     tags = html_tokens.make_tags(int(np.count_nonzero(data == _BRACKET)), len(pages))
     html_tokens.read_tags(data, offsets, tags)
     return tags
+
+
+def place_elements(tags: Tags) -> Elements:
+    """Return the elements of the pages that have these tags."""
+    from neardup.kernels import html_tree
+
+    elements = html_tree.make_elements(len(tags.names), len(tags.offsets) - 1)
+    html_tree.place_elements(tags, elements)
+    return elements
