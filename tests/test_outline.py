@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +13,12 @@ from neardup.features.outline import (
     Line,
     common_outline,
     common_places,
+    fold_lines,
     outline,
     outline_name,
     shared_places,
 )
+from reference import outline as reference
 
 PAGES = st.lists(
     st.sampled_from(["<p>", "</p>", "<div class=a>", "<div id=b>", "</div>", "<ul>", "</ul>", "<li>", "<b>", "x"]),
@@ -36,7 +36,10 @@ def recipe(number: int, rows: int) -> str:
 
 
 def shown(page: str) -> list[str]:
-    return ["  " * line.depth + line.said for line in outline(page).lines]
+    return [
+        "  " * line.depth + line.label + (f" ×{line.repeats}" if line.repeats > 1 else "")
+        for line in outline(page).lines
+    ]
 
 
 def test_an_outline_has_a_line_for_each_element_that_shapes_the_page():
@@ -101,12 +104,12 @@ def test_nesting_and_rows_without_end_have_a_short_outline(page):
     assert len(lines) <= MAX_DEPTH
 
 
-@given(PAGES)
-def test_an_outline_is_a_tree_and_no_two_like_leaves_stand_next_to_each_other(page):
-    lines = outline(page).lines
-    for before, line in pairwise(lines):
-        assert 1 <= line.depth <= before.depth + 1
-        assert before[:2] != line[:2] or before.depth < line.depth
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), max_size=40))
+def test_folding_is_that_of_the_tree(elements):
+    labels, depths = [label for label, _ in elements], []
+    for _, depth in elements:
+        depths.append(min(depth, depths[-1] + 1 if depths else 0))
+    assert [tuple(line) for line in fold_lines(labels, depths)] == reference.fold(labels, depths)
 
 
 @given(PAGES, PAGES)

@@ -42,18 +42,13 @@ _ATTRIBUTE = re.compile(
 class Line(NamedTuple):
     """An element of an outline.
 
-    label : its tag, id and classes, as in `div#main.wide`; numbers in them read `*`. depth : 0 for body. repeats : of how
-    many siblings, alike with all inside, it is the first.
+    label : its tag, id and classes, as in `div#main.wide`; numbers in them read `*`. depth : 0 for body. repeats : of
+    how many siblings, alike with all inside, it is the first.
     """
 
     label: str
     depth: int
     repeats: int
-
-    @property
-    def said(self) -> str:
-        """The line without its indentation."""
-        return f"{self.label} ×{self.repeats:,}" if self.repeats > 1 else self.label
 
 
 class Outline(NamedTuple):
@@ -82,7 +77,7 @@ def outline(page: str, *, max_lines: int = MAX_LINES) -> Outline:
     elements = place_elements(tags)
     shown, depths = _shown(elements)
     labels = _labels(pages[0].as_buffer().to_pybytes(), tags, elements, shown)
-    lines = _folded(labels, depths)
+    lines = fold_lines(labels, depths)
     return Outline(lines[:max_lines], max(0, len(lines) - max_lines))
 
 
@@ -207,7 +202,7 @@ def _words(sign: bytes, value: bytes) -> bytes:
     return b"".join(sign + word for word in sorted(words))
 
 
-def _folded(labels: list[str], depths: list[int]) -> list[Line]:
+def fold_lines(labels: list[str], depths: list[int]) -> list[Line]:
     """Return lines from elements in document order, runs of like siblings folded."""
     counts, follows = _count_runs(labels, depths)
     lines: list[Line] = []

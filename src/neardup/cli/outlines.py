@@ -1,0 +1,127 @@
+"""Print the outlines of two pages side by side, and fold what both have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neardup.engines.outlines import Outlines, Pair
+from neardup.features.outline import Line
+from neardup.output.wording import plural, visible
+
+_CONTEXT = 3  # shared lines that stay in sight beside a difference
+_LEAST_FOLDED = 4  # fewer are shown
+_TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read
+
+
+class _Fold(NamedTuple):
+    """Shared lines that are not shown."""
+
+    num_lines: int
+
+
+def print_outlines(
+    outlines: Outlines,
+    names: tuple[str, str],
+    *,
+    plain: bool = False,
+    full: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print two outlines: what only A has red or with a -, what only B has green or with a +.
+
+    Parameters
+    ----------
+    names : what the pages are called.
+    plain : one column with signs; so it is where there are no colours, or little room.
+    full : fold nothing.
+    """
+    console = console or Console(highlight=False)
+    if all(pair.shared for pair in outlines.pairs):
+        console.print("  The outlines are alike; pages may differ in heads, scripts, attributes and marked text.")
+        return
+    rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
+    names = visible(names[0]), visible(names[1])
+    if console.width < _TWO_COLUMNS or plain or console.color_system is None or console.no_color:
+        _print_stacked(rows, names, console)
+    else:
+        _print_columns(rows, names, console)
+    for name, left_out in zip("AB", outlines.left_out, strict=True):
+        if left_out:
+            console.print(Text(f"  {plural(left_out, 'further line')} of {name} not shown.", "dim"))
+
+
+def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
+    """Yield the pairs, long stretches that both pages have cut to what stands beside a difference."""
+    stretches = [(shared, list(stretch)) for shared, stretch in groupby(pairs, lambda pair: pair.shared)]
+    for place, (shared, stretch) in enumerate(stretches):
+        first = _CONTEXT if place > 0 else 0
+        last = len(stretch) - (_CONTEXT if place < len(stretches) - 1 else 0)
+        if not shared or last - first < _LEAST_FOLDED:
+            yield from stretch
+            continue
+        yield from stretch[:first]
+        yield _Fold(last - first)
+        yield from stretch[last:]
+
+
+def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:
+    unicode = _is_unicode(console)
+    bar = "│" if unicode else "|"
+    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis" if unicode else "crop")
+    table.add_column(width=1, style="dim")
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis" if unicode else "crop")
+    table.add_row(Text(f"A  {names[0]}", "bold red"), bar, Text(f"B  {names[1]}", "bold green"))
+    table.add_row("", bar, "")
+    for row in rows:
+        if isinstance(row, _Fold):
+            said = Text(_said(row, unicode), "dim")
+            table.add_row(said, bar, said)
+            continue
+        styles = ("", "") if row.shared else ("red", "green")
+        sides = [Text(_written(line, unicode) if line else "", style) for line, style in zip(row, styles, strict=True)]
+        table.add_row(sides[0], bar, sides[1])
+    console.print(table)
+
+
+def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:
+    unicode = _is_unicode(console)
+    console.print(Text(f"- {names[0]}", "bold red"), soft_wrap=True)
+    console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
+    console.print()
+    for row in rows:
+        if isinstance(row, _Fold):
+            line = Text(f"  {_said(row, unicode)}", "dim")
+        elif row.left is not None and row.right is not None:
+            other = _times(row.right, unicode)
+            differs = f"  (B:{other or ' once'})" if row.left.repeats != row.right.repeats else ""
+            line = Text(f"  {_written(row.left, unicode)}").append(differs, "dim")
+        elif row.left is not None:
+            line = Text(f"- {_written(row.left, unicode)}", "red")
+        elif row.right is not None:
+            line = Text(f"+ {_written(row.right, unicode)}", "green")
+        console.print(line, soft_wrap=True)
+
+
+def _written(line: Line, unicode: bool) -> str:
+    """Return a line behind its indentation, its hidden characters shown: an ESC must not reach a terminal."""
+    return "  " * line.depth + visible(line.label) + _times(line, unicode)
+
+
+def _times(line: Line, unicode: bool) -> str:
+    return f" {'×' if unicode else 'x'}{line.repeats:,}" if line.repeats > 1 else ""
+
+
+def _said(fold: _Fold, unicode: bool) -> str:
+    dots = "⋯" if unicode else "..."
+    return f"{dots} {plural(fold.num_lines, 'line')} {dots}"
+
+
+def _is_unicode(console: Console) -> bool:
+    return console.encoding.lower().startswith("utf")

@@ -1,0 +1,57 @@
+"""Set the outlines of two pages side by side."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from neardup.features.outline import Line, outline
+
+
+class Pair(NamedTuple):
+    """Lines that stand side by side: the same label, as deep or not; or one of them alone."""
+
+    left: Line | None
+    right: Line | None
+
+    @property
+    def shared(self) -> bool:
+        """Whether both pages have it."""
+        return self.left is not None and self.right is not None
+
+
+class Outlines(NamedTuple):
+    """Two outlines as pairs of lines, and how many further lines of each are left out."""
+
+    pairs: list[Pair]
+    left_out: tuple[int, int]
+
+    def record(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        sides = [{"left": _record(pair.left), "right": _record(pair.right)} for pair in self.pairs]
+        return {"outlines": sides, "left_out": list(self.left_out)}
+
+
+def align_outlines(left: str, right: str) -> Outlines:
+    """Return the outlines of two HTML pages, aligned by their labels.
+
+    Notes
+    -----
+    A line is shared wherever it stands in the tree: an element put around others is one line more, not a change of all
+    inside. So it is with the shingles of start tags, which do not know of depth. How often a line is repeated plays no
+    part.
+    """
+    (first, first_left_out), (second, second_left_out) = outline(left), outline(right)
+    matcher = SequenceMatcher(None, [line.label for line in first], [line.label for line in second], autojunk=False)
+    pairs: list[Pair] = []
+    for tag, start, stop, other_start, other_stop in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += map(Pair, first[start:stop], second[other_start:other_stop])
+            continue
+        pairs += [Pair(line, None) for line in first[start:stop]]
+        pairs += [Pair(None, line) for line in second[other_start:other_stop]]
+    return Outlines(pairs, (first_left_out, second_left_out))
+
+
+def _record(line: Line | None) -> dict[str, Any] | None:
+    return None if line is None else line._asdict()
