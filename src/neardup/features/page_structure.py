@@ -100,7 +100,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
 def start_tags(page: str) -> tuple[list[int], list[int]]:
     """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages` has it."""
     data = page.encode("utf-8", "replace")
-    tags = _read_tags(pa.array([data], pa.large_binary()))
+    tags = read_tags(pa.array([data], pa.large_binary()))
     kinds = tags.kinds[: tags.offsets[-1]]
     chosen = np.flatnonzero(kinds & np.uint8(_START))
     begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # the first byte of each character
