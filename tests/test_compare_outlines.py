@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import time
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from neardup.cli.main import cli
 from neardup.cli.outlines import print_outlines
 from neardup.engines.outlines import align_outlines
 from neardup.features.outline import outline
@@ -60,6 +65,11 @@ def test_a_wide_terminal_has_two_columns_in_colour():
     assert printed(LEFT, RIGHT, width=120, colours=True, plain=True).count("ul.list") == 1
 
 
+def test_in_two_columns_what_differs_at_one_place_stands_side_by_side():
+    text = printed("<h1><p class=a>", "<h1><p class=b>", width=120, colours=True)
+    assert [line for line in text.splitlines() if "p.a" in line and "p.b" in line]
+
+
 def test_an_element_around_others_is_one_line_more():
     pairs = align_outlines(LEFT, LEFT.replace("<body>", "<body><main>")).pairs
     assert [pair.right.label for pair in pairs if not pair.shared] == ["main"]
@@ -92,6 +102,51 @@ def test_where_only_ascii_can_be_shown_only_ascii_is_printed():
     many = "".join(f"<p class={letter}>" for letter in "abcdefghijkl")
     for width in (80, 120):
         assert printed(many + LEFT, many + RIGHT, width=width, ascii_only=True).isascii()
+
+
+def run(*arguments: str, **settings: object):
+    return CliRunner().invoke(cli, ["compare", *arguments], prog_name="neardup", **settings)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("a.html").write_text(LEFT)
+    Path("b.html").write_text(RIGHT)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("files")
+def test_the_command_compares_structure_and_content_and_shows_the_outlines():
+    result = run("a.html", "b.html")
+    assert result.exit_code == 0
+    for said in ("Cosine ", "Content ", "Not duplicates: the cosine similarity", "+     nav#menu", "-     p.note"):
+        assert said in result.stdout
+    assert (
+        run("a.html", "-", "--method", "structure", input=LEFT.encode()).stdout.count("Exact copies: the same tags")
+        == 1
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_json_holds_the_outlines_and_no_passages():
+    record = json.loads(run("a.html", "b.html", "--json").stdout)
+    assert record["outlines"] == align_outlines(LEFT, RIGHT).record()["outlines"]
+    assert record["content_similarity"] is not None
+    assert "left_passages" not in record
+
+
+@pytest.mark.usefixtures("files")
+def test_other_methods_compare_the_files_as_texts():
+    assert "Cosine" not in run("a.html", "b.html", "--method", "minhash").stdout
+
+
+@pytest.mark.usefixtures("files")
+def test_without_the_package_that_finds_main_texts_only_the_content_is_left_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resiliparse.extract.html2text", None)
+    result = run("a.html", "b.html")
+    assert result.exit_code == 0
+    assert 'pip install "neardup[web]"' in result.stdout
 
 
 @given(PAGES, PAGES)

@@ -12,10 +12,13 @@ import click
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption
 from neardup.config import Method, SimHash
-from neardup.errors import InputError, SettingError
+from neardup.errors import InputError, MissingExtraError, SettingError
+from neardup.presets import CONTENT
+from neardup.shingling import PAGE_TOKENS
 
 if TYPE_CHECKING:
     from neardup.engines.explain import Explanation
+    from neardup.engines.outlines import Outlines
     from neardup.results import Comparison
 
 
@@ -33,20 +36,22 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--plain", is_flag=True, cls=SectionOption, section="Printing",
-    help="Mark passages by [-...-] and {+...+} instead of colours, as when piped.",
+    help="Mark passages by [-...-] and {+...+}, lines by - and +, instead of colours, as when piped.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
 def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_json: bool, **values: Any) -> None:
     """Compare two texts: how alike they are, by which measures, and where.
 
     A and B are files of UTF-8 text; one of them may be - for standard input. What only A has is red, what only B
-    has is green, and long passages that both have are folded to a few words.
+    has is green, and long passages that both have are folded to a few words. Of HTML pages (--method structure, as for
+    two files named .html) the outlines stand side by side, a line for each element that shapes the page.
 
     \b
     Examples:
       neardup compare a.txt b.txt
       neardup compare a.txt b.txt --ngram 3 --threshold 0.7
       neardup compare a.txt b.txt --method simhash --explain
+      neardup compare a.html b.html
       curl -s https://example.org/ | neardup compare - saved.html --plain
     """
     if left == right == "-":
@@ -54,19 +59,47 @@ def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_js
     texts = [read_text(name) for name in (left, right)]
     from neardup.api import texts as api
     from neardup.cli import comparison, explanation, summary
+    from neardup.cli import outlines as printing
+    from neardup.engines.outlines import align_outlines
 
-    method = build_method(values)
+    method = build_method(values, "structure" if all(map(_is_page, (left, right))) else "minhash")
     result = api.compare(*texts, method=method)
+    outlines = align_outlines(*texts) if method.tokens in PAGE_TOKENS else None
+    content = None if outlines is None else _compare_content(*texts)
     explained = _explain(texts, method) if explain else []
     if as_json:
-        record = _record(result)
+        record = _record(result) if outlines is None else _page_record(result, outlines, content)
         if explain:
             record["explanations"] = [asdict(one) for one in explained]
         summary.print_json(record)
     else:
         for name, one in zip((left, right), explained, strict=False):
             explanation.print_explanation(name, one, full=full)
-        comparison.print_comparison(result, (left, right), method, plain=plain, full=full)
+        if outlines is None:
+            comparison.print_comparison(result, (left, right), method, plain=plain, full=full)
+        else:
+            comparison.print_similarity(result, method, others=[_say_content(content)])
+            printing.print_outlines(outlines, (left, right), plain=plain, full=full)
+
+
+def _is_page(name: str) -> bool:
+    return name.lower().endswith((".html", ".htm"))
+
+
+def _compare_content(left: str, right: str) -> Comparison | None:
+    """Compare the main texts of two pages; None where nothing is installed that finds them."""
+    from neardup.api import texts as api
+
+    try:
+        return api.compare(left, right, method=CONTENT)
+    except MissingExtraError:
+        return None
+
+
+def _say_content(content: Comparison | None) -> tuple[str, str, str]:
+    if content is None:
+        return "Content", "-", 'pip install "neardup[web]" to compare main texts'
+    return "Content", f"{content.similarity:.4f}", "Jaccard similarity of the main texts"
 
 
 def _explain(texts: list[str], method: Method) -> list[Explanation]:
@@ -112,3 +145,8 @@ def _record(result: Comparison) -> dict[str, Any]:
         "left_passages": [passage._asdict() for passage in result.left_passages],
         "right_passages": [passage._asdict() for passage in result.right_passages],
     }
+
+
+def _page_record(result: Comparison, outlines: Outlines, content: Comparison | None) -> dict[str, Any]:
+    record = {name: value for name, value in _record(result).items() if not name.endswith("_passages")}
+    return record | {"content_similarity": None if content is None else content.similarity} | outlines.record()

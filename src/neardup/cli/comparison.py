@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +14,7 @@ from neardup.cli.rows import Rows
 from neardup.config import Method, MinHash, SimHash
 from neardup.output.wording import percent, plural, visible
 from neardup.results import Comparison
+from neardup.shingling import PAGE_TOKENS
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 
@@ -35,10 +38,7 @@ def print_comparison(
     """
     console = console or Console(highlight=False)
     names = visible(names[0]), visible(names[1])
-    _print_measures(result, method, console)
-    console.print()
-    console.print(_verdict(result, method))
-    console.print()
+    print_similarity(result, method, console=console)
     plain = plain or console.color_system is None or console.no_color
     marks = Marks(plain, console.encoding.lower().startswith("utf"), full)
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
@@ -57,7 +57,25 @@ def print_comparison(
         _print_stacked(hunks, names, console)
 
 
-def _print_measures(result: Comparison, method: Method, console: Console) -> None:
+def print_similarity(
+    result: Comparison,
+    method: Method,
+    *,
+    others: Sequence[tuple[str, str, str]] = (),
+    console: Console | None = None,
+) -> None:
+    """Print the measures and the verdict; others : name, figure and remark of what was measured beside them."""
+    console = console or Console(highlight=False)
+    rows = _measures(result, method)
+    for name, figure, remark in others:
+        rows.figure(name, figure, remark)
+    rows.print(console)
+    console.print()
+    console.print(_verdict(result, method))
+    console.print()
+
+
+def _measures(result: Comparison, method: Method) -> Rows:
     found, rows = result.measures, Rows()
     union = found.num_left + found.num_right - found.num_shared
     what = "shingles" if isinstance(method, MinHash) else "features"
@@ -90,7 +108,7 @@ def _print_measures(result: Comparison, method: Method, console: Console) -> Non
     if isinstance(method, SimHash) and found.fingerprints is not None:
         for name, fingerprint in zip("AB", found.fingerprints, strict=True):
             rows.line(f"SimHash of {name}", f"{fingerprint:0{method.bits // 4}x}")
-    rows.print(console)
+    return rows
 
 
 def _of(shared: int, size: int, what: str, name: str) -> str:
@@ -103,7 +121,8 @@ def _verdict(result: Comparison, method: Method) -> Text:
         empty = " and ".join(n for n, size in (("A", found.num_left), ("B", found.num_right)) if not size)
         return Text("  Not duplicates: ", "bold yellow").append(f"{empty} has no token, and equals nothing.", "default")
     if found.same_text:
-        return Text("  Exact copies: ", "bold green").append("the same text after normalisation.", "not bold default")
+        same = "the same tags in one order" if method.tokens in PAGE_TOKENS else "the same text after normalisation"
+        return Text("  Exact copies: ", "bold green").append(f"{same}.", "not bold default")
     said = _reason(result, method)
     if result.duplicate:
         return Text("  Near-duplicates: ", "bold green").append(said, "not bold default")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, starmap, zip_longest
 from typing import NamedTuple
 
 from rich.console import Console
@@ -79,7 +79,7 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis" if unicode else "crop")
     table.add_row(Text(f"A  {names[0]}", "bold red"), bar, Text(f"B  {names[1]}", "bold green"))
     table.add_row("", bar, "")
-    for row in rows:
+    for row in _beside(rows):
         if isinstance(row, _Fold):
             said = Text(_said(row, unicode), "dim")
             table.add_row(said, bar, said)
@@ -88,6 +88,17 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
         sides = [Text(_written(line, unicode) if line else "", style) for line, style in zip(row, styles, strict=True)]
         table.add_row(sides[0], bar, sides[1])
     console.print(table)
+
+
+def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
+    """Yield the rows, with what only A has beside what only B has at the same place."""
+    for whole, stretch in groupby(rows, lambda row: isinstance(row, _Fold) or row.shared):
+        if whole:
+            yield from stretch
+            continue
+        alone = [row for row in stretch if isinstance(row, Pair)]
+        left, right = [row.left for row in alone if row.left], [row.right for row in alone if row.right]
+        yield from starmap(Pair, zip_longest(left, right))
 
 
 def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:

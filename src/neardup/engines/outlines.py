@@ -9,7 +9,7 @@ from neardup.features.outline import Line, outline
 
 
 class Pair(NamedTuple):
-    """Lines that stand side by side: the same label, as deep or not; or one of them alone."""
+    """Lines that stand side by side: of one label, as deep or not, or one of them alone."""
 
     left: Line | None
     right: Line | None
@@ -17,7 +17,7 @@ class Pair(NamedTuple):
     @property
     def shared(self) -> bool:
         """Whether both pages have it."""
-        return self.left is not None and self.right is not None
+        return self.left is not None and self.right is not None and self.left.label == self.right.label
 
 
 class Outlines(NamedTuple):
