@@ -1,0 +1,179 @@
+"""Write the sections that the reports of all runs have: cost, recall, what is alike, inputs, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from neardup.output import charts
+from neardup.output.page import Report, figure, table
+from neardup.output.wording import duration, escape_text, interval, known, memory, plural, setting
+
+_WEIGHED = {
+    "one": ", each of the same weight",
+    "tf": ", weighed by how often they occur in it",
+    "tfidf": ", weighed by how often they occur in it and how few documents have them",
+    "depth": ", each weighed by how near it stands to the root",
+}
+_MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
+
+
+class Likeness(NamedTuple):
+    """When a document is like another, in HTML: what it then does, the word for the measure, and what it measures."""
+
+    said: str
+    word: str
+    measure: str
+
+    @property
+    def said_of_two(self) -> str:
+        """The same said of two documents, neither of which was kept."""
+        return self.said.replace(" of its own", " of the other's").replace(" to it", " to the other")
+
+
+def likeness(report: Report) -> Likeness:
+    """Return when documents are alike, as the settings have it."""
+    settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
+    tokens = scheme.get("tokens", "tokens")
+    tokens = "Chinese words" if isinstance(tokens, Mapping) else setting(tokens)
+    grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if scheme.get("ngram", 1) != 1 else f"its {tokens}"
+    measure, limit = _similarity(report, grams), setting(settings.get("threshold", "the threshold"))
+    alike = f"measures at least {limit} similar to it"
+    if near := report.get("fingerprints"):
+        alike = f"has a fingerprint within {plural(near['max_distance'], 'bit')} of its own"
+        if is_confirmed(report):
+            alike += f", and measures at least {limit} similar to it"
+    return Likeness(alike, "Distance" if near and not is_confirmed(report) else "Similarity", measure)
+
+
+def run_rows(report: Report) -> list[tuple[str, str]]:
+    """Return (label, value) for what the run measured about itself."""
+    counts, bound, near = (report.get(key) or {} for key in ("counts", "bound", "fingerprints"))
+    missed = f"every pair within {plural(near['max_distance'], 'bit')}" if near else "not estimated"
+    caught = near.get("collisions") if is_confirmed(report) else None
+    rows = (
+        ("Recall" if near else "Recall, estimated", interval(report.get("recall"), "estimated") or missed),
+        ("Recall, audited", interval(report.get("audit"), "recall")),
+        ("Pairs compared", known(counts.get("compared"), "{:,}".format)),
+        ("Pairs confirmed", known(counts.get("confirmed"), "{:,}".format)),
+        ("Distinct fingerprints", known(near.get("distinct"), "{:,}".format)),
+        ("Collisions caught", known(caught, "{:,}".format)),
+        ("Full buckets", known(bound.get("buckets"), "{:,}".format)),
+        ("Met a full bucket", known(bound.get("documents"), "{:,}".format)),
+        ("Time", known(report.get("seconds"), duration)),
+        ("Text", known(report.get("bytes"), memory)),
+        ("Speed", known(report.get("megabytes_per_second"), "{:,.1f} MB/s".format)),
+        ("Documents per second", known(report.get("documents_per_second"), "{:,.0f}".format)),
+        ("Peak memory", known(report.get("peak_memory_bytes"), memory)),
+    )
+    return [(label, value) for label, value in rows if value]
+
+
+def is_confirmed(report: Report) -> bool:
+    """Return whether near fingerprints were held against the texts."""
+    return (report.get("settings") or {}).get("confirm") == "jaccard"
+
+
+def recall(report: Report) -> str:
+    bands, audit, bound, near = (report.get(key) or {} for key in ("bands", "audit", "bound", "fingerprints"))
+    if near:
+        return _guarantee(near)
+    estimate = interval(report.get("recall"), "estimated")
+    said = "<p><strong>No estimate of recall:</strong> the run had no pairs to estimate it from.</p>"
+    if estimate:
+        said = (
+            f"<p><strong>Estimated recall {estimate}:</strong> the share found, of the pairs that reach the "
+            "threshold. A pair found at similarity <i>s</i> had the chance P(<i>s</i>) to be compared, so it "
+            "stands for 1/P(<i>s</i>) pairs, found or missed (Horvitz and Thompson, 1952).</p>"
+        )
+    if audit:
+        said += (
+            f"<p><strong>Audited recall {interval(audit, 'recall') or 'unknown'}:</strong> "
+            f"{plural(audit.get('documents', 0), 'document')} drawn at random met all others in an exact "
+            f"comparison. The run had found {audit.get('found', 0):,} of their "
+            f"{plural(audit.get('pairs', 0), 'pair')} that reach the threshold.</p>"
+        )
+    if bound:
+        said += (
+            f"<p>A bucket lists at most {bound.get('max_bucket', 0):,} kept documents; "
+            f"{plural(bound.get('documents', 0), 'document')} met a full one.</p>"
+        )
+    if not bands:
+        return said
+    b, r = bands["num_bands"], bands["rows_per_band"]
+    formula = f"<span>P(<i>s</i>) = 1 − (1 − <i>s</i><sup>{r}</sup>)<sup>{b}</sup></span>"
+    settings = report.get("settings") or {}
+    cosine = settings.get("similarity") == "cosine"
+    chart = charts.s_curve(b, r, settings.get("threshold"), cosine=cosine)
+    if cosine:
+        formula += ", <i>s</i> the Jaccard similarity of two sets of one size"
+    title = f"The chance that a pair is compared: {plural(b, 'band')} of {plural(r, 'row')}, {formula}"
+    return f'<div class="pair">{figure(title, chart)}<div class="prose">{said}</div></div>'
+
+
+def _guarantee(near: Report) -> str:
+    """Say what a search among fingerprints can miss."""
+    distance = near["max_distance"]
+    said = (
+        f"<p><strong>No pair of fingerprints within {plural(distance, 'bit')} is missed:</strong> cut into more than "
+        f"{distance} blocks, two such fingerprints agree in at least one of them, and all that agree in one "
+        "are compared (Manku, Jain and Das Sarma, 2007).</p><p>What a fingerprint cannot tell is another matter. Short "
+        "texts that share most of their words are often further apart "
+        f"({plural(near.get('short', 0), 'document')} had fewer features than SimHash needs), and long ones that share "
+        "only the common words can be near.</p>"
+    )
+    if near.get("collisions"):
+        said += (
+            f"<p>{plural(near['collisions'], 'pair')} of near fingerprints had texts that are not alike; exact "
+            "similarity kept them apart.</p>"
+        )
+    return f'<div class="prose">{said}</div>'
+
+
+def _similarity(report: Report, grams: str) -> str:
+    """Say what was measured of two documents."""
+    settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
+    measure = f"The measure is {setting(settings.get('similarity', 'named in the settings'))}"
+    if settings.get("similarity") == "jaccard" or is_confirmed(report):
+        measure = "Jaccard similarity is the number of features in both, divided by the number in either"
+    elif settings.get("similarity") == "cosine":
+        measure = "The similarity is the cosine: the features in both, divided by the root of both numbers of features"
+    if settings.get("rarity"):
+        measure += "; a feature that few documents have counts twice or thrice"
+    exact = f"{measure}; it is computed exactly, never estimated: hashing only proposes the pairs to compare. "
+    cut = "Digits not shown are cut, not rounded."
+    if not report.get("fingerprints"):
+        return f"The features of a document are {grams}. {exact}{cut}"
+    weighed = _WEIGHED.get(str(scheme.get("weights", "tf")), "")
+    votes = (
+        f"The features of a document are {grams}{weighed}. Each votes with its weight on every one of "
+        f"{setting(scheme.get('bits', 64))} bits; the majorities are the fingerprint (Charikar, 2002). The Hamming "
+        "distance of two documents is the number of bits in which their fingerprints differ."
+    )
+    return f"{votes} {exact}{cut}" if is_confirmed(report) else votes
+
+
+def inputs_table(report: Report) -> str:
+    inputs = report.get("inputs") or []
+    rows = [
+        (
+            f'<bdi class="id">{escape_text(entry.get("name", ""), lines=False)}</bdi>',
+            *(escape_text(entry.get(key) or "") for key in ("format", "role")),
+            *(f"{entry.get(key) or 0:,}" for key in ("documents", "rejected")),
+        )
+        for entry in inputs[:_MAX_INPUTS]
+    ]
+    left = plural(len(inputs) - len(rows), "more input")
+    more = f"<p>{left}: report.json names them all.</p>" if len(inputs) > len(rows) else ""
+    titles = ("name", "format", "role", "documents", "rejected")
+    return table("What was read", titles, rows, numbers=(3, 4)) + more
+
+
+def settings_tables(report: Report) -> str:
+    scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
+    tables = ""
+    for caption, values in (("Chosen for the run", report.get("settings") or {}), ("Fingerprint scheme", scheme)):
+        cells = ((escape_text(key), setting(value)) for key, value in values.items())
+        rows = [(f"<code>{key}</code>", f"<code>{value}</code>") for key, value in cells]
+        tables += table(caption, ("name", "value"), rows)
+    return f'<div class="pair">{tables}</div>' if tables else ""
