@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from neardup.version import __version__
 
 if TYPE_CHECKING:
+    from neardup.api.cluster import cluster
     from neardup.api.dedup import dedup
     from neardup.api.evaluate import evaluate
     from neardup.api.features import document_frequencies
@@ -40,12 +41,13 @@ if TYPE_CHECKING:
     from neardup.index.hamming import HammingIndex
     from neardup.index.lsh import LSHIndex
     from neardup.presets import content, structure
-    from neardup.results import Comparison, Deduplication, DuplicatePairs, Evaluation
+    from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation
     from neardup.shingling import Jieba
     from neardup.verify.hamming import hamming_distance
     from neardup.verify.scores import Score
 
 _HOMES = {
+    "neardup.api.cluster": ("cluster",),
     "neardup.api.dedup": ("dedup",),
     "neardup.api.evaluate": ("evaluate",),
     "neardup.api.features": ("document_frequencies",),
@@ -69,7 +71,7 @@ _HOMES = {
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.index.lsh": ("LSHIndex",),
     "neardup.presets": ("content", "structure"),
-    "neardup.results": ("Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
+    "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.shingling": ("Jieba",),
     "neardup.verify.hamming": ("hamming_distance",),
     "neardup.verify.scores": ("Score",),
@@ -78,6 +80,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Bands",
+    "Clustering",
     "ColumnError",
     "Comparison",
     "Deduplication",
@@ -105,6 +108,7 @@ __all__ = [
     "__version__",
     "candidate_probability",
     "choose_bands",
+    "cluster",
     "compare",
     "content",
     "dedup",

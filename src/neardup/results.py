@@ -68,6 +68,40 @@ class Deduplication:
 
 
 @dataclass(frozen=True)
+class Clustering:
+    """The result of `cluster`.
+
+    Attributes
+    ----------
+    clusters : Arrow table, see schemas.clusters_schema: in which cluster each document is; in their order.
+    groups : Arrow table, see schemas.groups_schema: the clusters of two documents or more, the largest first.
+    summary : the report as a dictionary, what report.json holds.
+    output : the folder it was written to, or None.
+    """
+
+    clusters: pa.Table
+    groups: pa.Table
+    summary: dict[str, Any]
+    output: Path | None
+
+    @property
+    def report(self) -> pa.Table:
+        """The report as an Arrow table of section, name and value."""
+        return _report_table(self.summary)
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        from neardup.output.groups_html import headline
+
+        return headline(self.summary)
+
+    def _repr_html_(self) -> str:
+        from neardup.output.groups_html import render_notebook
+
+        return render_notebook(self.summary)
+
+
+@dataclass(frozen=True)
 class DuplicatePairs:
     """The result of `find_pairs`: `pairs`, an Arrow table (schemas.pairs_schema), and `summary`, the report."""
 

@@ -41,6 +41,43 @@ def pairs_schema(measures: tuple[str, ...]) -> pa.Schema:
     )
 
 
+def clusters_schema(measures: tuple[str, ...]) -> pa.Schema:
+    """Return the schema of the table that says of every document in which cluster it is."""
+    return pa.schema(
+        [
+            _field("id", pa.string(), "The document: its id column as text, else its running number."),
+            _field("source_file", pa.string(), "The input it came from, as it was named."),
+            _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
+            _field("cluster", pa.int64(), "Its cluster; 0 is the largest, ties by the first document."),
+            _field("size", pa.int64(), "The number of documents in the cluster; 1 for a document like no other."),
+            _field("is_first", pa.bool_(), "Whether it is the first document of its cluster."),
+            *(_MEASURES[name].with_metadata({"meaning": _TO_FIRST[name]}) for name in measures),
+        ]
+    )
+
+
+_TO_FIRST = {
+    "similarity": "The similarity to the first document of the cluster, computed exactly; 1 for itself.",
+    "distance": "The Hamming distance to the fingerprint of the first document: how many bits differ.",
+    "exact": "Whether it is the same text as the first document after normalisation.",
+}
+
+
+def groups_schema() -> pa.Schema:
+    """Return the schema of the table of clusters of two documents or more."""
+    return pa.schema(
+        [
+            _field("cluster", pa.int64(), "The cluster, as in the table of documents; rising, the largest first."),
+            _field("size", pa.int64(), "The number of documents in it."),
+            _field(
+                "name", pa.string(), "What its documents share, in a line; null behind the 1,000 largest."
+            ).with_nullable(True),
+            _field("first_id", pa.string(), "The first document: the one that the others are like."),
+            _field("example_ids", pa.list_(pa.string()), "Up to five others, evenly from the second to the last."),
+        ]
+    )
+
+
 _SCORES = (
     _field("found", pa.int64(), "Pairs that were found, of those of which it is known what they are."),
     _field("correct", pa.int64(), "Found pairs that are duplicates."),

@@ -14,6 +14,7 @@ from neardup.engines.tell import pair_batches, removed_batches
 from neardup.errors import OutputError
 from neardup.formats import FILE_FORMATS
 from neardup.output.directory import OutputDirectory
+from neardup.output.report_html import render_report
 from neardup.output.report_items import Example
 from neardup.results import Deduplication
 from neardup.schemas import pairs_schema, removed_schema
@@ -122,7 +123,7 @@ def run_dedup(
             shown = _write(folder, run, out_format, stages)
         report = build_report("dedup", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
         if folder is not None:
-            write.write_report(report, shown, folder.result)
+            write.write_report(report, render_report(report, shown), folder.result)
         measures = run.method.measures
         removed = removed_batches(run.outcome.removals, run.places, measures) if with_tables else ()
         pairs = pair_batches(run.outcome.pairs, run.places, measures) if with_tables else ()

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from neardup.cli.interrupt import interruptible
+from neardup.cli.interrupt import farewell_of_folder, interruptible
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import Function, SectionedCommand, SectionOption, build, settings_options
-from neardup.cli.sources import inputs_argument, named, shown_options, source_options
+from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_options, shown_options, source_options
 from neardup.config import Running, Sieve
 
 
@@ -23,13 +23,12 @@ def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], 
     cls=SectionedCommand, no_args_is_help=True, short_help="Remove near-duplicates, keep one of each, say why."
 )
 @inputs_argument
-@_option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write.")
+@folder_option
 @_option(
     "--out-format", section="Output", metavar="FORMAT",
     help="parquet, arrow, jsonl, csv, tsv or text for what is kept; that of each input when unset.",
 )  # fmt: skip
-@_option("--overwrite", section="Output", is_flag=True, help="Replace DIR once the new result is whole.")
-@_option("--resume", section="Output", is_flag=True, help="Go on where an interrupted run stopped.")
+@rewrite_options
 @_option(
     "--against", section="Input", metavar="PATH", multiple=True,
     help="An earlier collection, never removed from; may be given several times.",
@@ -67,7 +66,7 @@ def dedup(
       neardup dedup corpus/ -o out/ --resume          after an interruption
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
     """
-    with interruptible(lambda: _farewell(output)):
+    with interruptible(lambda: farewell_of_folder(output)):
         from neardup.api.dedup import run_dedup
         from neardup.api.inputs import Inputs
         from neardup.cli.progress import watching
@@ -91,14 +90,3 @@ def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> 
         printing.print_json(summary)
     elif not quiet:
         printing.print_deduplication(summary, output)
-
-
-def _farewell(output: str) -> str:
-    """Say what an interrupted run left."""
-    from neardup.output.directory import partial_of
-
-    nothing = f"Nothing was written to {output}."
-    partial = partial_of(output)
-    if not partial.exists():
-        return nothing
-    return f"{nothing} Run the same command with --resume to go on, or delete {partial}."

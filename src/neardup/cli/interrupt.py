@@ -35,3 +35,14 @@ def interruptible(farewell: Callable[[], str]) -> Iterator[None]:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def farewell_of_folder(output: str) -> str:
+    """Say what an interrupted run left that was to write a folder."""
+    from neardup.output.directory import partial_of
+
+    nothing = f"Nothing was written to {output}."
+    partial = partial_of(output)
+    if not partial.exists():
+        return nothing
+    return f"{nothing} Run the same command with --resume to go on, or delete {partial}."

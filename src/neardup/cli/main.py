@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.cluster import cluster
 from neardup.cli.compare import compare
 from neardup.cli.dedup import dedup
 from neardup.cli.evaluate import evaluate
@@ -57,7 +58,7 @@ class Program(click.Group):
 
 @click.group(
     cls=Program,
-    commands=[dedup, pairs, compare, evaluate, fingerprint, idf, plan],
+    commands=[dedup, pairs, cluster, compare, evaluate, fingerprint, idf, plan],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")
@@ -68,6 +69,7 @@ def cli() -> None:
     Examples:
       neardup dedup news.parquet more/*.jsonl.zst -o out/
       neardup pairs corpus.parquet -o pairs.parquet
+      neardup cluster pages/ -o out/ --method structure
       neardup compare a.txt b.txt
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 

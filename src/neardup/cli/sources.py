@@ -63,6 +63,20 @@ def file_options(said: str) -> Callable[[Function], Function]:
     return decorate
 
 
+def folder_option(function: Function) -> Function:
+    """Add --output DIR."""
+    return click.option(
+        "-o", "--output", cls=SectionOption, section="Output", metavar="DIR", required=True, help="The folder to write."
+    )(function)
+
+
+def rewrite_options(function: Function) -> Function:
+    """Add --overwrite and --resume, for commands that write a folder."""
+    section: dict[str, Any] = {"cls": SectionOption, "section": "Output", "is_flag": True}
+    function = click.option("--resume", help="Go on where an interrupted run stopped.", **section)(function)
+    return click.option("--overwrite", help="Replace DIR once the new result is whole.", **section)(function)
+
+
 inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 
 

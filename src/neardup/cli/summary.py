@@ -29,17 +29,17 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     counts, table = report["counts"], Rows()
     read = counts["read"]
     table.count("Read", read, f"documents, {memory(report['bytes'])} of text")
-    table.count("Kept", counts["kept"], _share(counts["kept"], read), "bold green")
-    table.count("Removed", counts["removed"], _share(counts["removed"], read), "bold")
+    table.count("Kept", counts["kept"], share(counts["kept"], read), "bold green")
+    table.count("Removed", counts["removed"], share(counts["removed"], read), "bold")
     if counts["removed"]:
         table.count("  exact copies", counts["removed_exact"], "the same text after normalisation")
-        table.count("  near-duplicates", counts["removed_near"], _alike(report))
+        table.count("  near-duplicates", counts["removed_near"], alike(report))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: kept, never grouped")
     if counts["against"]:
         table.count("Against", counts["against"], "documents of the earlier collection")
-    _add_recall(table, report)
-    _add_cost(table, report)
+    add_recall(table, report)
+    add_cost(table, report)
     table.line()
     table.line("Report", visible(output / "report.html"), "bold cyan")
     if counts["rejected"]:
@@ -60,12 +60,12 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     table.count("Duplicate pairs", found, "measured exactly", "bold green")
     if found:
         table.count("  exact copies", exact, "the same text after normalisation")
-        table.count("  near-duplicates", found - exact, _alike(report))
+        table.count("  near-duplicates", found - exact, alike(report))
     table.count("Compared", counts["compared"], "candidate pairs")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: equal to nothing")
-    _add_recall(table, report)
-    _add_cost(table, report)
+    add_recall(table, report)
+    add_cost(table, report)
     table.line()
     table.line("Pairs", visible(output), "bold cyan")
     table.print(console)
@@ -73,7 +73,7 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     print_rejected(report, console)
 
 
-def _alike(report: dict[str, Any]) -> str:
+def alike(report: dict[str, Any]) -> str:
     """Say what made two documents near-duplicates."""
     settings = report["settings"]
     if report.get("fingerprints") is None:
@@ -82,11 +82,13 @@ def _alike(report: dict[str, Any]) -> str:
     return within + (f", jaccard {settings['threshold']:g} or more" if settings["confirm"] == "jaccard" else "")
 
 
-def _share(part: int, whole: int) -> str:
+def share(part: int, whole: int) -> str:
+    """Return a share as a percentage; nothing of nothing."""
     return percent(part / whole) if whole else ""
 
 
-def _add_recall(table: Rows, report: dict[str, Any]) -> None:
+def add_recall(table: Rows, report: dict[str, Any]) -> None:
+    """Add what the run found of what there is."""
     table.line()
     recall, audit, near = report["recall"], report["audit"], report.get("fingerprints")
     if near is not None:
@@ -140,7 +142,7 @@ def print_fingerprints(report: dict[str, Any], output: Path, console: Console | 
     table.count("Without features", counts["without_features"], "no token: null")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.line()
-    _add_cost(table, report)
+    add_cost(table, report)
     table.line()
     table.line("Fingerprints", visible(output), "bold cyan")
     table.print(console)
@@ -162,7 +164,8 @@ def print_frequencies(table: Any, rejected: list[dict[str, Any]], output: Path, 
     print_rejected({"rejected": rejected}, console)
 
 
-def _add_cost(table: Rows, report: dict[str, Any]) -> None:
+def add_cost(table: Rows, report: dict[str, Any]) -> None:
+    """Add the time and memory of the run."""
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
     said = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from neardup.errors import InputError
 from neardup.features.spans import TokenSpan, token_spans
 from neardup.formats import filter_rows
 from neardup.output.kept import open_kept
-from neardup.output.report_html import render_report
 from neardup.output.report_items import Example
 from neardup.schemas import removed_schema
 from neardup.verify.passages import LocatedTokens, Passage, passages
@@ -71,23 +70,52 @@ def write_kept(
     """
     first = 0
     for task, identity, stop in zip(tasks, identities, outcome.corpus.part_ends, strict=True):
-        if task.part.identity() != identity:
-            raise InputError(
-                f"{task.part.name} has changed while it was being read. Run again once nothing writes to it."
-            )
+        _refuse_changed(task, identity)
         if not task.against:
             with open_kept(_writable(task.part), directory, out_format, task.columns.text) as writer:
                 for start, batch in read_ahead(_numbered(task, first, with_payload=True)):
                     mask = outcome.kept[start : start + len(batch.rows)]
                     writer.write(batch.payload, mask)
-                    _collect(shown, start, batch)
+                    shown.texts.update(_texts_in(batch, start, shown.documents))
                     watcher.advance(len(mask), batch.text.nbytes)
-        elif _any_between(shown.documents, first, stop):
-            for start, batch in _numbered(task, first, with_payload=False):
-                _collect(shown, start, batch)
-                if not _any_between(shown.documents, start + len(batch.rows), stop):
-                    break
+        else:
+            shown.texts.update(_texts_of(task, first, stop, shown.documents))
         first = stop
+
+
+def read_texts(
+    tasks: list[Task],
+    identities: list[tuple[str, int, float]],
+    part_ends: Sequence[int],
+    documents: npt.NDArray[np.uint32],
+) -> Iterator[tuple[int, str]]:
+    """Read some documents again, which rise; yield each with its text.
+
+    Raises
+    ------
+    InputError
+        If an input has changed since it was read first.
+    """
+    first = 0
+    for task, identity, stop in zip(tasks, identities, part_ends, strict=True):
+        _refuse_changed(task, identity)
+        yield from _texts_of(task, first, stop, documents)
+        first = stop
+
+
+def _refuse_changed(task: Task, identity: tuple[str, int, float]) -> None:
+    if task.part.identity() != identity:
+        raise InputError(f"{task.part.name} has changed while it was being read. Run again once nothing writes to it.")
+
+
+def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
+    """Yield those of the documents that stand in a part, which holds [first, stop), with their texts."""
+    if not _any_between(documents, first, stop):
+        return
+    for start, batch in _numbered(task, first, with_payload=False):
+        yield from _texts_in(batch, start, documents)
+        if not _any_between(documents, start + len(batch.rows), stop):
+            break
 
 
 def _writable(part: Part) -> InputFile | TablePart:
@@ -109,10 +137,11 @@ def _any_between(documents: npt.NDArray[np.uint32], first: int, stop: int) -> bo
     return bool(np.searchsorted(documents, stop) > np.searchsorted(documents, first))
 
 
-def _collect(shown: Shown, start: int, batch: DocumentBatch) -> None:
-    low, high = np.searchsorted(shown.documents, [start, start + len(batch.rows)])
-    for document in shown.documents[low:high].tolist():
-        shown.texts[document] = batch.text[document - start].as_py() or ""
+def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
+    """Yield those of the documents that stand in a batch, whose first is `start`, with their texts."""
+    low, high = np.searchsorted(documents, [start, start + len(batch.rows)])
+    for document in documents[low:high].tolist():
+        yield document, batch.text[document - start].as_py() or ""
 
 
 def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
@@ -165,8 +194,13 @@ def marked_passages(
 
 def write_removed(removals: Removals, places: Places, measures: tuple[str, ...], path: Path) -> None:
     """Write removed.parquet."""
-    with pq.ParquetWriter(path, removed_schema(measures), compression="zstd") as writer:
-        for batch in removed_batches(removals, places, measures):
+    write_parquet(removed_batches(removals, places, measures), removed_schema(measures), path)
+
+
+def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
+    """Write a table to a Parquet file."""
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
             writer.write_batch(batch)
 
 
@@ -189,10 +223,10 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(list(batches), schema)
 
 
-def write_report(report: dict[str, Any], examples: list[Example], directory: Path) -> None:
+def write_report(report: dict[str, Any], page: str, directory: Path) -> None:
     """Write report.json and report.html."""
     write_json(report, directory / "report.json")
-    (directory / "report.html").write_text(render_report(report, examples), encoding="utf-8")
+    (directory / "report.html").write_text(page, encoding="utf-8")
 
 
 def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:

@@ -109,9 +109,9 @@ def outline_name(lines: Sequence[Line], places: set[int], rarity: Callable[[str]
 
     Notes
     -----
-    From the body down the path goes to the child with the most rarity inside, as long as that is a third of all there
-    is. Dots stand for the elements that are not in `places`, and the least telling ones of a path longer than
-    MAX_NAME characters.
+    From the body down the path goes to the child with the most rarity inside, behind the first element with a class or
+    an id only as long as that is a third of all there is. Dots stand for the elements that are not in `places`, and for
+    the least telling ones of a path longer than MAX_NAME characters.
     """
     weights = [
         rarity(line.label) * (1.0 if _is_distinct(line.label) else _PLAIN_WEIGHT) if place in places else 0.0
@@ -259,7 +259,9 @@ def _heaviest_path(lines: Sequence[Line], weights: Sequence[float]) -> list[int]
         heaviest[parent] = max(heaviest[parent], (total, place), key=lambda child: child[0])
     path: list[int] = []
     total, place = heaviest[-1]
-    while place >= 0 and (not any(weights[one] for one in path) or total >= _LEAST_SHARE * inside[path[-1]] > 0):
+    told = False
+    while place >= 0 and (not told or total >= _LEAST_SHARE * inside[path[-1]] > 0):
+        told = told or (weights[place] > 0 and lines[place].depth > 0 and _is_distinct(lines[place].label))
         path.append(place)
         total, place = heaviest[place]
     return path

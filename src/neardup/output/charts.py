@@ -200,6 +200,15 @@ def proportion(parts: Sequence[tuple[str, int, str]], *, name: str) -> str:
     )
 
 
+def size_bar(size: int, largest: int) -> str:
+    """Return a bar for a cell of a table: the share of a size in the largest."""
+    width = max(100 * size / largest, 1.0)
+    return (
+        f'<svg class="size" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{size:,}">'
+        f"{_rect(0, 0, width, 10, 'kept')}</svg>"
+    )
+
+
 def share_chart(report: Mapping[str, Any]) -> str:
     """Return the bar of kept documents, near-duplicates and exact copies, or an empty string without any."""
     counts = report.get("counts") or {}

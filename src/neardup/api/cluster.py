@@ -1,0 +1,145 @@
+"""Group like documents: how many of a kind there are, and what they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.api.inputs import Inputs, Source
+from neardup.api.runs import Run, decide, workspace
+from neardup.config import Method, MinHash, Running, Sieve
+from neardup.decide.groups import Groups, group_documents
+from neardup.engines import write
+from neardup.engines.cluster import cluster_batches, describe_groups, first_rows, group_batches
+from neardup.engines.group_names import name_groups
+from neardup.engines.report import build_report
+from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.output.directory import OutputDirectory
+from neardup.output.groups_html import MAX_SHOWN, render_groups
+from neardup.results import Clustering
+from neardup.schemas import clusters_schema, groups_schema
+
+
+def cluster(
+    source: Source,
+    *,
+    method: Method = MinHash(),  # noqa: B008 - frozen
+    output: str | os.PathLike[str] | None = None,
+    keep: str = "first",
+    clusters: str = "sieve",
+    max_bucket: int = 1000,
+    audit: int = 0,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    overwrite: bool = False,
+    resume: bool = False,
+    threads: int | None = None,
+    batch_rows: int | None = None,
+    on_error: str = "reject",
+    watcher: Watcher | None = None,
+) -> Clustering:
+    """Group the like documents of a collection: how many of a kind there are, and what they share.
+
+    Parameters
+    ----------
+    source, method, keep, max_bucket, audit, text_column, id_column, text_unit, overwrite, resume, threads, batch_rows,
+    on_error, watcher : as in `dedup`.
+    output : a folder to write clusters.parquet, groups.parquet, rejected.jsonl, report.json and report.html to; None to
+        only return the result.
+    clusters : sieve, a document with those that `dedup` would remove for it; or connected, for chains of resemblances.
+
+    Returns
+    -------
+    Clustering
+
+    Raises
+    ------
+    NeardupError
+        Of the kind that fits; see neardup.errors.
+
+    Examples
+    --------
+    >>> import neardup
+    >>> texts = ["the quick brown fox jumps over it", "another text", "The quick brown fox jumps over it!"]
+    >>> result = neardup.cluster(texts)
+    >>> result.clusters["cluster"].to_pylist()
+    [0, 1, 0]
+    >>> result.groups.select(["size", "name", "example_ids"]).to_pylist()
+    [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
+    """
+    return run_cluster(
+        Inputs(source, None, text_column, id_column, text_unit),
+        method,
+        Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit),
+        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume),
+        resume=resume,
+        watcher=watcher,
+        with_tables=True,
+    )
+
+
+def run_cluster(
+    inputs: Inputs,
+    method: Method,
+    sieve: Sieve,
+    running: Running,
+    folder: OutputDirectory | None,
+    *,
+    resume: bool,
+    watcher: Watcher | None,
+    with_tables: bool,
+) -> Clustering:
+    """Do what `cluster` does; without tables `clusters` and `groups` stay empty, as they may not fit into memory."""
+    stages = Stages(watcher or Nobody())
+    with workspace(folder) as scratch:
+        run = decide(
+            inputs, method, sieve, running, folder, scratch, stages, resume=resume, table="clusters.parquet"
+        )  # fmt: skip
+        removals = run.outcome.removals
+        groups = group_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
+        with stages.stage("name"):
+            names = _names(run, groups)
+        if folder is not None:
+            with stages.stage("write"):
+                _write(folder, run, groups, names)
+        report = build_report("cluster", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
+        rows = first_rows(groups, names, run.places, MAX_SHOWN)
+        report = describe_groups(report, groups, rows)
+        if folder is not None:
+            write.write_report(report, render_groups(report, rows), folder.result)
+        documents, named = _tables(run, groups, names)
+        tables = [write.to_table(*table) if with_tables else table[1].empty_table() for table in (documents, named)]
+        if folder is not None:
+            folder.finish()
+    return Clustering(tables[0], tables[1], report, None if folder is None else folder.path)
+
+
+def _names(run: Run, groups: Groups) -> list[str]:
+    def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
+        return write.read_texts(run.tasks, run.identities, run.outcome.corpus.part_ends, documents)
+
+    return name_groups(groups, run.method, read)
+
+
+def _write(folder: OutputDirectory, run: Run, groups: Groups, names: list[str]) -> None:
+    """Write everything but the reports."""
+    documents, named = _tables(run, groups, names)
+    write.write_parquet(*documents, folder.result / "clusters.parquet")
+    write.write_parquet(*named, folder.result / "groups.parquet")
+    write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
+
+
+def _tables(run: Run, groups: Groups, names: list[str]) -> list[tuple[Iterator[pa.RecordBatch], pa.Schema]]:
+    """Return the batches and the schema of both tables."""
+    measures = run.method.measures
+    documents = cluster_batches(groups, run.outcome.removals, run.places, measures)
+    return [
+        (documents, clusters_schema(measures)),
+        (group_batches(groups, names, run.places), groups_schema()),
+    ]

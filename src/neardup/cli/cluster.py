@@ -1,0 +1,74 @@
+"""The command `neardup cluster`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neardup.cli.interrupt import farewell_of_folder, interruptible
+from neardup.cli.methods import build_method, method_options
+from neardup.cli.settings import SectionedCommand, build, settings_options
+from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_options, shown_options, source_options
+from neardup.config import Running, Sieve
+
+
+@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Group like documents: sizes, names, examples.")
+@inputs_argument
+@folder_option
+@rewrite_options
+@source_options
+@method_options
+@settings_options(Sieve, "Decision")
+@settings_options(Running, "Running")
+@shown_options
+def cluster(
+    inputs: tuple[str, ...],
+    output: str,
+    overwrite: bool,
+    resume: bool,
+    text_column: str | None,
+    id_column: str | None,
+    text_unit: str,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Group the like documents of a collection: how many of a kind there are, and what they share.
+
+    A group is a document with those that dedup would remove for it, or a chain of resemblances (--clusters connected).
+    INPUT is as in dedup. DIR gets clusters.parquet, which says of each document in which group it is, groups.parquet
+    with size, name and examples of each group, rejected.jsonl, report.json and report.html; it appears once all of it
+    is whole.
+
+    \b
+    Examples:
+      neardup cluster pages/ -o out/ --method structure        pages by template
+      neardup cluster crawl.parquet -o out/ --method content --id-column url
+      neardup cluster news.jsonl -o out/ --threshold 0.6 --clusters connected
+    """
+    with interruptible(lambda: farewell_of_folder(output)):
+        from neardup.api.cluster import run_cluster
+        from neardup.api.inputs import Inputs
+        from neardup.cli.progress import watching
+        from neardup.output.directory import OutputDirectory
+
+        method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        folder = OutputDirectory(output, overwrite=overwrite, resume=resume)
+        with watching(quiet) as watcher:
+            result = run_cluster(
+                source, method, sieve, running, folder, resume=resume, watcher=watcher, with_tables=False
+            )  # fmt: skip
+    _tell(result.summary, Path(output), quiet, as_json)
+
+
+def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
+    from neardup.cli import groups
+    from neardup.cli import summary as printing
+
+    if as_json:
+        printing.print_json(summary)
+    elif not quiet:
+        groups.print_clustering(summary, output)

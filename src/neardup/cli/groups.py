@@ -1,0 +1,50 @@
+"""Print what `neardup cluster` found: the closing table, then the largest groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from neardup.cli.rows import Rows
+from neardup.cli.summary import add_cost, add_recall, alike, print_warnings, share
+from neardup.output.wording import memory, plural, visible
+
+
+def print_clustering(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
+    """Print the closing table, and of the largest groups the size, the name and an example."""
+    console = console or Console(highlight=False)
+    counts, table = report["counts"], Rows()
+    read = counts["read"]
+    table.count("Read", read, f"documents, {memory(report['bytes'])} of text")
+    table.count("Groups", counts["groups"], f"of documents alike: {alike(report)}", "bold green")
+    table.count("  grouped", counts["grouped"], share(counts["grouped"], read))
+    table.count("  single", counts["single"], share(counts["single"], read))
+    table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
+    table.count("Without features", counts["without_features"], "nothing to compare: single")
+    add_recall(table, report)
+    add_cost(table, report)
+    table.line()
+    table.line("Report", visible(output / "report.html"), "bold cyan")
+    table.line("Groups", visible(output / "groups.parquet"), "bold cyan")
+    table.line("Documents", visible(output / "clusters.parquet"), "bold cyan")
+    if counts["rejected"]:
+        table.line("Rejected", visible(output / "rejected.jsonl"), "bold cyan")
+    table.print(console)
+    _print_largest(report, console)
+    print_warnings(report, console)
+
+
+def _print_largest(report: dict[str, Any], console: Console) -> None:
+    """Print two lines for each of the largest groups: size and name, an example."""
+    rows = report["largest_groups"]
+    if not rows:
+        return
+    width = max(len(f"{row['size']:,}") for row in rows)
+    console.print(f"\n  The largest {plural(len(rows), 'group')}, each with its first document:\n")
+    for row in rows:
+        name = Text(visible(row["name"] or ""), "bold")
+        console.print(Text(f"  {row['size']:>{width},}  ").append_text(name), soft_wrap=True)
+        console.print(Text(f"  {'':{width}}  {visible(row['first_id'])}", "dim"), soft_wrap=True)

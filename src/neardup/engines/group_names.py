@@ -1,0 +1,104 @@
+"""Name groups of documents by what their members share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Method
+from neardup.decide.groups import Groups, pick_others
+from neardup.engines.readable import readable
+from neardup.engines.write import marked_passages, spans_of
+from neardup.features.outline import Line, common_places, outline, outline_name
+from neardup.output.wording import visible
+from neardup.shingling import PAGE_TOKENS
+
+MAX_NAMED = 1000  # groups; a name takes some milliseconds, as its members are read and compared again
+_OTHERS = 2  # members beside the first that a name is made from
+_MAX_CHARACTERS, _MAX_LINES = 1000, 300  # of a document
+_MAX_NAME = 80
+
+ReadTexts = Callable[[npt.NDArray[np.uint32]], Iterable[tuple[int, str]]]
+
+
+def name_groups(groups: Groups, method: Method, read_texts: ReadTexts) -> list[str]:
+    """Return the names of the largest groups, at most MAX_NAMED, each in one line.
+
+    Parameters
+    ----------
+    read_texts : returns of documents, rising, each with its text.
+
+    Notes
+    -----
+    Pages compared by their structure are named by a path of the outline that some of them share, through elements that
+    few other groups have. Texts are named by the first words of the longest passage that the beginnings of some of
+    them share, else by their own first words.
+    """
+    num_named = min(groups.num_groups, MAX_NAMED)
+    others, offsets = pick_others(groups, 0, num_named, _OTHERS)
+    firsts = groups.members[groups.offsets[:num_named]]
+    wanted = np.union1d(firsts, others).astype(np.uint32)
+    members = [
+        [first, *others[start:stop].tolist()]
+        for first, start, stop in zip(firsts.tolist(), offsets[:-1], offsets[1:], strict=True)
+    ]
+    if method.tokens in PAGE_TOKENS:
+        outlines = {document: outline(text, max_lines=_MAX_LINES).lines for document, text in read_texts(wanted)}
+        names = outline_names([[outlines[document] for document in group] for group in members])
+    else:
+        texts = {document: _opening(text, method) for document, text in read_texts(wanted)}
+        names = [passage_name([texts[document] for document in group], method) for group in members]
+    return [" ".join(visible(" ".join(name.split())).split()) for name in names]
+
+
+def outline_names(groups: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
+    """Return a name for each group of outlines; labels that few of the groups share are the more telling."""
+    shared = [common_places(first, others) for first, *others in groups]
+    having = Counter(
+        label
+        for (first, *_), places in zip(groups, shared, strict=True)
+        for label in {first[place].label for place in places}
+    )
+
+    def rarity(label: str) -> float:
+        return math.log((len(groups) + 1) / max(having[label], 1))
+
+    names = []
+    for (first, *_), places in zip(groups, shared, strict=True):
+        names.append(outline_name(first, places, rarity) or outline_name(first, set(range(len(first))), rarity))
+    return names
+
+
+def passage_name(texts: Sequence[str], method: Method) -> str:
+    """Return the first words of the longest passage of the first text that all others share, else its first words."""
+    first, *others = texts
+    spans = spans_of(first, method)
+    shared = bytearray(b"\x01") * len(first)
+    for other in others:
+        passages, _ = marked_passages(first, spans, other, spans_of(other, method), method.ngram)
+        for passage in passages:
+            if not passage.shared:
+                shared[passage.start : passage.end] = bytes(passage.end - passage.start)
+    runs = [first[run.start() : run.end()] for run in re.finditer(rb"\x01+", bytes(shared))]
+    return _first_words(max(runs, key=len, default=first))
+
+
+def _opening(text: str, method: Method) -> str:
+    """Return the beginning of what is compared of a document."""
+    compared = readable(pa.array([text], pa.large_string()), method)[0].as_py()
+    return (compared or "")[:_MAX_CHARACTERS]
+
+
+def _first_words(text: str) -> str:
+    """Return a text cut to _MAX_NAME characters, behind a word where one ends near."""
+    line = " ".join(text.split())
+    if len(line) <= _MAX_NAME:
+        return line
+    cut = line.rfind(" ", _MAX_NAME // 2, _MAX_NAME)
+    return line[: cut if cut > 0 else _MAX_NAME - 1] + "…"
