@@ -11,6 +11,8 @@ from neardup.output.report_sections import inputs_table, likeness, recall, run_r
 from neardup.output.wording import escape_text, percent, plural, setting
 
 MAX_SHOWN = 200  # groups on the page; groups.parquet holds them all
+_MAX_OPEN = 25  # groups in sight; the others shown are folded
+_TITLES = ("group", "documents", "", "name: what its members share", "first document, and others")
 _MAX_LABEL = 120  # characters of an id in the table
 
 Row = Mapping[str, Any]
@@ -121,8 +123,10 @@ def _groups(report: Report, rows: Sequence[Row]) -> str:
     ]
     total = plural((report.get("counts") or {}).get("groups") or len(rows), "group")
     caption = f"Shown: {len(rows):,} of {total}, the largest first; groups.parquet holds them all"
-    titles = ("group", "documents", "", "name: what its members share", "first document, and others")
-    return table(caption, titles, lines, numbers=(0, 1))
+    shown = table(caption, _TITLES, lines[:_MAX_OPEN], numbers=(0, 1))
+    more = table("Smaller ones", _TITLES, lines[_MAX_OPEN:], numbers=(0, 1))
+    summary = f"<summary>{plural(len(lines[_MAX_OPEN:]), 'smaller group')}</summary>"
+    return shown + (f'<details class="numbers">{summary}{more}</details>' if more else "")
 
 
 def _examples(row: Row) -> str:
