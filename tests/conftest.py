@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import random
+import shutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +35,8 @@ os.environ["NUMBA_CACHE_DIR"] = str(_kernel_cache())
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
+
+from reference.browser import Browser  # noqa: E402
 
 settings.register_profile(
     "neardup",
@@ -96,3 +100,19 @@ def _texts(name: str, max_bytes: int) -> list[str]:
 def real_texts():
     """Return a function (set, max_bytes) -> texts: from ../shared/data when it is there, else from tests/data."""
     return _texts
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Return a browser for the pages that are written; skip the test where there is none."""
+    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))
+    program = next(found, None)
+    if program is None:
+        pytest.skip("no Chromium on the path: install chromium to test the page in a browser")
+    driven = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield driven
+    driven.session = ""
+    driven.call("Browser.close")
+    driven.process.wait(timeout=30)
+    os.close(driven.to)
+    os.close(driven.back)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,21 +10,6 @@ import pytest
 from neardup.output.report_html import render_report
 from reference.browser import Browser
 from reference.reports import example, hostile, report
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))
-    program = next(found, None)
-    if program is None:
-        pytest.skip("no Chromium on the path: install chromium to test the page in a browser")
-    driven = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield driven
-    driven.session = ""
-    driven.call("Browser.close")
-    driven.process.wait(timeout=30)
-    os.close(driven.to)
-    os.close(driven.back)
 
 
 @pytest.fixture(scope="module")

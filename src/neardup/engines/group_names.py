@@ -23,6 +23,7 @@ MAX_NAMED = 1000  # groups; a name takes some milliseconds, as its members are r
 _OTHERS = 2  # members beside the first that a name is made from
 _MAX_CHARACTERS, _MAX_LINES = 1000, 300  # of a document
 _MAX_NAME = 80
+_LEAST_RARITY = 0.05  # of a label that all groups share: telling where there is no other
 
 ReadTexts = Callable[[npt.NDArray[np.uint32]], Iterable[tuple[int, str]]]
 
@@ -67,7 +68,7 @@ def outline_names(groups: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
     )
 
     def rarity(label: str) -> float:
-        return math.log((len(groups) + 1) / max(having[label], 1))
+        return _LEAST_RARITY + math.log(len(groups) / max(having[label], 1))
 
     names = []
     for (first, *_), places in zip(groups, shared, strict=True):
