@@ -9,6 +9,7 @@ import bz2
 import gzip
 import lzma
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,11 +33,19 @@ FORMATS: dict[str, Format] = {
     "csv": Format((".csv",), compressible=True),
     "tsv": Format((".tsv",), compressible=True),
     "text": Format((".txt", ".text", ".md"), compressible=True),
+    "html": Format((".html", ".htm", ".xhtml"), compressible=True),
+    "warc": Format((".warc",), compressible=True),
     "table": Format(()),
 }
 """Every value of `Part.format`; "table" is a table in memory, all others are files."""
 
 FILE_FORMATS = tuple(name for name, known in FORMATS.items() if known.suffixes)
+
+PAGE_FORMATS = ("html", "warc")
+"""Formats whose documents are web pages: their text is HTML."""
+
+OUT_FORMATS = tuple(name for name in FILE_FORMATS if name not in PAGE_FORMATS)
+"""Formats that any other can be written in; pages of their own format are copied."""
 
 COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 """Suffix -> name of the compression of a whole file."""
@@ -47,6 +56,11 @@ _STANDARD_READERS: dict[str | None, Callable[..., Any]] = {
     "bz2": bz2.open,
     "xz": lzma.open,
 }
+
+
+def is_pages(format_name: str) -> bool:
+    """Return whether the documents of a format are web pages."""
+    return format_name in PAGE_FORMATS
 
 
 def split_name(name: str) -> tuple[str, str | None, str | None]:
@@ -73,7 +87,7 @@ def split_name(name: str) -> tuple[str, str | None, str | None]:
 def accepted_suffixes() -> str:
     """Return the sentence that tells which files can be read."""
     plain = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
-    return f"{plain}; lines and tables of text also with {', '.join(COMPRESSIONS)}"
+    return f"{plain}; lines, tables of text and pages also with {', '.join(COMPRESSIONS)}"
 
 
 def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[bytes] | pa.NativeFile:
@@ -113,6 +127,28 @@ class Lines(Protocol):
     def offsets(self) -> np.ndarray:
         """int64 array of shape (num_rows + 1,)."""
         ...
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Web pages as they stood in their file, to be copied, and as rows, to be written in another format.
+
+    records : the bytes of each page, of a WARC its record. A record that stood in a gzip member of its own is that
+    member, others are not compressed.
+    notes : records that belong to the file, each with the number of pages of this batch that stood before it.
+    rows : returns one row a page.
+    """
+
+    records: list[bytes]
+    notes: list[tuple[int, bytes]]
+    rows: Callable[[], pa.RecordBatch]
+
+    def select(self, mask: np.ndarray) -> Pages:
+        """Return the pages where `mask` is true, with all notes."""
+        before = np.concatenate([[0], np.cumsum(mask)])
+        records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
+        notes = [(int(before[place]), note) for place, note in self.notes]
+        return Pages(records, notes, lambda: filter_rows(self.rows(), pa.array(mask, pa.bool_())))
 
 
 def lines_array(data: bytes | pa.Buffer, offsets: np.ndarray) -> pa.LargeBinaryArray:

@@ -12,7 +12,7 @@ from neardup.engines.report import build_report
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.engines.tell import pair_batches, removed_batches
 from neardup.errors import OutputError
-from neardup.formats import FILE_FORMATS
+from neardup.formats import OUT_FORMATS
 from neardup.output.directory import OutputDirectory
 from neardup.output.report_html import render_report
 from neardup.output.report_items import Example
@@ -152,8 +152,8 @@ def _write(folder: OutputDirectory, run: Run, out_format: str | None, stages: St
 
 def _check_format(out_format: str | None) -> None:
     """Raise OutputError if there is no such format, before hours of work, not after."""
-    if out_format is not None and out_format not in FILE_FORMATS:
+    if out_format is not None and out_format not in OUT_FORMATS:
         raise OutputError(
-            f"Unknown output format {out_format!r}. Known are {', '.join(FILE_FORMATS)}. Leave out_format "
+            f"Unknown output format {out_format!r}. Known are {', '.join(OUT_FORMATS)}. Leave out_format "
             "(--out-format) unset to keep each file's own format."
         )

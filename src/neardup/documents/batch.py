@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from neardup.formats import Pages
+
 
 class Columns(NamedTuple):
     """The columns to read: `text` always; `id` and `rank` (the column of `keep="max:COLUMN"`) or None."""
@@ -51,14 +53,15 @@ class DocumentBatch:
     rows : int64 array, the row of each document in its part, rising.
     ids : StringArray or LargeStringArray, or None when there is no id column.
     rank : float64 array (nan where null), or None unless asked for.
-    payload : all columns, when asked for, to be written again: a RecordBatch, or RawLines for a line format.
+    payload : all columns, when asked for, to be written again: a RecordBatch, RawLines for a line format, Pages for
+    web pages.
     """
 
     text: pa.LargeStringArray
     rows: np.ndarray
     ids: pa.Array | None = None
     rank: np.ndarray | None = None
-    payload: pa.RecordBatch | RawLines | None = None
+    payload: pa.RecordBatch | RawLines | Pages | None = None
 
 
 class Part(Protocol):

@@ -10,8 +10,9 @@ import pyarrow as pa
 from neardup.documents.batch import Columns, Part
 from neardup.documents.texts import is_identifier, is_number, is_text
 from neardup.errors import ColumnError
+from neardup.formats import is_pages
 
-TEXT_NAMES = ("text", "content", "body", "raw_content")
+TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
 """The names a text column is known by, the first that is there is taken."""
 
 ID_NAMES = ("id", "doc_id", "document_id", "_id", "url")
@@ -31,7 +32,7 @@ def choose_columns(
     Parameters
     ----------
     parts : the inputs; those of plain text have no columns, those that are empty or damaged show none, and
-        neither is asked.
+        neither is asked. Pages beside tables are not asked for the text: theirs is always the HTML.
     text_column : default: the first of `TEXT_NAMES` that every part has.
     id_column : default: the first of `ID_NAMES` that every part has, else None.
     rank_column : a column of numbers; never guessed.
@@ -44,10 +45,13 @@ def choose_columns(
     types = {part.name: shown for part in parts if (shown := part.column_types())}
     if not types:
         return _nothing_to_choose_from(parts, text_column, id_column, rank_column)
-    text = _guess(types, TEXT_NAMES) if text_column is None else _named(types, text_column)
+    # Pages have their text in one column; beside other inputs, it is theirs that is asked for.
+    pages = {part.name for part in parts if is_pages(part.format)}
+    others = {name: shown for name, shown in types.items() if name not in pages} or types
+    text = _guess(others, TEXT_NAMES) if text_column is None else _named(others, text_column)
     if text is None:
-        raise _no_text_column(types)
-    _check(types, text, is_text, "text", "of strings")
+        raise _no_text_column(others)
+    _check(others, text, is_text, "text", "of strings")
     identifier = _guess(types, ID_NAMES) if id_column is None else _named(types, id_column)
     if (
         identifier is not None

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from neardup.documents import arrow_ipc, delimited, jsonl, parquet, plain
+from neardup.documents import arrow_ipc, delimited, html_files, jsonl, parquet, plain, warc
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.pages import COLUMN_TYPES
 from neardup.documents.sources import Source
-from neardup.formats import split_name
+from neardup.formats import is_pages, split_name
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
@@ -20,7 +21,7 @@ class InputFile(Source):
     """A file that holds documents; a `Part`.
 
     format : a key of `formats.FORMATS`.
-    unit : what a document is: "row", or for text files "line" or "file".
+    unit : what a document is: "row", or for text files "line" or "file", for HTML files "file".
     relative_name : unique among the inputs, below their common root; never absolute, never with `..`.
     stem : `relative_name` without suffixes if that is unique too, else with them.
     version : replaces the time of last change where there is none to go by (standard input).
@@ -47,7 +48,7 @@ class InputFile(Source):
             return jsonl.column_types(self)
         if self.format in _DELIMITERS:
             return delimited.column_types(self, _DELIMITERS[self.format])
-        return None
+        return dict(COLUMN_TYPES[self.format]) if is_pages(self.format) else None
 
     def column_names(self) -> list[str] | None:
         """Return the columns that can be chosen, None for plain text, [] when empty or damaged."""
@@ -77,6 +78,10 @@ class InputFile(Source):
         if self.format in _DELIMITERS:
             delimiter = _DELIMITERS[self.format]
             return delimited.read(self, columns, reject, delimiter=delimiter, with_payload=with_payload)
+        if self.format == "html":
+            return html_files.read(self, columns, reject, with_payload=with_payload)
+        if self.format == "warc":
+            return warc.read(self, columns, reject, with_payload=with_payload)
         if self.unit == "file":
             return plain.read_whole(self, reject, with_payload=with_payload)
         return plain.read_lines(self, reject, with_payload=with_payload)

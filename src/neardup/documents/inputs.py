@@ -14,9 +14,10 @@ from neardup.documents.input_file import InputFile, format_of
 from neardup.documents.sources import is_remote
 from neardup.documents.spool import spool
 from neardup.errors import InputError, SettingError
-from neardup.formats import FORMATS, split_name
+from neardup.formats import COMPRESSIONS, FORMATS, split_name
 
 _UNITS = ("auto", "line", "file")
+_ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
 
 
 def list_inputs(paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | None = None) -> list[InputFile]:
@@ -71,8 +72,8 @@ def _piped(stdin: IO[bytes] | None, unit: str) -> InputFile:
         location=source.location,
         compression=source.compression,
         format=format_name,
-        unit="row" if format_name != "text" else "line" if unit == "auto" else unit,
-        relative_name="stdin" + FORMATS[format_name].suffixes[0],
+        unit=_unit(format_name, "line" if unit == "auto" else unit),
+        relative_name="stdin" + FORMATS[format_name].suffixes[0] + _ENDINGS.get(source.compression, ""),
         version=version,
     )
 
@@ -86,9 +87,13 @@ def _input_file(one: Found, text_unit: str, root: str) -> InputFile:
         location=one.location,
         compression=compression,
         format=format_name,
-        unit=text_unit if format_name == "text" else "row",
+        unit=_unit(format_name, text_unit),
         relative_name=below.replace(os.sep, "/"),
     )
+
+
+def _unit(format_name: str, text_unit: str) -> str:
+    return {"text": text_unit, "html": "file"}.get(format_name, "row")
 
 
 def _common_roots(found: list[Found]) -> dict[bool, str]:

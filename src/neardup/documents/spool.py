@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from contextlib import suppress
@@ -17,6 +18,7 @@ from neardup.formats import BLOCK_BYTES, FORMATS
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
 _SNIFFED_BYTES = 4096
+_HTML = re.compile(rb"\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 
 
 def spool(stream: IO[bytes] | None = None) -> tuple[Source, str, float]:
@@ -47,7 +49,7 @@ def _remove(path: str) -> None:
 
 
 def _sniff(source: Source) -> str:
-    """Return the format that the first bytes stand for: Parquet, Arrow, JSON lines, else text."""
+    """Return the format that the first bytes stand for: Parquet, Arrow, JSON lines, WARC, HTML, else text."""
     try:
         with source.open_stream() as stream:
             head = bytes(stream.read(_SNIFFED_BYTES))
@@ -58,8 +60,12 @@ def _sniff(source: Source) -> str:
         found = "parquet"
     elif head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         found = "arrow"
+    elif head.startswith(b"WARC/1."):
+        found = "warc"
     elif head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{"):
         found = "jsonl"
+    elif _HTML.match(head.removeprefix(BYTE_ORDER_MARK)):
+        found = "html"
     if source.compression and not FORMATS[found].compressible:
         raise InputError(
             f"Standard input is {found} inside {source.compression}. "

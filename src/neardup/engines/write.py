@@ -24,7 +24,7 @@ from neardup.engines.stages import Watcher
 from neardup.engines.tell import Places, Removals, removed_batches
 from neardup.errors import InputError
 from neardup.features.spans import TokenSpan, token_spans
-from neardup.formats import filter_rows
+from neardup.formats import Pages, filter_rows
 from neardup.output.kept import open_kept
 from neardup.output.report_items import Example
 from neardup.schemas import removed_schema
@@ -252,6 +252,8 @@ def _as_table(batch: DocumentBatch, task: Task) -> pa.Table:
     """Return all columns of a batch; of a format made of lines, the columns that were read."""
     if isinstance(batch.payload, pa.RecordBatch):
         return pa.Table.from_batches([batch.payload])
+    if isinstance(batch.payload, Pages):
+        return pa.Table.from_batches([batch.payload.rows()])
     columns = {task.columns.text: batch.text.cast(pa.string())}
     if batch.ids is not None and task.columns.id is not None:
         columns = {task.columns.id: batch.ids} | columns

@@ -13,22 +13,35 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import OutputError
-from neardup.formats import COMPRESSIONS, FILE_FORMATS, FORMATS, Lines, filter_rows, select_lines
+from neardup.formats import (
+    COMPRESSIONS,
+    FILE_FORMATS,
+    FORMATS,
+    OUT_FORMATS,
+    Lines,
+    Pages,
+    filter_rows,
+    is_pages,
+    select_lines,
+)
 from neardup.output.kept_arrow import ArrowSink, arrow_layout
 from neardup.output.kept_convert import (
     JsonLinesToTable,
     bytes_of,
+    joined_pages,
     json_lines_of,
     plain_rows,
     plain_schema,
     rows_of_file,
     rows_of_lines,
+    rows_of_pages,
     text_lines_of,
     text_lines_of_json,
     unchanged,
 )
 from neardup.output.kept_parquet import ParquetSink, parquet_layout
 from neardup.output.kept_sinks import DelimitedSink, LinesSink, Sink, SourcePart
+from neardup.output.kept_warc import WarcSink
 
 MakeSink = Callable[[str], Sink]
 Convert = Callable[[Any], Any]
@@ -60,12 +73,14 @@ class KeptWriter:
         else:
             self.discard()
 
-    def write(self, payload: pa.RecordBatch | Lines, keep_mask: np.ndarray) -> None:
+    def write(self, payload: pa.RecordBatch | Lines | Pages, keep_mask: np.ndarray) -> None:
         """Write the rows of a batch's payload where `keep_mask` (bool, shape (num_rows,)) is true."""
-        if not keep_mask.any():
+        if not keep_mask.any() and not (isinstance(payload, Pages) and payload.notes):
             return
-        if isinstance(payload, pa.RecordBatch):
-            chosen: Any = payload if keep_mask.all() else filter_rows(payload, pa.array(keep_mask))
+        if isinstance(payload, Pages):
+            chosen: Any = payload.select(keep_mask)
+        elif isinstance(payload, pa.RecordBatch):
+            chosen = payload if keep_mask.all() else filter_rows(payload, pa.array(keep_mask))
         else:
             chosen = select_lines(payload.data, payload.offsets, keep_mask)
         try:
@@ -133,16 +148,16 @@ def open_kept(
     OutputError
         If the file exists already, the format is unknown, or it cannot hold the columns.
     """
-    if out_format is not None and out_format not in FILE_FORMATS:
+    if out_format is not None and out_format not in OUT_FORMATS:
         raise OutputError(
-            f"Unknown output format {out_format!r}. Known are {', '.join(FILE_FORMATS)}. "
+            f"Unknown output format {out_format!r}. Known are {', '.join(OUT_FORMATS)}. "
             "Leave it unset to keep each file's own format."
         )
     target = out_format or (part.format if part.format in FILE_FORMATS else "parquet")
     path = _path(part, Path(directory), target)
     if path.exists():
         raise OutputError(f"Output exists already: {path}. Choose another folder, or remove it first.")
-    only_if_kept = part.unit == "file" and target == "text"
+    only_if_kept = part.unit == "file" and target in (part.format, "text")
     try:
         if target == part.format:
             make_sink, convert = _same(part)
@@ -173,6 +188,10 @@ def _same(part: SourcePart) -> tuple[MakeSink, Convert]:
         return partial(ArrowSink, layout=arrow_layout(part)), unchanged
     if part.format in ("csv", "tsv"):
         return _table_sink(part, part.format, _schema_of(part)), unchanged
+    if part.format == "warc":
+        return partial(WarcSink, compression=part.compression), unchanged
+    if part.format == "html":
+        return partial(LinesSink, compression=part.compression), joined_pages
     return partial(LinesSink, compression=part.compression), bytes_of
 
 
@@ -187,6 +206,8 @@ def _converted(part: SourcePart, target: str, text_column: str) -> tuple[MakeSin
     schema = plain_schema(_schema_of(part))
     if part.format == "text":
         to_rows = rows_of_file if part.unit == "file" else rows_of_lines
+    elif is_pages(part.format):
+        to_rows, text_column = rows_of_pages, "html"
     if target == "jsonl":
         return to_lines, partial(_chain, to_rows, json_lines_of)
     if target == "text":
@@ -205,7 +226,7 @@ def _schema_of(part: SourcePart) -> pa.Schema:
         return parquet_layout(part).schema
     if part.format == "arrow":
         return arrow_layout(part).schema
-    if part.format == "table":
+    if part.format == "table" or is_pages(part.format):
         return pa.schema(list((part.column_types() or {}).items()))
     names = part.column_names()
     if names == []:

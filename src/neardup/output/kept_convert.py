@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from neardup.errors import OutputError
-from neardup.formats import lines_array
+from neardup.formats import Pages, lines_array
 from neardup.output.kept_sinks import Sink, remove_quietly
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -58,6 +58,16 @@ def rows_of_file(chosen: ChosenLines) -> pa.RecordBatch:
     """Return a file of text as one row of a column `text`."""
     text = chosen[0].to_pybytes().removeprefix(_BYTE_ORDER_MARK).decode("utf-8")
     return pa.record_batch([pa.array([text], pa.large_string())], names=["text"])
+
+
+def rows_of_pages(pages: Pages) -> pa.RecordBatch:
+    """Return pages as rows."""
+    return pages.rows()
+
+
+def joined_pages(pages: Pages) -> bytes:
+    """Return the bytes of pages, one after the other."""
+    return b"".join(pages.records)
 
 
 def text_lines_of(batch: pa.RecordBatch, text_column: str) -> bytes:

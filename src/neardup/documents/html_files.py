@@ -1,0 +1,40 @@
+"""Reading HTML files: each is one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.pages import MAX_PAGE_BYTES, NotAPage, page_documents, page_of, page_rows
+from neardup.documents.sources import Source
+from neardup.formats import BLOCK_BYTES, Pages
+
+
+def read(
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the file as one document, or reject it."""
+    try:
+        data = _bytes(source)
+        page = page_of(data, source.name)
+    except NotAPage as error:
+        reject(Rejected(source.name, 0, None, None, str(error)))
+        return
+    except STREAM_ERRORS as error:
+        reject(Rejected(source.name, 0, None, None, f"the file is damaged or cut short: {error}"))
+        return
+    payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
+    yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", payload)
+
+
+def _bytes(source: Source) -> bytes:
+    """Return the file's bytes, decompressed, and no more of them than show that they are too many."""
+    pieces, left = [], MAX_PAGE_BYTES + 1
+    with source.open_stream() as stream:
+        while left and (piece := stream.read(min(left, BLOCK_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,176 @@
+"""Turning bytes into pages: what is one, its HTML in UTF-8, its columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.page_charset import decode_page
+from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
+from neardup.documents.texts import documents_of
+from neardup.formats import Pages
+
+MAX_PAGE_BYTES = 16 << 20
+"""A longer page, decompressed, is rejected: browsers give up long before, and a bomb must end somewhere."""
+
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+"""The media types of pages."""
+
+TEXT_COLUMN = "html"
+
+_PAGE_TYPES: dict[str, pa.DataType] = {
+    "charset": pa.string(),
+    "title": pa.string(),
+    "language": pa.string(),
+    TEXT_COLUMN: pa.large_string(),
+}
+COLUMN_TYPES: dict[str, dict[str, pa.DataType]] = {
+    "html": {"file": pa.string(), **_PAGE_TYPES},
+    "warc": {"url": pa.string(), "date": pa.timestamp("us", "UTC"), **_PAGE_TYPES},
+}
+"""The columns of pages, by format."""
+
+PREFIX_BYTES = 1024
+"""So much of the beginning tells what kind of file it is."""
+
+_SIGNATURES = (
+    (b"%PDF-", "PDF"),
+    (b"\x89PNG\r\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF87a", "a GIF image"),
+    (b"GIF89a", "a GIF image"),
+    (b"\x00\x00\x01\x00", "an icon"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"wOFF", "a font"),
+    (b"wOF2", "a font"),
+    (b"\x1aE\xdf\xa3", "a video"),
+    (b"ID3", "audio"),
+)
+_JSON = re.compile(rb"""\{\s*["}]|\[\s*[\[\]{"0-9tfn-]""")
+_ELEMENT_OR_COMMENT = re.compile(rb"<(?:!--|[A-Za-z])")
+_MARKUP = re.compile(rb"<[A-Za-z!?]")
+_BLANK_AND_MARK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n\f"
+
+
+class NotAPage(Exception):
+    """These bytes are no page; the message says why."""
+
+
+class Page(NamedTuple):
+    """A page: its HTML in UTF-8, the encoding it was in, where it is from (URL or file), when it was fetched."""
+
+    html: bytes
+    charset: str
+    origin: str | None
+    date: datetime | None = None
+
+
+def too_long(what: str = "the page") -> NotAPage:
+    """Return the refusal of what exceeds the limit."""
+    return NotAPage(f"{what} is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
+
+
+def page_of(
+    data: bytes, origin: str | None, date: datetime | None = None, *, media_type: str = "", charset: str | None = None
+) -> Page:
+    """Return the page that bytes hold.
+
+    Parameters
+    ----------
+    data : the bytes, decompressed.
+    origin, date : where it is from, and when it was fetched.
+    media_type : as declared in lower case, "" if nothing is.
+    charset : the encoding that the HTTP header declares.
+
+    Raises
+    ------
+    NotAPage
+        If it is something else than HTML, longer than `MAX_PAGE_BYTES`, or without any element.
+    """
+    if len(data) > MAX_PAGE_BYTES:
+        raise too_long()
+    if media_type and media_type not in HTML_TYPES:
+        raise NotAPage(f"not HTML: its content type is {media_type:.100}")
+    begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK)
+    kind = next((kind for magic, kind in _SIGNATURES if data.startswith(magic) or begin.startswith(magic)), None)
+    if kind is None and _JSON.match(begin):
+        kind = "JSON"
+    if kind is not None:
+        raise NotAPage(f"not HTML: it begins as {kind} does")
+    html, name = decode_page(data, charset)
+    if not has_element(html):
+        raise NotAPage("no HTML element")
+    return Page(html, name, origin, date)
+
+
+def looks_like_markup(data: bytes) -> bool:
+    """Return whether what has no declared type begins as a page does."""
+    begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK).replace(b"\x00", b"")
+    return _MARKUP.match(begin) is not None
+
+
+def has_element(html: bytes) -> bool:
+    """Return whether a start tag stands anywhere outside comments: `<` and a letter."""
+    place = 0
+    while match := _ELEMENT_OR_COMMENT.search(html, place):
+        if match.end() - match.start() == 2:
+            return True
+        # `<!-->` and `<!--->` are comments too.
+        close = html.find(b"-->", match.start() + 2)
+        if close < 0:
+            return False
+        place = close + 3
+    return False
+
+
+def page_rows(pages: Sequence[Page], format_name: str, wanted: Sequence[str] | None = None) -> pa.RecordBatch:
+    """Return pages as rows, with some of the columns of their format, or all."""
+    types = COLUMN_TYPES[format_name]
+    names = [name for name in types if wanted is None or name in wanted]
+    heads: list[str] = []
+    if {"title", "language"} & set(names):
+        # A character takes four bytes at most.
+        heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
+    columns = [_column(name, pages, heads).cast(types[name]) for name in names]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([(name, types[name]) for name in names]))
+
+
+def page_documents(
+    pages: Sequence[Page],
+    rows: np.ndarray,
+    columns: Columns,
+    file: str,
+    format_name: str,
+    payload: Pages | None,
+) -> DocumentBatch:
+    """Return pages as a batch of documents; the text of a page is its HTML, whatever column others have it in."""
+    columns = columns._replace(text=TEXT_COLUMN)
+    batch = page_rows(pages, format_name, [name for name in columns if name is not None])
+    documents = documents_of(batch, rows, columns, file, _never, with_payload=False)
+    return replace(documents, payload=payload)
+
+
+def _never(rejected: Rejected) -> None:
+    raise AssertionError(f"a page is valid UTF-8: {rejected}")
+
+
+def _column(name: str, pages: Sequence[Page], heads: list[str]) -> pa.Array:
+    if name == TEXT_COLUMN:
+        return pa.array([page.html for page in pages], pa.large_binary()).view(pa.large_string())
+    values: Callable[[], Iterator[Any]] = {
+        "file": lambda: (page.origin for page in pages),
+        "url": lambda: (page.origin for page in pages),
+        "date": lambda: (page.date for page in pages),
+        "charset": lambda: (page.charset for page in pages),
+        "title": lambda: map(title_of, heads),
+        "language": lambda: map(language_of, heads),
+    }[name]
+    return pa.array(list(values()), COLUMN_TYPES["warc"].get(name, pa.string()))

@@ -1,0 +1,161 @@
+"""Cutting a WARC file into records (ISO 28500), however damaged it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from neardup.documents.http_response import MAX_HEADER_BYTES, fields_of, header_end
+from neardup.documents.pages import MAX_PAGE_BYTES
+from neardup.documents.warc_bytes import MAX_SKIPPED_BYTES, RECORD_MAGIC, Damage, WarcBytes
+
+MAX_RECORD_BYTES = MAX_PAGE_BYTES + (1 << 20)
+"""A longer record is not read: a page of the greatest length, its HTTP header, and what chunks add."""
+
+MAX_DAMAGES = 1000
+"""Behind so many damaged places the rest of a file is not read: each costs a search for the next record."""
+
+_MAX_BLANK_BYTES = 1 << 20
+_VERSION = re.compile(rb"WARC/\d\.\d[ \t]*\Z")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_LINE_END = re.compile(rb"\r?\n")
+
+Fields = dict[str, str]
+
+
+class Record(NamedTuple):
+    """A record of a WARC file, or a place where there is none.
+
+    row : its number in the file, from 0; byte : where it stands in the file, or the gzip member it is in.
+    fields : its header, names in lower case; block : its content, None unless it was wanted.
+    source : its bytes as they stand in the file, or decompressed if it has no gzip member of its own; None unless asked
+    for. problem : why it cannot be read, else None.
+    """
+
+    row: int
+    byte: int
+    fields: Fields
+    block: bytes | None
+    source: bytes | None
+    problem: str | None
+
+
+def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_source: bool = False) -> Iterator[Record]:
+    """Yield the records of a file in order; in the place of what is damaged, one that says so.
+
+    Parameters
+    ----------
+    data : the file, from its beginning.
+    wanted : whether the content of a record with such a header is wanted; of others it is passed over.
+    with_source : whether to add the bytes of the wanted records.
+    """
+    row = num_damages = 0
+    damage: Damage | None = None
+    while True:
+        if damage is None:
+            try:
+                record, damage = _next_record(data, row, wanted, with_source)
+            except Damage as found:
+                damage = found
+            else:
+                if record is None:
+                    return
+                yield record
+                row += 1
+                continue
+        num_damages += 1
+        yield Record(row, damage.byte, {}, None, None, _what_is_lost(damage, num_damages))
+        row += 1
+        if damage.is_final or num_damages > MAX_DAMAGES:
+            return
+        try:
+            damage = None
+            if not data.resume():
+                return
+        except Damage as found:
+            damage = found
+
+
+def _what_is_lost(damage: Damage, num_damages: int) -> str:
+    if num_damages > MAX_DAMAGES:
+        return f"{damage.reason}; the file has more than {MAX_DAMAGES} such places, its rest is not read"
+    return damage.reason if damage.is_final else f"{damage.reason}; what follows is not read, up to the next record"
+
+
+def _next_record(
+    data: WarcBytes, row: int, wanted: Callable[[Fields], bool], with_source: bool
+) -> tuple[Record | None, Damage | None]:
+    """Return the next record, None at the end; and what is damaged behind it. Raises Damage if it is damaged itself."""
+    data.skip_blank(_MAX_BLANK_BYTES)
+    if not data.data and not data.more():
+        return None, None
+    data.begin_record()
+    byte = data.byte
+    header = _header(data, byte)
+    fields = fields_of(_LINE_END.split(header)[1:])
+    declared = fields.get("content-length", "")
+    if not _LENGTH.fullmatch(declared):
+        raise Damage(byte, f"the record has no valid Content-Length: {declared[:30]!r}", data.position)
+    # Taken only now: a search for the next record begins at what is not taken.
+    data.skip(len(header))
+    is_wanted, length = wanted(fields), int(declared)
+    problem = block = source = None
+    if is_wanted and length <= MAX_RECORD_BYTES:
+        block = data.take(length)
+        passed = len(block)
+    else:
+        if is_wanted:
+            problem = f"the record has {length} bytes; at most {MAX_RECORD_BYTES} are read"
+        if data.max_skipped_bytes is not None and length > data.max_skipped_bytes:
+            return _abandoned(data, Record(row, byte, fields, None, None, problem), length)
+        passed = data.skip(length)
+    if passed < length:
+        reason = f"the file is cut short inside this record: it has {passed} of {length} bytes"
+        raise Damage(byte, reason, data.position, is_final=True)
+    damage = _skip_end(data)
+    if with_source and block is not None:
+        source = data.member() or header + block + b"\r\n\r\n"
+    return Record(row, byte, fields, block, source, problem), damage
+
+
+def _header(data: WarcBytes, byte: int) -> bytes:
+    """Return the header that comes next, its empty line included, without taking it."""
+    while len(data.data) < len(RECORD_MAGIC) and data.more():
+        pass
+    if not data.data.startswith(RECORD_MAGIC):
+        raise Damage(byte, f"no WARC record begins here, but {bytes(data.data[:20])!r}", data.position)
+    while (end := header_end(data.data)) is None and len(data.data) < MAX_HEADER_BYTES and data.more():
+        pass
+    if end is None or end[1] > MAX_HEADER_BYTES:
+        reason = f"the header of the record does not end within {MAX_HEADER_BYTES} bytes"
+        raise Damage(byte, reason, data.position)
+    header = bytes(data.data[: end[1]])
+    if not _VERSION.match(_LINE_END.split(header, maxsplit=1)[0]):
+        raise Damage(byte, f"no WARC record begins here, but {header[:20]!r}", data.position)
+    return header
+
+
+def _skip_end(data: WarcBytes) -> Damage | None:
+    """Pass over the end of a record; return the damage behind it. Raises Damage if the record is damaged too."""
+    end = data.position
+    try:
+        data.skip_blank(_MAX_BLANK_BYTES)
+        if not data.data:
+            data.more()
+    except Damage as damage:
+        if damage.start < end:
+            raise
+        return damage
+    return None
+
+
+def _abandoned(data: WarcBytes, record: Record, length: int) -> tuple[Record, Damage | None]:
+    """Go on behind a record that is too long to be inflated, at the next gzip member that begins with one."""
+    if data.resume():
+        return record, None
+    reason = (
+        f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that are passed over, and no "
+        "record was found behind it"
+    )
+    return record, Damage(record.byte, reason, data.position, is_final=True)
