@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from neardup.kernels.lanes import LANES, load, lower, spread, store
 from neardup.kernels.mixing import MIX_1, MIX_2
 
 U64 = np.uint64
@@ -17,21 +18,18 @@ def sign(hashes, offsets, multipliers, addends, signatures):
     hashes : uint64; offsets : int64 (num_documents + 1,); multipliers, addends : uint32 (num_hashes,), the
     multipliers odd; signatures : uint32 (num_documents, num_hashes). No shingles: all ones.
     """
-    longest = 0
+    num_hashes = len(multipliers)
+    ones = np.full(num_hashes + LANES - 1, 0xFFFFFFFF, np.uint32)
+    a, b, row = ones.copy(), ones.copy(), ones.copy()
+    a[:num_hashes], b[:num_hashes] = multipliers, addends
+    halves = hashes.view(np.uint32)  # the lower half of a hash, then the upper
     for document in range(len(offsets) - 1):
-        longest = max(longest, offsets[document + 1] - offsets[document])
-    short = np.empty(longest, np.uint32)
-    for document in range(len(offsets) - 1):
-        start = offsets[document]
-        count = offsets[document + 1] - start
-        for i in range(count):
-            short[i] = np.uint32(hashes[start + i] >> U64(32))
-        for row in range(len(multipliers)):
-            a, b = multipliers[row], addends[row]
-            least = np.uint32(0xFFFFFFFF)
-            for i in range(count):
-                least = min(least, np.uint32(a * short[i] + b))
-            signatures[document, row] = least
+        for place in range(0, num_hashes, LANES):
+            least, some_a, some_b = load(ones, place), load(a, place), load(b, place)
+            for i in range(2 * offsets[document] + 1, 2 * offsets[document + 1], 2):
+                least = lower(least, some_a, spread(halves, i), some_b)
+            store(row, place, least)
+        signatures[document] = row[:num_hashes]
 
 
 @njit(nogil=True, cache=True)
