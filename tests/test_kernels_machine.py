@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.machine import count_ones, count_trailing_zeros, load_u64
+from neardup.kernels.machine import count_ones, count_trailing_zeros, load_u64, prefetch
 
 
 @njit
@@ -23,6 +23,11 @@ def compiled_count(value):
 @njit
 def compiled_ones(value):
     return count_ones(value)
+
+
+@njit
+def compiled_prefetch(data, index):
+    prefetch(data, index)
 
 
 @given(st.binary(min_size=8, max_size=40), st.data())
@@ -46,3 +51,11 @@ def test_trailing_zeros_are_counted_up_to_63(zeros, above):
 @example(2**64 - 1)
 def test_ones_are_counted(value):
     assert compiled_ones(np.uint64(value)) == count_ones(np.uint64(value)) == bin(value).count("1")
+
+
+def test_to_fetch_ahead_changes_nothing_and_may_reach_behind_the_end():
+    array = np.arange(8, dtype=np.uint8)
+    for one in (prefetch, compiled_prefetch):
+        one(array, 0)
+        one(array, 10**6)
+    assert array.tolist() == list(range(8))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import flatten_strings
+from neardup.arrays import view_strings
 from neardup.config import MinHash, Running
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.engines.local import thread_count
@@ -157,7 +157,7 @@ def _hash_tokens(
     return hashes[: hash_offsets[-1]], hash_offsets
 
 
-def _strings_of(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _strings_of(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:
     kind = storage_type(strings.type)
     in_place = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return flatten_strings(strings if in_place and kind == strings.type else as_text(strings, "the tokens")[0])
+    return view_strings(strings if in_place and kind == strings.type else as_text(strings, "the tokens")[0])

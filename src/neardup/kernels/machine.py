@@ -1,4 +1,4 @@
-"""Machine instructions that NumPy does not name: an unaligned 64-bit load, counting of zero and of set bits.
+"""Machine instructions that NumPy does not name: an unaligned 64-bit load, a fetch ahead, counts of zero and set bits.
 
 Each is a plain Python function, which is also its specification; compiled callers get the single instruction.
 """
@@ -32,6 +32,10 @@ def count_ones(value: np.uint64) -> np.int64:
     return np.int64(int(value).bit_count())
 
 
+def prefetch(data: np.ndarray, index: int) -> None:
+    """Ask for byte `index` of a uint8 array to be brought into the cache; it may lie behind the end."""
+
+
 @intrinsic
 def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
@@ -41,6 +45,20 @@ def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> A
         return builder.load(word, align=1)
 
     return types.uint64(data, types.intp), generate
+
+
+@intrinsic
+def _prefetch(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        place = builder.gep(array.data, [args[1]])
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(function, [place, number(0), number(3), number(1)])  # to be read, soon, as data
+        return context.get_dummy_value()
+
+    return types.void(data, types.intp), generate
 
 
 @intrinsic
@@ -65,6 +83,14 @@ def _compiled_load(data: Any, index: Any) -> Any:
         return _load_u64(data, index)  # type: ignore[call-arg]
 
     return load
+
+
+@overload(prefetch, inline="always")
+def _compiled_prefetch(data: Any, index: Any) -> Any:
+    def fetch(data: Any, index: Any) -> Any:
+        return _prefetch(data, index)  # type: ignore[call-arg]
+
+    return fetch
 
 
 @overload(count_trailing_zeros, inline="always")

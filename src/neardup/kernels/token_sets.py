@@ -9,37 +9,43 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from neardup.kernels.machine import load_u64
+from neardup.kernels.machine import load_u64, prefetch
 from neardup.kernels.mixing import MIX_1, mix
 from neardup.kernels.tokens import BASE, CHAIN
 
 U64 = np.uint64
-_ALL, _SEVEN_BITS = U64(0xFFFFFFFFFFFFFFFF), U64(0x7F7F7F7F7F7F7F7F)
+_ALL, _ONES = U64(0xFFFFFFFFFFFFFFFF), U64(0x0101010101010101)
+_SEVEN_BITS, _HIGH_BITS = U64(0x7F7F7F7F7F7F7F7F), U64(0x8080808080808080)
+_AHEAD = 1024  # bytes; with so much to do for each line of the cache, none is fetched in time: 12 ns a token, 6 with
 
 
-# Inlined by Numba, since an array that is passed on is counted twice, atomically: 13 ns a token with, 21 without.
+# Inlined by Numba, since an array that is passed on is counted twice, atomically: 6 ns a token with, 14 without.
 @njit(nogil=True, cache=True, inline="always")
 def _load(data, position):
     """Return the bytes from `position` on, a zero among them as 255, which UTF-8 never holds: zeros pad a token."""
-    inside = min(position, len(data) - 8)
-    word = load_u64(data, inside) >> U64(8 * (position - inside))
-    zeros = ~(((word & _SEVEN_BITS) + _SEVEN_BITS) | word | _SEVEN_BITS)
-    return word | ((zeros >> U64(7)) * U64(255))
+    if position + 8 <= len(data):
+        word = load_u64(data, position)
+    else:
+        word = load_u64(data, len(data) - 8) >> U64(8 * (position + 8 - len(data)))
+    if (word - _ONES) & ~word & _HIGH_BITS != U64(0):  # rare: a branch that is foreseen costs less than the arithmetic
+        word |= ((~(((word & _SEVEN_BITS) + _SEVEN_BITS) | word) & _HIGH_BITS) >> U64(7)) * U64(255)
+    return word
 
 
 @njit(nogil=True, cache=True)
 def hash_tokens(data, offsets, limits, hashes, hash_offsets):
     """Write the hashes of the tokens of each set, empty ones left out.
 
-    data : uint8, 8 bytes or more; offsets : int64 (num_tokens + 1,); limits : int64 (num_sets + 1,), the tokens of
-    set i are limits[i] to limits[i + 1]; hashes : uint64 (num_tokens,); hash_offsets : int64 (num_sets + 1,).
+    data : uint8, 8 bytes or more; offsets : int32 or int64 (num_tokens + 1,); limits : int64 (num_sets + 1,), the
+    tokens of set i are limits[i] to limits[i + 1]; hashes : uint64 (num_tokens,); hash_offsets : int64 (num_sets + 1,).
     """
     count = 0
     hash_offsets[0] = 0
     for one in range(len(limits) - 1):
-        for i in range(limits[one], limits[one + 1]):
-            start = offsets[i]
-            size = offsets[i + 1] - start
+        edges = offsets[limits[one] : limits[one + 1] + 1]
+        for i in range(len(edges) - 1):
+            start, size = np.int64(edges[i]), np.int64(edges[i + 1] - edges[i])
+            prefetch(data, start + _AHEAD)
             if size == 0:
                 continue
             state = CHAIN
