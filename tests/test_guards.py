@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import neardup
@@ -29,9 +31,9 @@ STAGES = ("documents", "features", "fingerprints", "candidates", "verify", "deci
 # From the bottom up. A module imports from rows below its own, or from its own package.
 ROWS = (
     ("errors", "version"),
-    ("limits",),
+    ("arrays", "limits"),
     ("shingling",),
-    ("arrays", "config", "fingerprint_files", "formats", "processors", "schemas"),
+    ("config", "fingerprint_files", "formats", "processors", "schemas"),
     ("presets",),
     ("kernels",),
     STAGES,
@@ -251,6 +253,15 @@ def test_importing_neardup_loads_nothing_heavy(code):
 
 def test_naming_the_functions_compiles_nothing():
     assert not loaded_after("import neardup; neardup.dedup; neardup.plan; neardup.Bands") & {"numba", "llvmlite"}
+
+
+def test_a_run_over_files_does_not_load_pandas(tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    texts = [f"cafe\u0301 number {i // 2} of the street" for i in range(20)]
+    pq.write_table(pa.table({"id": list(map(str, range(20))), "text": texts}), source / "in.parquet")
+    (source / "in.txt").write_text("".join(f"{text}\n" for text in texts))
+    assert "pandas" not in loaded_after(f"import neardup; neardup.dedup({str(source)!r}, output={str(out)!r})")
 
 
 # Limits: every parameter of the settings is fed what its declaration does not accept.

@@ -1,4 +1,8 @@
-"""Turn Arrow strings into the flat arrays that kernels read: nulls, slices and chunks end here."""
+"""Between Arrow and the flat arrays that kernels read: nulls, slices and chunks of strings end here.
+
+`pa.array` loads pandas wherever it is installed, 0.25 s, and looks for it at each call where it is not. What every run
+does goes through `arrow_of` and `arrow_of_strings` instead.
+"""
 
 from __future__ import annotations
 
@@ -53,3 +57,17 @@ def view_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.flags.writeable = False
     return array
+
+
+def arrow_of(values: npt.NDArray[Any]) -> pa.Array:
+    """Return numbers or truths, an array of one dimension, as an Arrow array; numbers without a copy."""
+    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(data)])
+
+
+def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
+    """Return a list of strings as an Arrow array."""
+    data = [one.encode() for one in strings]
+    offsets = np.zeros(len(data) + 1, np.int64)
+    np.cumsum([len(one) for one in data], out=offsets[1:])
+    return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))

@@ -15,6 +15,8 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import arrow_of
+
 BLOCK_BYTES = 4 << 20
 """Text handed on at a time: large enough for Arrow to be at full speed, small enough for the cache."""
 
@@ -162,7 +164,7 @@ def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray)
     if bool(mask.all()):
         begin, end = int(offsets[0]), int(offsets[-1])
         return pa.py_buffer(data).slice(begin, end - begin), offsets - begin
-    chosen = lines_array(data, offsets).filter(pa.array(mask))
+    chosen = lines_array(data, offsets).filter(arrow_of(mask))
     _, offset_buffer, data_buffer = chosen.buffers()
     chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
     return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
 from neardup.documents.sources import Source
@@ -120,7 +121,7 @@ def _documents(
         payload = RawLines(*select_lines(data, offsets, good))
     rows = lines + block.first_line
     if found.bad:
-        mask = pa.array(good)
+        mask = arrow_of(good)
         return DocumentBatch(
             found.text.filter(mask),
             rows[good],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import arrow_of
 from neardup.documents.batch import DocumentBatch, RawLines, Rejected
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
 from neardup.documents.sources import Source
@@ -30,7 +31,7 @@ def read_lines(
             good[bad] = False
             for index in bad:
                 reject(block.rejected(source, index, _why_not_utf8(block.line(index), "line")))
-            text, rows = text.filter(pa.array(good)), rows[good]
+            text, rows = text.filter(arrow_of(good)), rows[good]
         payload = RawLines(*select_lines(block.data, block.offsets, good)) if with_payload else None
         if len(rows):
             yield DocumentBatch(text, rows, payload=payload)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.errors import ColumnError
 from neardup.formats import filter_rows
@@ -169,7 +170,7 @@ def documents_of(
         reject(Rejected(file, int(rows[row]), None, None, bad[row]))
     good = np.ones(len(rows), dtype=bool)
     good[list(bad)] = False
-    mask = pa.array(good)
+    mask = arrow_of(good)
     return DocumentBatch(
         text.filter(mask),
         rows[good],

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import flatten_strings
+from neardup.arrays import arrow_of, flatten_strings
 from neardup.candidates.bands import Bands
 from neardup.config import IdfSource, Method, MinHash, SimHash
 from neardup.documents.batch import Columns, DocumentBatch, Part, Rejected
@@ -188,7 +188,7 @@ class Reading:
         if has_ids:
             ids = batch.ids
             if ids is None:
-                ids = pa.array(range(tally.documents, tally.documents + count)).cast(pa.string())
+                ids = arrow_of(np.arange(tally.documents, tally.documents + count)).cast(pa.string())
             data, offsets = flatten_strings(ids)
             scratch.append("ids", data)
             scratch.append("id_hashes", _hash_strings(data, offsets))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.engines.describe import Corpus, Task
 from neardup.engines.scratch import Scratch
 from neardup.schemas import pairs_schema, removed_schema
@@ -36,7 +37,7 @@ class Measured(NamedTuple):
 
     def columns(self, names: Sequence[str]) -> list[pa.Array]:
         """Return some of the measures as Arrow columns."""
-        return [pa.array(getattr(self, name)) for name in names]
+        return [arrow_of(getattr(self, name)) for name in names]
 
 
 class Removals(NamedTuple):
@@ -76,8 +77,8 @@ class Places:
     def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return the ids of documents as strings; a running number where there is no id column."""
         if self._ids is None:
-            return pa.array(documents.astype(np.int64)).cast(pa.string())
-        return self._ids.take(pa.array(documents)).cast(pa.string())
+            return arrow_of(documents.astype(np.int64)).cast(pa.string())
+        return self._ids.take(arrow_of(documents)).cast(pa.string())
 
     def rows(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
         """Return the row of each document in its part."""
@@ -87,7 +88,7 @@ class Places:
     def parts(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return the name of the part of each document."""
         index = np.searchsorted(self.part_ends, documents, side="right")
-        return pa.array(self.names, pa.string()).take(pa.array(index))
+        return arrow_of_strings(self.names).take(arrow_of(index)).cast(pa.string())
 
 
 class Named:
@@ -98,7 +99,7 @@ class Named:
 
     def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return the ids of documents as strings."""
-        return self._ids.take(pa.array(documents)).cast(pa.string())
+        return self._ids.take(arrow_of(documents)).cast(pa.string())
 
 
 def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -108,10 +109,10 @@ def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...
         columns = [
             places.ids(part.documents),
             places.parts(part.documents),
-            pa.array(places.rows(part.documents)),
+            arrow_of(places.rows(part.documents)),
             places.ids(part.kept),
             *part.measured.columns(measures),
-            pa.array(part.kept.astype(np.int64)),
+            arrow_of(part.kept.astype(np.int64)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=removed_schema(measures))
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup.arrays import arrow_of
 from neardup.config import Method
 from neardup.documents.batch import DocumentBatch, Part, Rejected
 from neardup.documents.input_file import InputFile
@@ -237,7 +238,7 @@ def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:
         for start, batch in _numbered(task, first, with_payload=not task.against):
             first = start + len(batch.rows)
             if not task.against:
-                tables.append(filter_rows(_as_table(batch, task), pa.array(kept[start:first])))
+                tables.append(filter_rows(_as_table(batch, task), arrow_of(kept[start:first])))
     if not tables:
         tables = [_no_rows(task) for task in tasks if not task.against]
     return pa.concat_tables(tables, promote_options="permissive")

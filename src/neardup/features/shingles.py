@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import flatten_strings
+from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cutter_of
@@ -58,8 +58,8 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     whole = _shingle(text, tables, mode, shingling.ngram, workspace or Workspace())
     if not whole.flagged.any():
         return whole
-    flagged = texts.filter(pa.array(whole.flagged)).to_pylist()
-    normalised = pa.array([normalise(one, shingling) for one in flagged], pa.large_string())
+    flagged = texts.filter(arrow_of(whole.flagged)).to_pylist()
+    normalised = arrow_of_strings([normalise(one, shingling) for one in flagged])
     plain = _tables(False, False, shingling.fold_chinese, mode)
     part = _shingle(Text(*flatten_strings(normalised)), plain, mode, shingling.ngram, Workspace())
     return _splice(whole, part, np.flatnonzero(whole.flagged))

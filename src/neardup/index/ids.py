@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import flatten_strings
+from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings
 from neardup.errors import InputError
 
 if TYPE_CHECKING:
@@ -162,15 +162,12 @@ class IdTable:
 
 
 def _from_list(ids: list[Any]) -> pa.Array:
-    """Return a list as an Arrow array; `pa.array` would look for pandas at each call, in vain where it is not there."""
+    """Return a list as an Arrow array."""
     if all(type(one) is int for one in ids):
-        return pa.array(np.array(ids, np.int64))
-    if not all(type(one) is str for one in ids):
-        return pa.array(ids)
-    data = [one.encode() for one in ids]
-    offsets = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum([len(one) for one in data], out=offsets[1:])
-    return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
+        return arrow_of(np.array(ids, np.int64))
+    if all(type(one) is str for one in ids):
+        return arrow_of_strings(ids)
+    return pa.array(ids)
 
 
 def grow(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

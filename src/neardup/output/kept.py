@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import arrow_of
 from neardup.errors import OutputError
 from neardup.formats import (
     COMPRESSIONS,
@@ -80,7 +81,7 @@ class KeptWriter:
         if isinstance(payload, Pages):
             chosen: Any = payload.select(keep_mask)
         elif isinstance(payload, pa.RecordBatch):
-            chosen = payload if keep_mask.all() else filter_rows(payload, pa.array(keep_mask))
+            chosen = payload if keep_mask.all() else filter_rows(payload, arrow_of(keep_mask))
         else:
             chosen = select_lines(payload.data, payload.offsets, keep_mask)
         try:
