@@ -133,6 +133,7 @@ def test_what_is_not_a_status_of_200_is_rejected(tmp_path: Path, status: str) ->
     [
         (b"application/json", b"{}", "not HTML: its content type is application/json"),
         (b"Image/PNG", b"<p>", "not HTML: its content type is image/png"),
+        (b"image/webp\r\nContent-Encoding: br", b"<p>", "not HTML: its content type is image/webp"),
         (b"text/plain; charset=utf-8", b"<p>", "not HTML: its content type is text/plain"),
         (b"text/html", b"%PDF-1.4 <p>", "not HTML: it begins as PDF does"),
         (b"text/html", b'{"a": "<p>"}', "not HTML: it begins as JSON does"),
@@ -479,6 +480,16 @@ def test_pages_beside_tables_and_texts_are_asked_for_their_html(tmp_path: Path) 
     assert texts == ["<p>one", "words", "words"]
     with pytest.raises(ColumnError, match=r"No column 'html' in .*b\.jsonl"):
         choose_columns(parts, text_column="html")
+
+
+def test_another_column_of_pages_can_be_the_text(tmp_path: Path) -> None:
+    (tmp_path / "a.warc").write_bytes(page(b"<title>One</title><p>words") + TWO)
+    parts = list_inputs([str(tmp_path)])
+    columns = choose_columns(parts, text_column="title")
+    assert columns == Columns("title", "url")
+    assert [batch.text.to_pylist() for batch in parts[0].read(columns, pytest.fail)] == [["One", None]]
+    with pytest.raises(ColumnError, match=r"No column 'titel' in .* Did you mean 'title'\?"):
+        choose_columns(parts, text_column="titel")
 
 
 def test_a_column_called_html_is_guessed_last(tmp_path: Path) -> None:

@@ -76,9 +76,11 @@ def test_the_http_header_names_the_encoding_with_the_labels_of_the_web(
         '<meta http-equiv="Content-Type" content="text/html; charset=gb2312">',
         "<!-- <meta charset=utf-8> --><meta name=x><meta charset='gbk'>",
         "<meta charset=nonsense><meta charset=chinese>",
+        "<?xml version='1.0' encoding='GB2312'?>",
+        '<?xml version="1.0" encoding="utf-8"?><meta charset=gbk>',
     ],
 )
-def test_a_meta_element_names_the_encoding(meta: str) -> None:
+def test_a_meta_element_or_an_xml_declaration_names_the_encoding(meta: str) -> None:
     text = meta + CHINESE
     assert decode_page(text.encode("gb18030")) == (text.encode(), "gb18030")
 

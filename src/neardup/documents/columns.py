@@ -32,7 +32,8 @@ def choose_columns(
     Parameters
     ----------
     parts : the inputs; those of plain text have no columns, those that are empty or damaged show none, and
-        neither is asked. Pages beside tables are not asked for the text: theirs is always the HTML.
+        neither is asked. Pages beside tables need not have the column of the text: theirs
+        is the HTML.
     text_column : default: the first of `TEXT_NAMES` that every part has.
     id_column : default: the first of `ID_NAMES` that every part has, else None.
     rank_column : a column of numbers; never guessed.

@@ -1,4 +1,4 @@
-"""Decoding the bytes of a page as browsers do: byte order mark, HTTP header, meta element, then what the bytes say.
+"""Decoding the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, else by what they say.
 
 The labels, and what they stand for, are those of the WHATWG Encoding Standard, section 4.2 (gb2312 is gb18030,
 iso-8859-1 is windows-1252); the codecs are Python's. Bytes that do not fit the declared encoding become U+FFFD.
@@ -20,6 +20,7 @@ _DETECT_BYTES = 128 << 10
 _FALLBACK = "windows-1252"
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 _IN_CONTENT = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
+_XML_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["']""")
 
 
 class _Encoding(NamedTuple):
@@ -153,19 +154,21 @@ def _decoded(data: bytes, name: str) -> Decoded:
 
 
 def _declared_inside(start: bytes) -> str | None:
-    """Return what the first meta element with a known encoding names."""
+    """Return what the first meta element with a known encoding names, else an XML declaration."""
+    name = None
     for tag in start_tags(start.decode("latin-1")):
-        if tag.name != "meta":
-            continue
-        attributes = tag.attributes()
-        label = attributes.get("charset")
-        if label is None and attributes.get("http-equiv", "").strip().lower() == "content-type":
-            label = charset_parameter(attributes.get("content", ""))
-        name = encoding_of_label(label) if label else None
-        if name is not None:
-            # Whoever could read this element did not read UTF-16.
-            return "utf-8" if name.startswith("utf-16") else name
-    return None
+        if tag.name == "meta":
+            attributes = tag.attributes()
+            label = attributes.get("charset")
+            if label is None and attributes.get("http-equiv", "").strip().lower() == "content-type":
+                label = charset_parameter(attributes.get("content", ""))
+            name = encoding_of_label(label) if label else None
+            if name is not None:
+                break
+    if name is None and (declaration := _XML_DECLARATION.match(start)):
+        name = encoding_of_label(declaration[1].decode("latin-1"))
+    # Whoever could read this did not read UTF-16.
+    return "utf-8" if name is not None and name.startswith("utf-16") else name
 
 
 def charset_parameter(content_type: str) -> str | None:

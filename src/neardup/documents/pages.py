@@ -78,16 +78,19 @@ def too_long(what: str = "the page") -> NotAPage:
     return NotAPage(f"{what} is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
 
 
-def page_of(
-    data: bytes, origin: str | None, date: datetime | None = None, *, media_type: str = "", charset: str | None = None
-) -> Page:
+def check_media_type(media_type: str) -> None:
+    """Raise NotAPage if something else than HTML is declared; "" declares nothing."""
+    if media_type and media_type not in HTML_TYPES:
+        raise NotAPage(f"not HTML: its content type is {media_type:.100}")
+
+
+def page_of(data: bytes, origin: str | None, date: datetime | None = None, *, charset: str | None = None) -> Page:
     """Return the page that bytes hold.
 
     Parameters
     ----------
     data : the bytes, decompressed.
     origin, date : where it is from, and when it was fetched.
-    media_type : as declared in lower case, "" if nothing is.
     charset : the encoding that the HTTP header declares.
 
     Raises
@@ -97,8 +100,6 @@ def page_of(
     """
     if len(data) > MAX_PAGE_BYTES:
         raise too_long()
-    if media_type and media_type not in HTML_TYPES:
-        raise NotAPage(f"not HTML: its content type is {media_type:.100}")
     begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK)
     kind = next((kind for magic, kind in _SIGNATURES if data.startswith(magic) or begin.startswith(magic)), None)
     if kind is None and _JSON.match(begin):
@@ -151,8 +152,9 @@ def page_documents(
     format_name: str,
     payload: Pages | None,
 ) -> DocumentBatch:
-    """Return pages as a batch of documents; the text of a page is its HTML, whatever column others have it in."""
-    columns = columns._replace(text=TEXT_COLUMN)
+    """Return pages as a batch of documents; their text is their HTML, unless another of their columns is named."""
+    if columns.text not in COLUMN_TYPES[format_name]:
+        columns = columns._replace(text=TEXT_COLUMN)
     batch = page_rows(pages, format_name, [name for name in columns if name is not None])
     documents = documents_of(batch, rows, columns, file, _never, with_payload=False)
     return replace(documents, payload=payload)

@@ -16,6 +16,7 @@ from neardup.documents.pages import (
     MAX_PAGE_BYTES,
     NotAPage,
     Page,
+    check_media_type,
     looks_like_markup,
     page_documents,
     page_of,
@@ -113,6 +114,7 @@ def _page(record: Record) -> Page:
         raise NotAPage(f"HTTP status {response.status}")
     content_type = response.header.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
+    check_media_type(media_type)
     try:
         body = decoded_body(response, MAX_PAGE_BYTES)
     except TooLong:
@@ -123,7 +125,6 @@ def _page(record: Record) -> Page:
         body,
         record.fields.get("warc-target-uri", "").strip("<>") or None,
         _date(record.fields.get("warc-date", "")),
-        media_type=media_type,
         charset=charset_parameter(content_type),
     )
 

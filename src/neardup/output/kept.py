@@ -208,7 +208,8 @@ def _converted(part: SourcePart, target: str, text_column: str) -> tuple[MakeSin
     if part.format == "text":
         to_rows = rows_of_file if part.unit == "file" else rows_of_lines
     elif is_pages(part.format):
-        to_rows, text_column = rows_of_pages, "html"
+        to_rows = rows_of_pages
+        text_column = text_column if text_column in schema.names else "html"
     if target == "jsonl":
         return to_lines, partial(_chain, to_rows, json_lines_of)
     if target == "text":
