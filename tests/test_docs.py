@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
-from neardup.schemas import pairs_schema, removed_schema
+from neardup.schemas import clusters_schema, groups_schema, pairs_schema, removed_schema
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -178,7 +178,11 @@ def test_every_public_name_is_documented() -> None:
 MEASURES = ("distance", "similarity", "exact")
 
 
-@pytest.mark.parametrize("schema", [removed_schema(MEASURES), pairs_schema(MEASURES)], ids=["removed", "pairs"])
+@pytest.mark.parametrize(
+    "schema",
+    [removed_schema(MEASURES), pairs_schema(MEASURES), clusters_schema(MEASURES), groups_schema()],
+    ids=["removed", "pairs", "clusters", "groups"],
+)
 def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")
     for field in schema:

@@ -17,12 +17,12 @@ from neardup import config, errors
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
-    "dedup", "find_pairs", "compare", "evaluate", "plan", "fingerprint", "document_frequencies", "simhash", "keywords",
-    "hamming_distance", "minhash", "sign",
+    "dedup", "find_pairs", "cluster", "compare", "evaluate", "plan", "fingerprint", "document_frequencies", "simhash",
+    "keywords", "hamming_distance", "minhash", "sign",
 )  # fmt: skip
 RESULTS = (
-    "Deduplication", "DuplicatePairs", "Comparison", "Evaluation", "Score", "Plan", "IdfTable", "Signatures",
-    "PackedSignatures",
+    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "Score", "Plan", "IdfTable",
+    "Signatures", "PackedSignatures",
 )  # fmt: skip
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 HELPERS = ("Bands", "choose_bands", "candidate_probability")

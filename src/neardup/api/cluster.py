@@ -47,8 +47,8 @@ def cluster(
 
     Parameters
     ----------
-    source, method, keep, max_bucket, audit, text_column, id_column, text_unit, overwrite, resume, threads, batch_rows,
-    on_error, watcher : as in `dedup`.
+    source, method, keep, max_bucket, audit, text_column, id_column, text_unit : as in `dedup`.
+    overwrite, resume, threads, batch_rows, on_error, watcher : as in `dedup`.
     output : a folder to write clusters.parquet, groups.parquet, rejected.jsonl, report.json and report.html to; None to
         only return the result.
     clusters : sieve, a document with those that `dedup` would remove for it; or connected, for chains of resemblances.
