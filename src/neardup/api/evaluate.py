@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
+from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve
 from neardup.documents.columns import choose_label
 from neardup.documents.inputs import list_inputs
@@ -101,8 +101,8 @@ def run_evaluation(
     watcher: Watcher | None,
 ) -> Evaluation:
     """Do what `evaluate` does."""
-    method = with_table(method)
     tasks = tasks_of(inputs, sieve.keep)
+    method = with_table(for_pages(method, tasks))
     told: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(told, str):
         choose_label([task.part for task in tasks], told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neardup.api.inputs import Inputs, Source, tasks_of
+from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.config import Running, SimHash
 from neardup.documents.batch import Rejected
 from neardup.engines.count import count_corpus
@@ -63,5 +63,6 @@ def run_document_frequencies(
 
     stages = Stages(watcher or Nobody())
     tasks = tasks_of(inputs, "first")
+    method = for_pages(method, tasks)
     with stages.stage("count", known_total(tasks)) as counting:
         return count_corpus(tasks, method, thread_count(running), counting, reject), rejected

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.api.inputs import Inputs, Source, tasks_of
+from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.config import Running, SimHash
 from neardup.documents.batch import Rejected
 from neardup.engines.count import given_idf, idf_of, needs_count
@@ -83,6 +83,7 @@ def run_fingerprint(
     """
     stages, counts = Stages(watcher or Nobody()), Counts()
     tasks = tasks_of(inputs, "first")
+    method = for_pages(method, tasks)
     threads, total = thread_count(running), known_total(tasks)
 
     def reject(row: Rejected) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 from neardup.documents.batch import Part
 from neardup.documents.columns import choose_columns
@@ -12,8 +13,13 @@ from neardup.documents.input_file import format_of
 from neardup.documents.inputs import list_inputs
 from neardup.documents.tables import TablePart
 from neardup.engines.describe import Task
+from neardup.errors import InputError
+from neardup.formats import is_pages
+from neardup.shingling import PAGE_TOKENS, Shingling
 
 Source = Any  # a path, a glob, an address, a list of these or of texts, or what speaks Arrow's PyCapsule stream
+
+AnyMethod = TypeVar("AnyMethod", bound=Shingling)
 
 
 class Inputs(NamedTuple):
@@ -37,6 +43,26 @@ def tasks_of(inputs: Inputs, keep: str) -> list[Task]:
     parts = _parts(inputs.source, inputs.text_unit, "source")
     columns = choose_columns(parts, inputs.text_column, inputs.id_column, rank)
     return tasks + [Task(part, columns, False) for part in parts]
+
+
+def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
+    """Return the method for these inputs: of web pages it compares the main text, unless it says what else.
+
+    Raises
+    ------
+    InputError
+        If some inputs are pages and others texts, and the method does not read all as pages.
+    """
+    pages = [task.part for task in tasks if is_pages(task.part.format)]
+    if not pages or method.html is not None or method.tokens in PAGE_TOKENS:
+        return method
+    other = next((task.part for task in tasks if not is_pages(task.part.format)), None)
+    if other is not None:
+        raise InputError(
+            f"Some inputs are web pages, and others texts: {pages[0].name} and {other.name}. Run them one after the "
+            "other, or say that all hold pages: html='main' (--html main), or structure() (--method structure)."
+        )
+    return replace(method, html="main")
 
 
 def _parts(source: Source, text_unit: str, name: str) -> Sequence[Part]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.api.inputs import Inputs, Source, named_paths, tasks_of
+from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.documents.find import find
 from neardup.engines import local, write
@@ -95,8 +95,8 @@ def run_pairs(
     with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
         if files:
             return _run_fingerprint_pairs(files, method, running, scratch, stages, take)
-        method = with_table(method)
         tasks = tasks_of(inputs, sieve.keep)
+        method = with_table(for_pages(method, tasks))
         outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         places = Places(tasks, outcome.corpus, scratch)
         with stages.stage("write"):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from neardup.api.inputs import Inputs, named_paths, tasks_of
+from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.engines import local
 from neardup.engines.count import with_table
@@ -68,10 +68,10 @@ def decide(
 ) -> Run:
     """Read the inputs and decide about their documents; `table` is the one that tells equal ids apart."""
     _refuse_audit(method, sieve)
-    method = with_table(method)
     if folder is not None:
         folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
     tasks = tasks_of(inputs, sieve.keep)
+    method = with_table(for_pages(method, tasks))
     identities = [task.part.identity() for task in tasks]
     resuming = prepare(scratch, identities, method, sieve, resume)
     outcome = local.run(tasks, method, sieve, running, scratch, stages, resume=resuming)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.documents.batch import DocumentBatch, RawLines, Rejected
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
 from neardup.documents.sources import Source
@@ -75,7 +75,7 @@ def read_whole(
         reject(Rejected(source.name, 0, None, None, reason))
         return
     payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
-    yield DocumentBatch(pa.array([text], pa.large_string()), np.zeros(1, dtype=np.int64), payload=payload)
+    yield DocumentBatch(arrow_of_strings([text]), np.zeros(1, dtype=np.int64), payload=payload)
 
 
 def _all_bytes(source: Source) -> bytes:
