@@ -25,9 +25,9 @@ MAX_DEPTH = 256
 BYTES_PER_ELEMENT, FREE_ELEMENTS = 10, 200
 _LEVELS_PER_ELEMENT = 24
 
-# Main content this short, in a page that shows ten times as much, is mostly a line of the frame around an article that
-# was missed ("Reader Interactions"), the same on all pages of a site.
-SHORT, SHARE = 500, 10
+# Main content this short, in a page that shows five times as much, is mostly a line of the frame around an article that
+# was missed ("Reader Interactions"), the same on all pages of a site. docs/decisions/0013 has the figures.
+SHORT, SHARE = 500, 5
 
 _BRACKET = ord("<")
 _LONG_NUMBER = re.compile("&#(?:[0-9]{32,}|[xX][0-9a-fA-F]{32,});?")
@@ -55,7 +55,7 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
     -----
     Time is linear in the bytes. The main content is found by resiliparse, in the page without what says nothing of it,
     such as formatting and fields. The text is all that the page shows, so that a page that shows text has text here,
-    where it finds none; where it finds less than 500 characters, and not a tenth of all; and where a page is nested, or
+    where it finds none; where it finds less than 500 characters, and not a fifth of all; and where a page is nested, or
     filled with elements, like none that people read.
     """
     extract = _extractor() if main else None
