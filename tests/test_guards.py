@@ -269,6 +269,7 @@ SETTINGS = (Jieba, MinHash, SimHash, Sieve, Running)
 ALL_LIMITS = [(settings, name, limits) for settings in SETTINGS for name, limits in limits_of(settings).items()]
 TOGETHER: dict[Any, dict[str, Any]] = {  # what a value needs beside it, by parameter or by parameter and value
     "num_bands": {"rows_per_band": 1},
+    "structure": {"html": "main"},
     "decay": {"weights": "depth", "tokens": "elements"},
     ("num_blocks", 1): {"max_distance": 0},
     ("weights", "own"): {"tokens": len},

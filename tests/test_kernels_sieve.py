@@ -73,7 +73,7 @@ def buckets_of(documents: list[reference.Document], order: arrays.Order, copies_
 
 
 def empty_found(capacity: int) -> arrays.Found:
-    kinds = (np.uint32, np.uint32, np.float64, np.uint16, np.uint8, np.uint8)
+    kinds = (np.uint32, np.uint32, np.float64, np.uint16, np.float64, np.uint8, np.uint8)
     return arrays.Found(*(np.empty(capacity, kind) for kind in kinds), np.zeros(4, np.int64))
 
 
@@ -98,7 +98,7 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
     while begin < len(documents):
         stop = min(len(documents), begin + step)
         part = buckets._replace(first=np.ascontiguousarray(buckets.first[:, begin:stop]))
-        reached = kernel.sieve(begin, stop, order, sets, part, kernel_rules, found)
+        reached = kernel.sieve(begin, stop, order, arrays.Compared(sets, sets), part, kernel_rules, found)
         assert begin < reached <= stop
         begin = reached
         pairs += drain(found)
@@ -116,7 +116,7 @@ def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_sample
     while begin < len(documents):
         span = (begin, min(len(documents), begin + step))
         reached = kernel.sieve_contained(
-            span, order, sets, postings, np.array(needed, np.int64), hits, kernel_rules, found
+            span, order, arrays.Compared(sets, sets), postings, np.array(needed, np.int64), hits, kernel_rules, found
         )
         assert not hits.any()
         pairs += drain(found)
@@ -188,8 +188,7 @@ def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_thre
                 documents = [reference.Document((str(i),), frozenset(one), (), ()) for i, one in enumerate(sets)]
                 for measure, code in CODES.items():
                     exact = reference.measure(documents[1], documents[0], reference.Rules(threshold, measure))
-                    rules = arrays.Rules(threshold, code, 1, 0, False)
-                    measured = kernel._similarity(sets_of(documents), 1, 0, rules)
+                    measured = kernel._similarity(sets_of(documents), 1, 0, code, threshold)
                     assert (measured >= threshold) == (exact >= threshold)
                     assert measured == exact or exact < threshold
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from neardup.index.forest import LSHForest
     from neardup.index.hamming import HammingIndex
     from neardup.index.lsh import LSHIndex
-    from neardup.presets import content, structure
+    from neardup.presets import content, page, structure
     from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation
     from neardup.shingling import Jieba
     from neardup.verify.hamming import hamming_distance
@@ -70,7 +70,7 @@ _HOMES = {
     "neardup.index.forest": ("LSHForest",),
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.index.lsh": ("LSHIndex",),
-    "neardup.presets": ("content", "structure"),
+    "neardup.presets": ("content", "page", "structure"),
     "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.shingling": ("Jieba",),
     "neardup.verify.hamming": ("hamming_distance",),
@@ -119,6 +119,7 @@ __all__ = [
     "hamming_distance",
     "keywords",
     "minhash",
+    "page",
     "plan",
     "sign",
     "simhash",

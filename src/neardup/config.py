@@ -71,6 +71,15 @@ class MinHash(Shingling):
         None,
         Limits("Hashes in a band; chosen from threshold and recall when unset.", int, low=1, high=64, optional=True),
     )
+    structure: float | None = parameter(
+        None,
+        Limits(
+            "Of web pages, the similarity of structure that a duplicate must reach besides that of its text.",
+            above=0.0,
+            high=1.0,
+            optional=True,
+        ),
+    )
     seed: int = parameter(1, Limits("Seed of the permutations; part of the scheme.", int, low=0, high=2**32 - 1))
 
     def __post_init__(self) -> None:
@@ -87,10 +96,26 @@ class MinHash(Shingling):
                 "unset."
             )
 
+        if self.structure is not None and (self.html is None or self.rarity):
+            raise SettingError(
+                f"structure is asked of web pages besides their text, whose shingles all count once: got "
+                f"structure={self.structure!r} with html={self.html!r}, rarity={self.rarity}. Use html='main', or "
+                "structure() (--method structure) for the structure alone."
+            )
+
+    @property
+    def of_structure(self) -> MinHash | None:
+        """Return how the structure of pages is compared where it must be alike too, else None."""
+        if self.structure is None:
+            return None
+        return MinHash(
+            tokens="tags", ngram=3, similarity="cosine", rarity=True, threshold=self.structure, rows_per_band=2
+        )
+
     @property
     def measures(self) -> tuple[str, ...]:
         """Name the columns that hold what is measured of a pair."""
-        return ("similarity", "exact")
+        return ("similarity", "exact") if self.structure is None else ("similarity", "structure", "exact")
 
     @property
     def jaccard_threshold(self) -> float:

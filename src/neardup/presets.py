@@ -8,9 +8,14 @@ from typing import Any
 from neardup.config import Method, MinHash, SimHash
 from neardup.errors import SettingError
 
+PAGE = MinHash(html="main", structure=0.4)
+"""What `page` starts from: same content in the same structure."""
+
+_SHINGLES = PAGE.of_structure
+assert _SHINGLES is not None
 _ELEMENTS = SimHash(tokens="elements", weights="depth", max_distance=5, confirm="hamming")
 STRUCTURE: dict[str, Method] = {
-    "shingles": MinHash(tokens="tags", ngram=3, similarity="cosine", rarity=True, threshold=0.4, rows_per_band=2),
+    "shingles": _SHINGLES,
     "decay": _ELEMENTS,
     "paths": replace(_ELEMENTS, tokens="paths"),
 }
@@ -65,3 +70,20 @@ def content(**settings: Any) -> MinHash:
     'main'
     """
     return replace(CONTENT, **settings)
+
+
+def page(**settings: Any) -> MinHash:
+    """Return the settings under which pages are alike that say the same in the same template.
+
+    Both are measured of each pair: `similarity`, of the main text, and `structure`.
+
+    Parameters
+    ----------
+    settings : of MinHash, in place of the defaults: `threshold` for the text, `structure` for the template.
+
+    Examples
+    --------
+    >>> page(structure=0.6).measures
+    ('similarity', 'structure', 'exact')
+    """
+    return replace(PAGE, **settings)

@@ -12,6 +12,7 @@ def _field(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
 _MEASURES = {
     "similarity": _field("similarity", pa.float64(), "Their similarity, computed exactly; 1 for an exact copy."),
     "distance": _field("distance", pa.uint16(), "The Hamming distance of their fingerprints: how many bits differ."),
+    "structure": _field("structure", pa.float64(), "How alike the structure of the two pages is; 1 for an exact copy."),
     "exact": _field("exact", pa.bool_(), "Whether both are the same text after normalisation."),
 }
 

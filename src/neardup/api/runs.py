@@ -87,10 +87,10 @@ def _refuse_audit(method: Method, sieve: Sieve) -> None:
             f"audit measures the recall of MinHash: got audit={sieve.audit} with SimHash, whose search misses no pair "
             "within max_distance. Leave audit (--audit) at 0."
         )
-    if sieve.audit and isinstance(method, MinHash) and method.similarity != "jaccard":
+    if sieve.audit and isinstance(method, MinHash) and (method.similarity != "jaccard" or method.structure is not None):
         raise SettingError(
-            f"audit measures the recall of jaccard similarity: got audit={sieve.audit} with "
-            f"similarity={method.similarity!r}. "
+            f"audit measures the recall of jaccard similarity alone: got audit={sieve.audit} with "
+            f"similarity={method.similarity!r}, structure={method.structure!r}. "
             "Leave audit (--audit) at 0; the run estimates its recall all the same."
         )
 

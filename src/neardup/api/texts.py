@@ -31,5 +31,6 @@ def compare(left: str, right: str, *, method: Method = MinHash()) -> Comparison:
     measures = comparing.measure(left, right, method, bands)
     similarity = comparing.similarity_of(measures, method)
     duplicate = comparing.are_duplicates(measures, similarity, method)
+    left, right = comparing.shown(left, right, method)
     marked = comparing.mark(left, right, method)
     return Comparison(left, right, measures, similarity, method.threshold, bands, duplicate, *marked)

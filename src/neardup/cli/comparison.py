@@ -100,6 +100,8 @@ def _measures(result: Comparison, method: Method) -> Rows:
         bold.get("containment", ""),
     )
     rows.figure("B in A", f"{found.right_in_left:.4f}", _of(found.num_shared, found.num_right, what, "B"))
+    if found.structure is not None:
+        rows.figure("Structure", f"{found.structure:.4f}", "cosine of the runs of start tags", "bold")
     if result.bands is not None and found.estimated_jaccard is not None and found.candidate_probability is not None:
         estimated = f"Jaccard as {result.bands.num_hashes} hashes estimate it"
         rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", estimated)
@@ -138,8 +140,13 @@ def _reason(result: Comparison, method: Method) -> str:
             return f"the distance {distance} is {'within' if near else 'beyond'} {method.max_distance} bits."
     names = {"jaccard": "Jaccard similarity", "containment": "containment of A in B", "cosine": "cosine similarity"}
     measure = names[method.similarity if isinstance(method, MinHash) else "jaccard"]
-    verb = "reaches" if result.duplicate else "is below"
-    return f"the {measure} {figures} {verb} the threshold {result.threshold:g}."
+    reaches = result.similarity >= result.threshold
+    said = f"the {measure} {figures} {'reaches' if reaches else 'is below'} the threshold {result.threshold:g}"
+    structure = result.measures.structure
+    if structure is None or not isinstance(method, MinHash) or method.structure is None:
+        return f"{said}."
+    alike = "reaches" if structure >= method.structure else "is below"
+    return f"{said}, and that of structure {structure:.4f} {alike} {method.structure:g}."
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:

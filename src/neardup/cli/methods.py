@@ -12,13 +12,13 @@ from neardup.cli.settings import Function, SectionOption, setting_option
 from neardup.config import Method, MinHash, SimHash
 from neardup.errors import SettingError
 from neardup.limits import limits_of
-from neardup.presets import CONTENT, STRUCTURE, STRUCTURE_FINGERPRINTS
+from neardup.presets import CONTENT, PAGE, STRUCTURE, STRUCTURE_FINGERPRINTS
 from neardup.shingling import Jieba, Shingling
 
 METHODS: dict[str, Method] = {
-    "minhash": MinHash(), "simhash": SimHash(), "structure": STRUCTURE["shingles"], "content": CONTENT,
+    "minhash": MinHash(), "simhash": SimHash(), "structure": STRUCTURE["shingles"], "content": CONTENT, "page": PAGE,
 }  # fmt: skip
-"""What each method starts from. The last two are for web pages."""
+"""What each method starts from. The last three are for web pages."""
 _TEXT = tuple(limits_of(Shingling))
 _FINGERPRINT = ("bits", "weights", "decay", "idf", "top", "levels", "hash", "scheme")
 _JIEBA = {
@@ -43,7 +43,7 @@ def method_options(function: Function) -> Function:
     return click.option(
         "--method", type=click.Choice(list(METHODS)), cls=SectionOption, section="Similarity",
         help="How documents are compared: sets of shingles, or fingerprints of weighted words; of web pages, the "
-        "template (structure) or the main text (content).  [default: minhash]",
+        "template (structure), the main text (content), or both (page).  [default: minhash]",
     )(_features_option(function))  # fmt: skip
 
 

@@ -77,7 +77,9 @@ def alike(report: dict[str, Any]) -> str:
     """Say what made two documents near-duplicates."""
     settings = report["settings"]
     if report.get("fingerprints") is None:
-        return f"{settings['similarity']} {settings['threshold']:g} or more"
+        structure = settings.get("structure")
+        besides = "" if structure is None else f", structure {structure:g} or more"
+        return f"{settings['similarity']} {settings['threshold']:g} or more{besides}"
     within = f"{plural(settings['max_distance'], 'bit')} apart or less"
     return within + (f", jaccard {settings['threshold']:g} or more" if settings["confirm"] == "jaccard" else "")
 

@@ -26,7 +26,7 @@ BYTES_PER_ELEMENT, FREE_ELEMENTS = 10, 200
 _LEVELS_PER_ELEMENT = 24
 
 # Main content this short, in a page that shows five times as much, is mostly a line of the frame around an article that
-# was missed ("Reader Interactions"), the same on all pages of a site. docs/decisions/0013 has the figures.
+# was missed ("Reader Interactions"), the same on all pages of a site. docs/decisions/0014 has the figures.
 SHORT, SHARE = 500, 5
 
 _BRACKET = ord("<")

@@ -44,8 +44,10 @@ def _measured(removals: Removals, documents: npt.NDArray[np.uint32]) -> Measured
     rows = removals.documents[low:high] - documents[0]
     near = removals.measured.take(slice(low, high))
     count = len(documents)
-    whole = Measured(np.ones(count), np.zeros(count, np.uint16), np.ones(count, np.bool_))
-    whole.similarity[rows], whole.distance[rows], whole.exact[rows] = near
+    whole = Measured(np.ones(count), np.zeros(count, np.uint16), np.ones(count, np.bool_), np.ones(count))
+    for kept, measured in zip(whole, near, strict=True):
+        if kept is not None and measured is not None:
+            kept[rows] = measured
     return whole
 
 

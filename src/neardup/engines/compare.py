@@ -28,7 +28,7 @@ class Measures(NamedTuple):
     right_in_left : containment. estimated_jaccard : from MinHash signatures of the run's length.
     candidate_probability : the chance that the bands propose the pair. fingerprints : of SimHash; distance : the
     bits in which they differ. What the method does not have, or a text without features has not, is None.
-    same_text : equal after normalisation.
+    same_text : equal after normalisation. structure : of web pages, how alike their tags are, where that counts too.
     """
 
     num_left: int
@@ -42,6 +42,7 @@ class Measures(NamedTuple):
     fingerprints: tuple[int, int] | None
     distance: int | None
     same_text: bool
+    structure: float | None
 
     @property
     def cosine(self) -> float:
@@ -71,7 +72,9 @@ def measure(left: str, right: str, method: Method, bands: Bands | None) -> Measu
     shared = len(np.intersect1d(first, second, assume_unique=True))
     jaccard = shared / max(1, len(first) + len(second) - shared)
     both = len(first) > 0 and len(second) > 0
-    estimated = chance = None
+    estimated = chance = structure = None
+    if isinstance(method, MinHash) and method.of_structure is not None:
+        structure = measure(left, right, method.of_structure, None).cosine
     if bands is not None and isinstance(method, MinHash):
         signatures = sign(hashes, offsets, bands.num_hashes, method.seed)
         estimated = float(np.mean(signatures[0] == signatures[1])) if both else 0.0
@@ -87,7 +90,8 @@ def measure(left: str, right: str, method: Method, bands: Bands | None) -> Measu
         candidate_probability=chance,
         fingerprints=(fingerprints[0], fingerprints[1]) if fingerprints and both else None,
         distance=(fingerprints[0] ^ fingerprints[1]).bit_count() if fingerprints and both else None,
-        same_text=both and bool(np.array_equal(content[0], content[1])),
+        same_text=both and bool(np.array_equal(content[0], content[1])) and structure in (None, 1.0),
+        structure=structure,
     )
 
 
@@ -101,7 +105,8 @@ def similarity_of(measures: Measures, method: Method) -> float:
 def are_duplicates(measures: Measures, similarity: float, method: Method) -> bool:
     """Return whether a run would take two texts for duplicates, once it compares them."""
     if isinstance(method, MinHash):
-        return similarity >= method.threshold
+        enough = measures.structure is None or measures.structure >= (method.structure or 0.0)
+        return similarity >= method.threshold and enough
     near = measures.distance is not None and measures.distance <= method.max_distance
     return near and (not method.compares_features or similarity >= method.threshold)
 
@@ -114,6 +119,12 @@ def _refuse_half_surrogates(name: str, text: str) -> None:
             f"The {name} text holds half of a surrogate pair at position {error.start}, so it is no Unicode text. "
             "Decode it with errors='replace'."
         ) from error
+
+
+def shown(left: str, right: str, method: Method) -> tuple[str, str]:
+    """Return what is compared of two documents: of a page its text, if the method takes that."""
+    one, other = readable(pa.array([left, right], pa.large_string()), method).to_pylist()
+    return one, other
 
 
 def mark(left: str, right: str, method: Method) -> tuple[list[Passage], list[Passage]]:

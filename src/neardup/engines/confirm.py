@@ -42,14 +42,21 @@ class Confirmed(NamedTuple):
 
 
 def sort_wanted(
-    scratch: Scratch, num_shingles: int, wanted: npt.NDArray[np.bool_], threads: int, watcher: Watcher
+    scratch: Scratch,
+    num_shingles: int,
+    wanted: npt.NDArray[np.bool_],
+    threads: int,
+    watcher: Watcher,
+    columns: tuple[str, str] = ("shingles", "starts"),
 ) -> Sets:
-    """Turn the shingles of the wanted documents into sorted sets, in place, on a pool of threads."""
+    """Turn the shingles of the wanted documents into sorted sets, in place, on a pool of threads.
+
+    columns : the names of the shingles and of where those of each document begin.
+    """
     from neardup.kernels import sets as kernel
     from neardup.kernels.sieve_arrays import Sets
 
-    starts = scratch.column("starts", np.int64)
-    hashes = scratch.column("shingles", np.uint64)
+    hashes, starts = scratch.column(columns[0], np.uint64), scratch.column(columns[1], np.int64)
     sizes = np.zeros(len(starts), np.uint32)
 
     def work(stretch: slice) -> int:
@@ -69,12 +76,13 @@ def sort_wanted(
 class Line(NamedTuple):
     """The documents that are to pass, in order, and what decides.
 
-    order, representative : uint32 by position. sets : what is compared. rules : what removes a document.
+    order, representative : uint32 by position. sets, structure : what is compared. rules : what removes a document.
     """
 
     order: npt.NDArray[np.uint32]
     representative: npt.NDArray[np.uint32]
     sets: Sets
+    structure: Sets
     rules: Rules
 
 
@@ -86,21 +94,23 @@ def rules_of(method: Method, sieve: Sieve, num_against: int, all_pairs: bool) ->
         measure = JACCARD if method.compares_features else HAMMING
         return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, method.bits)
     measure = {"jaccard": JACCARD, "containment": CONTAINMENT, "cosine": COSINE}[method.similarity]
-    return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs)
+    structure = method.structure or 0.0
+    return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, structure=structure)
 
 
 def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, watcher: Watcher) -> Confirmed:
     """Let all documents pass the sieve, each compared with those in its buckets."""
     from neardup.kernels import sieve as kernel
-    from neardup.kernels.sieve_arrays import Buckets
+    from neardup.kernels.sieve_arrays import Buckets, Compared
 
+    compared = Compared(line.sets, line.structure)
     num_bands = len(proposed.band_starts)
     columns = [scratch.column(f"buckets-{band}", np.uint32) for band in range(num_bands)]
 
     def step(begin: int, stop: int, order: Order, found: Found) -> int:
         first = np.stack([column[begin:stop] for column in columns])
         buckets = Buckets(first, proposed.slots, proposed.band_starts)
-        return int(kernel.sieve(begin, stop, order, line.sets, buckets, line.rules, found))
+        return int(kernel.sieve(begin, stop, order, compared, buckets, line.rules, found))
 
     return _pass(scratch, line, step, 4 * num_bands * line.rules.max_bucket, watcher)
 
@@ -108,8 +118,9 @@ def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, watcher: Watche
 def pass_contained(scratch: Scratch, line: Line, method: MinHash, watcher: Watcher) -> Confirmed:
     """Let all documents pass the sieve for containment; candidates come from samples of their shingles."""
     from neardup.kernels import sieve as kernel
-    from neardup.kernels.sieve_arrays import grow, make_postings
+    from neardup.kernels.sieve_arrays import Compared, grow, make_postings
 
+    compared = Compared(line.sets, line.structure)
     samples = choose_samples(method.threshold, method.recall)
     needed = needed_by_size(method.threshold, method.recall, samples)
     sizes = line.sets.sizes
@@ -122,7 +133,7 @@ def pass_contained(scratch: Scratch, line: Line, method: MinHash, watcher: Watch
     def step(begin: int, stop: int, order: Order, found: Found) -> int:
         nonlocal postings
         span = (begin, stop)
-        reached = int(kernel.sieve_contained(span, order, line.sets, postings, needed, hits, line.rules, found))
+        reached = int(kernel.sieve_contained(span, order, compared, postings, needed, hits, line.rules, found))
         if reached == begin:
             postings = grow(postings)
         return reached
@@ -202,6 +213,7 @@ def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> C
             scratch.column("pair-similarity", np.float64),
             scratch.column("pair-distance", np.uint16),
             scratch.column("pair-exact", np.uint8).view(np.bool_),
+            scratch.column("pair-structure", np.float64),
         ),
         scratch.column("pair-best", np.uint8).view(np.bool_),
         *map(int, found.counters[1:]),
@@ -218,13 +230,13 @@ def _empty_found(size: int) -> Found:
 
     left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
     similarity, distance = np.empty(size, np.float64), np.empty(size, np.uint16)
-    exact, best = np.empty(size, np.uint8), np.empty(size, np.uint8)
-    return Found(left, right, similarity, distance, exact, best, np.zeros(4, np.int64))
+    structure, exact, best = np.empty(size, np.float64), np.empty(size, np.uint8), np.empty(size, np.uint8)
+    return Found(left, right, similarity, distance, structure, exact, best, np.zeros(4, np.int64))
 
 
 def _spill(scratch: Scratch, found: Found) -> None:
     """Move the pairs found so far to the scratch files."""
     count = int(found.counters[0])
-    for name in ("left", "right", "similarity", "distance", "exact", "best"):
+    for name in ("left", "right", "similarity", "distance", "structure", "exact", "best"):
         scratch.append(f"pair-{name}", getattr(found, name)[:count])
     found.counters[0] = 0

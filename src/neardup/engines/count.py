@@ -48,7 +48,7 @@ def count_corpus(
 def needs_count(method: Method) -> bool:
     """Return whether a corpus must be read once to be weighed, before it is read to be compared."""
     if isinstance(method, MinHash):
-        return method.rarity
+        return method.rarity or method.structure is not None
     return method.weights == "tfidf" and method.idf == "corpus"
 
 
@@ -57,7 +57,8 @@ def idf_of(method: Method, tasks: list[Task], scratch: Scratch, threads: int, wa
     file = scratch.directory / _FILE
     if file.exists():
         return IdfTable.open(file)
-    table = count_corpus(tasks, method, threads, watcher, _ignore)
+    structure = method.of_structure if isinstance(method, MinHash) else None
+    table = count_corpus(tasks, structure or method, threads, watcher, _ignore)
     table.save(file)
     return table
 

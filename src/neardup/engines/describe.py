@@ -31,6 +31,7 @@ from neardup.fingerprints.minhash import band_keys, sign
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
 _BATCHES_AHEAD = 8  # decoded and waiting: enough to read on while the compiler is loaded
 _CHECKPOINT_EVERY = 64
+_TEXT = np.uint64(0x9E3779B97F4A7C15)  # sets the hash of a text apart from that of its tags
 
 
 class Task(NamedTuple):
@@ -52,6 +53,7 @@ class Tally:
     rejected: int = 0
     without_features: int = 0
     shingles: int = 0
+    structure: int = 0
     text_bytes: int = 0
     id_bytes: int = 0
 
@@ -76,13 +78,14 @@ class Described(NamedTuple):
 
     hashes : uint64, the shingles, or None where they are not compared; offsets : int64 (num_documents + 1,);
     content : uint64 (num_documents, 2). summary : columns that propose pairs, by name: a key for each band, or the
-    fingerprints.
+    fingerprints. structure : hashes and offsets of the structure of pages, where that is compared too.
     """
 
     hashes: np.ndarray | None
     offsets: np.ndarray
     content: np.ndarray
     summary: dict[str, np.ndarray]
+    structure: tuple[np.ndarray, np.ndarray] | None = None
 
 
 Describer = Callable[[pa.Array, Workspace], Described]
@@ -99,15 +102,25 @@ def _describe_by_shingles(
     method: MinHash, bands: Bands | None, idf: IdfSource | None, texts: pa.Array, workspace: Workspace
 ) -> Described:
     hashes, offsets, content, _ = shingle_documents(readable(texts, method), method, workspace)
-    if isinstance(idf, IdfTable):
-        features = distinct_features(hashes, offsets)
-        hashes, offsets = repeat_rare(features, idf.document_counts(features.hashes), idf.num_documents)
+    if method.rarity:
+        hashes, offsets = _weigh_by_rarity(hashes, offsets, idf)
+    structure = None
+    if method.of_structure is not None:
+        tags = shingle_documents(texts, method.of_structure)
+        structure = _weigh_by_rarity(tags.hashes, tags.offsets, idf)
+        content = content * _TEXT + tags.content  # pages are copies if they say the same in the same tags
     summary = {}
     if bands is not None:
         signatures = sign(hashes, offsets, bands.num_hashes, method.seed)
         keys = band_keys(signatures, bands.num_bands)
         summary = {f"keys-{band}": keys[band] for band in range(bands.num_bands)}
-    return Described(hashes, offsets, content, summary)
+    return Described(hashes, offsets, content, summary, structure)
+
+
+def _weigh_by_rarity(hashes: np.ndarray, offsets: np.ndarray, idf: IdfSource | None) -> tuple[np.ndarray, np.ndarray]:
+    assert isinstance(idf, IdfTable)
+    features = distinct_features(hashes, offsets)
+    return repeat_rare(features, idf.document_counts(features.hashes), idf.num_documents)
 
 
 def _describe_by_fingerprint(
@@ -180,6 +193,11 @@ class Reading:
         count = len(batch.rows)
         if described.hashes is not None:
             scratch.append("shingles", described.hashes)
+        if described.structure is not None:
+            hashes, offsets = described.structure
+            scratch.append("structure", hashes)
+            scratch.append("structure-starts", offsets[:-1] + tally.structure)
+            tally.structure += int(offsets[-1])
         scratch.append("starts", described.offsets[:-1] + tally.shingles)
         scratch.append("content", described.content)
         scratch.append("rows", batch.rows.astype(np.int64, copy=False))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -114,9 +113,13 @@ def run(
             wanted = featured if bands is None else proposed.wanted
     with stages.stage("sort", corpus.num_documents) as watcher:
         sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, watcher)
+        structure = sets
+        if isinstance(method, MinHash) and method.structure is not None:
+            columns = "structure", "structure-starts"
+            structure = sort_wanted(scratch, corpus.tally.structure, wanted, threads, watcher, columns)
     with stages.stage("confirm", corpus.num_documents) as watcher:
         rules = rules_of(method, sieve, corpus.num_against, all_pairs or connected)
-        line = Line(order, representative, sets, rules)
+        line = Line(order, representative, sets, structure, rules)
         if near is not None:
             confirmed = pass_near(scratch, line, near.neighbours, watcher)
         elif bands is not None:
@@ -124,7 +127,7 @@ def run(
         elif isinstance(method, MinHash):
             confirmed = pass_contained(scratch, line, method, watcher)
     if connected:
-        removals = _connected_removals(scratch, order, representative, confirmed, sets, corpus.num_against, method)
+        removals = _connected_removals(scratch, line, confirmed, corpus.num_against, method)
     else:
         removals = _sieve_removals(order, confirmed)
     kept = np.ones(corpus.num_documents, np.bool_)
@@ -221,15 +224,10 @@ def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed) -> Remo
 
 
 def _connected_removals(
-    scratch: Scratch,
-    order: npt.NDArray[np.uint32],
-    representative: npt.NDArray[np.uint32],
-    confirmed: Confirmed,
-    sets: Any,
-    num_against: int,
-    method: Method,
+    scratch: Scratch, line: Line, confirmed: Confirmed, num_against: int, method: Method
 ) -> Removals:
     """Remove all but the first of each cluster; what is measured is that to the first, which may be unlike."""
+    order, representative = line.order, line.representative
     parents = np.arange(len(order), dtype=np.uint32)
     connect(parents, representative, parents.copy())
     connect(parents, confirmed.left, confirmed.right)
@@ -247,5 +245,8 @@ def _connected_removals(
         similarity = 1.0 - distance / method.bits
     else:
         measure = "jaccard" if isinstance(method, SimHash) else method.similarity
-        similarity = exact_similarity(sets, order[twin], order[kept_twin], measure)
-    return Removals(order[removed], order[kept], Measured(similarity, distance, twin == kept_twin))
+        similarity = exact_similarity(line.sets, order[twin], order[kept_twin], measure)
+    structure = None
+    if isinstance(method, MinHash) and method.structure is not None:
+        structure = exact_similarity(line.structure, order[twin], order[kept_twin], "cosine")
+    return Removals(order[removed], order[kept], Measured(similarity, distance, twin == kept_twin, structure))

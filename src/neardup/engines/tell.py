@@ -24,16 +24,18 @@ class Measured(NamedTuple):
 
     similarity : float64, Jaccard similarity or containment; where only fingerprints were compared, the share of
     their bits that agree. distance : uint16, differing bits of the fingerprints, 0 where there are none. exact : bool,
-    whether both are the same text.
+    whether both are the same text. structure : float64, how alike the structure of two pages is, where it counts.
     """
 
     similarity: npt.NDArray[np.float64]
     distance: npt.NDArray[np.uint16]
     exact: npt.NDArray[np.bool_]
+    structure: npt.NDArray[np.float64] | None = None
 
     def take(self, rows: Rows) -> Measured:
         """Return some of the rows."""
-        return Measured(self.similarity[rows], self.distance[rows], self.exact[rows])
+        structure = None if self.structure is None else self.structure[rows]
+        return Measured(self.similarity[rows], self.distance[rows], self.exact[rows], structure)
 
     def columns(self, names: Sequence[str]) -> list[pa.Array]:
         """Return some of the measures as Arrow columns."""

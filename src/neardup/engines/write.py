@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.config import Method
 from neardup.documents.batch import DocumentBatch, Part, Rejected
 from neardup.documents.input_file import InputFile
@@ -21,6 +21,7 @@ from neardup.documents.tables import TablePart
 from neardup.engines.ahead import read_ahead
 from neardup.engines.describe import Task
 from neardup.engines.local import Outcome
+from neardup.engines.readable import readable
 from neardup.engines.stages import Watcher
 from neardup.engines.tell import Places, Removals, removed_batches
 from neardup.errors import InputError
@@ -154,17 +155,19 @@ def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
         places.parts(removals.kept).to_pylist(), places.rows(removals.kept).tolist(),
     ]  # fmt: skip
     spans: dict[int, list[TokenSpan]] = {}
+    compared = readable(arrow_of_strings(list(shown.texts.values())), method)
+    all_texts = dict(zip(shown.texts, compared.to_pylist(), strict=True))
     result = []
     for i, values in enumerate(zip(*columns, strict=True)):
         removed, kept = int(removals.documents[i]), int(removals.kept[i])
-        texts = [shown.texts[document][:_EXAMPLE_CHARACTERS] for document in (removed, kept)]
+        texts = [all_texts[document][:_EXAMPLE_CHARACTERS] for document in (removed, kept)]
         sides = []
         for document, text in zip((removed, kept), texts, strict=True):
             if document not in spans:
                 spans[document] = spans_of(text, method)
             sides.append(spans[document])
         marked = marked_passages(texts[0], sides[0], texts[1], sides[1], method.ngram)
-        truncated = any(len(shown.texts[document]) > _EXAMPLE_CHARACTERS for document in (removed, kept))
+        truncated = any(len(all_texts[document]) > _EXAMPLE_CHARACTERS for document in (removed, kept))
         result.append(
             Example(
                 values[0], values[1], values[2], texts[0], values[3], values[4], values[5], texts[1],

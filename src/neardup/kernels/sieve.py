@@ -34,24 +34,24 @@ def _overlap(left, right, needed):
 
 
 @njit(nogil=True, cache=True)
-def _similarity(sets, document, other, rules):
+def _similarity(sets, document, other, measure, threshold):
     """Return the exact similarity of a document to an earlier one, or any value below the threshold."""
     size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
     mine = sets.hashes[sets.starts[document] : sets.starts[document] + size]
     theirs = sets.hashes[sets.starts[other] : sets.starts[other] + other_size]
     # One less than the bound, so that rounding can not lose a pair that just reaches the threshold.
-    if rules.similarity == CONTAINMENT:
-        if other_size < rules.threshold * size - 1:
+    if measure == CONTAINMENT:
+        if other_size < threshold * size - 1:
             return -1.0
-        return _overlap(mine, theirs, np.int64(rules.threshold * size) - 1) / size
-    if rules.similarity == COSINE:
+        return _overlap(mine, theirs, np.int64(threshold * size) - 1) / size
+    if measure == COSINE:
         most = np.sqrt(np.float64(size) * np.float64(other_size))
-        if min(size, other_size) < rules.threshold * most - 1:
+        if most == 0.0 or min(size, other_size) < threshold * most - 1:
             return -1.0
-        return _overlap(mine, theirs, np.int64(rules.threshold * most) - 1) / most
-    if min(size, other_size) < rules.threshold * max(size, other_size) - 1:
+        return _overlap(mine, theirs, np.int64(threshold * most) - 1) / most
+    if min(size, other_size) < threshold * max(size, other_size) - 1:
         return -1.0
-    needed = np.int64(rules.threshold / (1.0 + rules.threshold) * (size + other_size)) - 1
+    needed = np.int64(threshold / (1.0 + threshold) * (size + other_size)) - 1
     shared = _overlap(mine, theirs, needed)
     return shared / (size + other_size - shared)
 
@@ -92,13 +92,14 @@ def _gather(buckets, column, max_bucket, candidates, ends):
 
 
 @njit(nogil=True, cache=True)
-def _append(found, left, right, similarity, distance, exact):
+def _append(found, left, right, similarity, distance, structure, exact):
     """Append a pair; return its place."""
     place = found.counters[0]
     found.left[place] = left
     found.right[place] = right
     found.similarity[place] = similarity
     found.distance[place] = distance
+    found.structure[place] = structure
     found.exact[place] = exact
     found.best[place] = 0
     found.counters[0] = place + 1
@@ -106,7 +107,7 @@ def _append(found, left, right, similarity, distance, exact):
 
 
 @njit(nogil=True, cache=True)
-def _judge(position, candidates, order, sets, rules, found):
+def _judge(position, candidates, order, compared, rules, found):
     """Measure a document against its candidates, rising positions; return whether one of them removes it."""
     first = np.int64(order.representative[position])
     document = order.documents[first]
@@ -115,12 +116,15 @@ def _judge(position, candidates, order, sets, rules, found):
         other = np.int64(candidate)
         other_first = np.int64(order.representative[other])
         exact = other_first == first
-        similarity = 1.0
+        similarity, structure = 1.0, 1.0
         if not exact:
-            similarity = _similarity(sets, document, order.documents[other_first], rules)
+            earlier = order.documents[other_first]
+            similarity = _similarity(compared.shingles, document, earlier, rules.similarity, rules.threshold)
             found.counters[1] += 1
-        if similarity >= rules.threshold:
-            place = _append(found, other, position, similarity, 0, exact)
+            if similarity >= rules.threshold and rules.structure > 0.0:
+                structure = _similarity(compared.structure, document, earlier, COSINE, rules.structure)
+        if similarity >= rules.threshold and structure >= rules.structure:
+            place = _append(found, other, position, similarity, 0, structure, exact)
             if best < 0 or similarity > found.similarity[best]:
                 best = place
     if best >= 0 and not rules.all_pairs:
@@ -138,12 +142,12 @@ def _is_plain_copy(position, order, rules, found):
     if position < rules.num_against:
         order.kept[position] = 1
     else:
-        found.best[_append(found, first, position, 1.0, 0, True)] = 1
+        found.best[_append(found, first, position, 1.0, 0, 1.0, True)] = 1
     return True
 
 
 @njit(nogil=True, cache=True)
-def sieve(begin, stop, order, sets, buckets, rules, found):
+def sieve(begin, stop, order, compared, buckets, rules, found):
     """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly full.
 
     buckets.first covers begin to stop. Each document is compared with the kept ones in its buckets, at most
@@ -162,7 +166,7 @@ def sieve(begin, stop, order, sets, buckets, rules, found):
         count, full = _gather(buckets, position - begin, rules.max_bucket, candidates, ends)
         found.counters[2] += full > 0
         if (position >= rules.num_against or rules.all_pairs) and _judge(
-            position, candidates[:count], order, sets, rules, found
+            position, candidates[:count], order, compared, rules, found
         ):
             continue
         order.kept[position] = 1
@@ -222,13 +226,13 @@ def _hits(postings, sample, needed, hits, candidates):
 
 
 @njit(nogil=True, cache=True)
-def sieve_contained(span, order, sets, postings, needed, hits, rules, found):
+def sieve_contained(span, order, compared, postings, needed, hits, rules, found):
     """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the postings are full.
 
     As `sieve`, but a document is compared with the kept ones that hold needed[n] of the n shingles sampled from it.
     A key lists at most `max_bucket` documents. needed : int64 (num_samples + 1,); hits : int32 by position, zeros.
     """
-    num_samples = len(needed) - 1
+    num_samples, sets = len(needed) - 1, compared.shingles
     candidates = np.empty(num_samples * rules.max_bucket + 1, np.uint32)
     for position in range(span[0], span[1]):
         document = order.documents[order.representative[position]]
@@ -242,7 +246,7 @@ def sieve_contained(span, order, sets, postings, needed, hits, rules, found):
         sampled = min(size, num_samples)
         count = _hits(postings, own[:sampled], needed[sampled], hits, candidates)
         if (position >= rules.num_against or rules.all_pairs) and _judge(
-            position, candidates[:count], order, sets, rules, found
+            position, candidates[:count], order, compared, rules, found
         ):
             continue
         order.kept[position] = 1
@@ -293,9 +297,9 @@ def _judge_near(position, order, sets, near, listed, rules, found):
                 found.counters[1] += 1
                 if rules.similarity != HAMMING:
                     kept = order.documents[np.int64(order.representative[member])]
-                    similarity = _similarity(sets, document, kept, rules)
+                    similarity = _similarity(sets, document, kept, rules.similarity, rules.threshold)
             if rules.similarity == HAMMING or similarity >= rules.threshold:
-                place = _append(found, member, position, similarity, distance, exact)
+                place = _append(found, member, position, similarity, distance, 1.0, exact)
                 ahead = best < 0 or similarity > found.similarity[best]
                 if ahead or (similarity == found.similarity[best] and member < found.left[best]):
                     best = place

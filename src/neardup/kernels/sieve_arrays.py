@@ -19,6 +19,13 @@ class Sets(NamedTuple):
     sizes: np.ndarray
 
 
+class Compared(NamedTuple):
+    """What is compared: the sets, and of web pages also those of their structure, else none. Both by document."""
+
+    shingles: Sets
+    structure: Sets
+
+
 class Order(NamedTuple):
     """Documents in the order of the sieve, all by position.
 
@@ -46,7 +53,7 @@ class Buckets(NamedTuple):
 class Rules(NamedTuple):
     """What counts as a duplicate: threshold; JACCARD, CONTAINMENT, HAMMING or COSINE; how many kept documents a bucket
     lists; how many positions from 0 are kept whatever they resemble; whether none is ever removed (all pairs);
-    the bits of a fingerprint, if there are any."""
+    the bits of a fingerprint, if there are any; the cosine that the structure of two pages must reach, 0 for none."""
 
     threshold: float
     similarity: int
@@ -54,17 +61,19 @@ class Rules(NamedTuple):
     num_against: int
     all_pairs: bool
     bits: int = 64
+    structure: float = 0.0
 
 
 class Found(NamedTuple):
-    """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; exact : uint8; best :
-    uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared, documents that met a
-    full bucket, pairs near by fingerprint and below the threshold."""
+    """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; structure : float64;
+    exact : uint8; best : uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared,
+    documents that met a full bucket, pairs near by fingerprint and below the threshold."""
 
     left: np.ndarray
     right: np.ndarray
     similarity: np.ndarray
     distance: np.ndarray
+    structure: np.ndarray
     exact: np.ndarray
     best: np.ndarray
     counters: np.ndarray

@@ -39,6 +39,8 @@ def likeness(report: Report) -> Likeness:
     grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if scheme.get("ngram", 1) != 1 else f"its {tokens}"
     measure, limit = _similarity(report, grams), setting(settings.get("threshold", "the threshold"))
     alike = f"measures at least {limit} similar to it"
+    if settings.get("structure") is not None:
+        alike += f", and its structure at least {setting(settings['structure'])}"
     if near := report.get("fingerprints"):
         alike = f"has a fingerprint within {plural(near['max_distance'], 'bit')} of its own"
         if is_confirmed(report):

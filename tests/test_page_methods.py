@@ -1,0 +1,221 @@
+"""Pages by structure, by content, by both: whole runs, held against a sieve in plain Python."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import neardup
+from neardup.cli.main import cli
+from neardup.documents.page_text import texts_of_pages
+from neardup.errors import InputError, SettingError
+from reference import html as html_twin
+from reference import shingles
+from reference.sets import cosine, jaccard
+
+ALL_FOUND = {"num_bands": 32, "rows_per_band": 1}  # at J = 0.3 a pair is missed with a probability of 1e-5
+BLOG, SHOP = (
+    "<html><body class=blog><div id=wrap><header><nav><ul><li><a>Home</a></ul></nav></header><main><article>{}"
+    "</article></main><footer><p class=legal>All</footer></div>",
+    "<html><body class=shop><table><tr><td class=menu><a>Cart</a><td class=item><h1>Item</h1><div class=text>{}</div>"
+    "<form name=buy><input type=submit></form></table>",
+)
+WHALES = "<p>Whales are large animals of the sea that breathe air and sing to one another across hundreds of miles.</p>"
+BREAD = (
+    "<p>Bread needs flour, water, salt, and a night of patience; an oven as hot as it gets does the rest by noon.</p>"
+)
+
+
+def kept_of(pages: Sequence[str], method: neardup.MinHash | neardup.SimHash) -> list[int]:
+    table = pa.table({"id": [str(i) for i in range(len(pages))], "html": list(pages)})
+    return [int(one) for one in neardup.dedup(table, method=method).kept["id"].to_pylist()]
+
+
+PAGES = [BLOG.format(WHALES), SHOP.format(WHALES), BLOG.format(BREAD), SHOP.format(BREAD), BLOG.format(WHALES)]
+
+
+def test_one_page_of_each_template_is_kept_whatever_it_says():
+    assert kept_of(PAGES, neardup.structure()) == [0, 1]
+
+
+def test_one_page_of_each_article_is_kept_whatever_the_template():
+    menus = [page.replace("Home", "").replace("Cart", "") for page in PAGES]
+    assert kept_of(menus, neardup.content(ngram=2, threshold=0.6)) == [0, 2]
+
+
+def test_where_both_count_only_the_same_article_in_the_same_template_goes():
+    assert kept_of(PAGES, neardup.page()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("features", ["decay", "paths"])
+def test_weighed_elements_tell_templates_apart(features):
+    assert kept_of(PAGES, neardup.structure(features)) == [0, 1]
+
+
+BLOCKS = st.lists(
+    st.sampled_from(["<p>", "<div class=a>", "<ul><li>", "<h2 id=x1>", "</div>", "sea ", "air ", "sing "])
+)
+RANDOM_PAGES = st.lists(BLOCKS.map("".join), max_size=7).map(
+    lambda bodies: [f"<body><main>{body}</main>" for body in bodies]
+)
+
+
+@settings(max_examples=60)
+@given(RANDOM_PAGES, st.sampled_from([0.3, 0.5, 0.8]), st.sampled_from([0.3, 0.6, 1.0]), st.booleans())
+@example(PAGES, 0.5, 0.4, True)
+def test_the_answer_for_both_is_that_of_a_sieve_in_plain_python(pages, threshold, structure, copy):
+    pages = [*pages, *pages[:1]] if copy else pages
+    method = neardup.page(html="all", ngram=1, threshold=threshold, structure=structure, **ALL_FOUND)
+    table = pa.table({"id": [str(i) for i in range(len(pages))], "html": pa.array(pages, pa.string())})
+    result = neardup.dedup(table, method=method)
+    found = {
+        int(row["id"]): (int(row["kept_id"]), row["similarity"], row["structure"]) for row in result.removed.to_pylist()
+    }
+    assert found == plain_sieve(pages, threshold, structure)
+
+
+def plain_sieve(pages: Sequence[str], threshold: float, structure: float) -> dict[int, tuple[int, float, float]]:
+    """Return for each removed page the kept one that removed it, and how alike their words and their tags are."""
+    texts = texts_of_pages(pa.array(pages, pa.large_string()), main=False).to_pylist()
+    words = [frozenset(shingles.tokens_of(text)) for text in texts]
+    tags = counted_by_rarity([runs_of_tags(page) for page in pages])
+    kept: list[int] = []
+    removed = {}
+    for page in range(len(pages)):
+        alike = [
+            (other, jaccard(words[page], words[other]), cosine(tags[page], tags[other]))
+            for other in kept
+            if words[page]
+        ]
+        alike = [one for one in alike if one[1] >= threshold and one[2] >= structure]
+        if alike:
+            removed[page] = max(alike, key=lambda one: (one[1], -one[0]))
+        else:
+            kept.append(page)
+    return removed
+
+
+def runs_of_tags(page: str) -> frozenset:
+    tokens = [html_twin.token_of(tag) for tag in html_twin.tags_of(page.encode()) if not tag.is_end]
+    return frozenset(shingles.ngrams(tokens, 3))
+
+
+def counted_by_rarity(sets: Sequence[frozenset]) -> list[frozenset]:
+    counts = Counter(run for one in sets for run in one)
+    times = {run: 1 + (count**2 <= len(sets)) + (count**4 <= len(sets)) for run, count in counts.items()}
+    return [frozenset((run, copy) for run in one for copy in range(times[run])) for one in sets]
+
+
+def write_pages(folder: Path) -> Path:
+    folder.mkdir()
+    for number, page in enumerate(PAGES):
+        (folder / f"{number}.html").write_text(page)
+    return folder
+
+
+def write_archive(path: Path) -> Path:
+    """Write the pages as responses, a gzip member each."""
+    with open(path, "wb") as file:
+        for number, page in enumerate(PAGES):
+            http = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{page}".encode()
+            head = (
+                f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: https://example.org/{number}\r\n"
+                "WARC-Date: 2026-11-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
+                f"WARC-Record-ID: <urn:uuid:{number}>\r\nContent-Length: {len(http)}\r\n\r\n"
+            )
+            file.write(gzip.compress(head.encode() + http + b"\r\n\r\n"))
+    return path
+
+
+def test_pages_are_compared_by_their_main_text_unless_the_method_says_what_else(tmp_path):
+    folder = write_pages(tmp_path / "pages")
+    settings_of = {method: neardup.dedup(folder, method=method).summary["scheme"] for method in (
+        neardup.MinHash(), neardup.MinHash(html="all"), neardup.SimHash(), neardup.structure()
+    )}  # fmt: skip
+    assert [scheme.get("html") for scheme in settings_of.values()] == ["main", "all", "main", None]
+
+
+def test_pages_and_texts_in_one_run_are_refused_unless_all_are_read_as_pages(tmp_path):
+    folder = write_pages(tmp_path / "pages")
+    (folder / "note.txt").write_text("<p>A note.")
+    with pytest.raises(InputError, match=r"Some inputs are web pages, and others texts: .*0\.html and .*note\.txt"):
+        neardup.dedup(folder)
+    assert neardup.dedup(folder, method=neardup.structure()).summary["counts"]["read"] == 6
+
+
+def test_a_page_without_tags_has_no_features_of_structure():
+    assert kept_of(["only text", "only text", "<p>x", "<p>y"], neardup.structure()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tokens": "tags", "nfkc": False}, "tokens='tags' reads the tags of a page, and nfkc is for texts"),
+        ({"tokens": "tags", "html": "main"}, "and html is for texts"),
+        ({"structure": 0.5}, "structure is asked of web pages besides their text"),
+        ({"structure": 0.5, "html": "all", "rarity": True}, "whose shingles all count once"),
+    ],
+)
+def test_settings_that_say_nothing_together_are_refused(given, said):
+    with pytest.raises(SettingError, match=said):
+        neardup.MinHash(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"weights": "depth"}, "weights='depth' goes with tokens='elements' or 'paths'"),
+        ({"tokens": "paths"}, "weights='depth' goes with tokens='elements' or 'paths'"),
+        ({"decay": 0.5}, "decay goes with weights='depth'"),
+        ({"weights": "depth", "tokens": "paths", "ngram": 2}, "weighs single elements"),
+    ],
+)
+def test_depth_weighs_elements_and_nothing_else(given, said):
+    with pytest.raises(SettingError, match=said):
+        neardup.SimHash(**given)
+
+
+def test_an_unknown_kind_of_features_is_refused_with_those_there_are():
+    with pytest.raises(SettingError, match="features must be one of shingles, decay, paths: got 'tree'"):
+        neardup.structure("tree")
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(cli, [str(one) for one in arguments])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_the_commands_for_pages(tmp_path):
+    archive, folder = write_archive(tmp_path / "crawl.warc.gz"), write_pages(tmp_path / "pages")
+    run("dedup", archive, "-o", tmp_path / "a", "--method", "structure")
+    assert pq.read_table(tmp_path / "a" / "removed.parquet")["id"].to_pylist() == [
+        "https://example.org/2", "https://example.org/3", "https://example.org/4"
+    ]  # fmt: skip
+    run("dedup", folder, "-o", tmp_path / "b", "--method", "content", "--ngram", 2, "--threshold", 0.6)
+    run("fingerprint", folder, "-o", tmp_path / "fp.parquet", "--method", "structure")
+    assert pq.read_table(tmp_path / "fp.parquet").num_rows == 5
+    run("fingerprint", archive, "-o", tmp_path / "decay.parquet", "--method", "structure", "--features", "decay")
+    said = run("cluster", archive, "-o", tmp_path / "c", "--method", "structure")
+    assert pq.read_table(tmp_path / "c" / "groups.parquet")["size"].to_pylist() == [3, 2]
+    assert "body.shop > table" in said
+    said = run("compare", folder / "0.html", folder / "1.html", "--plain")
+    assert "Content" in said
+    assert "+     table" in said or "+   table" in said
+    told = json.loads(run("compare", folder / "0.html", folder / "4.html", "--method", "page", "--json"))
+    assert (told["similarity"], told["structure"], told["duplicate"]) == (1.0, 1.0, True)
+
+
+def test_features_belong_to_structure(tmp_path):
+    result = CliRunner().invoke(cli, ["dedup", "x.html", "-o", str(tmp_path / "o"), "--features", "decay"])
+    assert "--features belongs to --method structure" in result.stderr
