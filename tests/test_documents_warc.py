@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import fastwarc.warc
+import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,6 +87,14 @@ def test_members_may_end_anywhere(tmp_path: Path) -> None:
         found, rejected = read_bytes(tmp_path, cut, "a.warc.gz")
         assert not rejected
         assert list(found) == ALL
+
+
+def test_a_remote_archive_is_read(tmp_path: Path) -> None:
+    fsspec.filesystem("memory").pipe("/archives/a.warc.gz", members(ONE, TWO))
+    (part,) = list_inputs(["memory://archives/a.warc.gz"])
+    (batch,) = part.read(Columns("html", "url"), pytest.fail)
+    assert batch.ids is not None
+    assert batch.ids.to_pylist() == ALL[:2]
 
 
 def test_the_columns_are_those_of_an_archive(tmp_path: Path) -> None:

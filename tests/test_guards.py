@@ -247,7 +247,7 @@ def loaded_after(code: str) -> set[str]:
 
 @pytest.mark.parametrize("code", ["import neardup", "import neardup; neardup.MinHash(threshold=0.7); dir(neardup)"])
 def test_importing_neardup_loads_nothing_heavy(code):
-    heavy = {"numba", "llvmlite", "numpy", "pyarrow", "pandas", "rich", "click", "pyspark", "fsspec"}
+    heavy = {"numba", "llvmlite", "numpy", "pyarrow", "pandas", "rich", "click", "pyspark", "fsspec", "resiliparse"}
     assert not loaded_after(code) & heavy
 
 

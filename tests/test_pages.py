@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import time
 from pathlib import Path
 
@@ -121,8 +122,13 @@ def test_valid_utf_8_is_never_taken_for_anything_else(monkeypatch: pytest.Monkey
 
 
 def test_without_the_detector_what_is_not_utf_8_is_windows_1252(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_charset, "_detector", lambda: None)
-    assert decode_page(b"<p>caf\xe9 \x80") == ("<p>café €".encode(), "windows-1252")
+    monkeypatch.setitem(sys.modules, "resiliparse.parse.encoding", None)
+    page_charset._detector.cache_clear()
+    try:
+        assert decode_page(RUSSIAN.encode("koi8-r")).charset == "windows-1252"
+        assert decode_page(b"<p>caf\xe9 \x80") == ("<p>café €".encode(), "windows-1252")
+    finally:
+        page_charset._detector.cache_clear()
 
 
 def test_what_does_not_fit_the_declared_encoding_is_replaced() -> None:
