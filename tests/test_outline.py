@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.features.common_lines import common_lines
 from neardup.features.outline import (
     MAX_DEPTH,
     MAX_LABEL,
@@ -110,6 +114,21 @@ def test_folding_is_that_of_the_tree(elements):
     for _, depth in elements:
         depths.append(min(depth, depths[-1] + 1 if depths else 0))
     assert [tuple(line) for line in fold_lines(labels, depths)] == reference.fold(labels, depths)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
+def test_common_lines_are_a_longest_common_subsequence(left, right):
+    pairs = common_lines(left, right)
+    assert [left[place] for place, _ in pairs] == [right[other] for _, other in pairs]
+    assert all(before[0] < after[0] and before[1] < after[1] for before, after in pairwise(pairs))
+    assert len(pairs) == reference.common_length(left, right)
+
+
+@pytest.mark.parametrize("pattern", ["aab", "ab", "a", "abcdefgh"])
+def test_lines_that_repeat_without_end_are_compared_in_bounded_time(pattern):
+    begun = time.perf_counter()
+    assert len(common_lines(pattern * 1000, pattern[::-1] * 1000)) >= 1000
+    assert time.perf_counter() - begun < 10
 
 
 @given(PAGES, PAGES)

@@ -1,4 +1,4 @@
-"""The folding of an outline, by recursion over the tree."""
+"""The folding of an outline, by recursion over the tree; what two outlines share, by the table of lengths."""
 
 from __future__ import annotations
 
@@ -36,3 +36,13 @@ def _lines(parent: Node, depth: int) -> list[tuple[str, int, int]]:
         nodes = list(run)
         lines += [(nodes[0].label, depth, len(nodes)), *_lines(nodes[0], depth + 1)]
     return lines
+
+
+def common_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    lengths = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i, one in enumerate(left):
+        for j, other in enumerate(right):
+            longest = max(lengths[i][j + 1], lengths[i + 1][j])
+            lengths[i + 1][j + 1] = lengths[i][j] + 1 if one == other else longest
+    return lengths[-1][-1]

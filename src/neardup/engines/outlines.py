@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
+from neardup.features.common_lines import common_lines
 from neardup.features.outline import Line, outline
 
 
@@ -42,14 +42,14 @@ def align_outlines(left: str, right: str) -> Outlines:
     part.
     """
     (first, first_left_out), (second, second_left_out) = outline(left), outline(right)
-    matcher = SequenceMatcher(None, [line.label for line in first], [line.label for line in second], autojunk=False)
     pairs: list[Pair] = []
-    for tag, start, stop, other_start, other_stop in matcher.get_opcodes():
-        if tag == "equal":
-            pairs += map(Pair, first[start:stop], second[other_start:other_stop])
-            continue
-        pairs += [Pair(line, None) for line in first[start:stop]]
-        pairs += [Pair(None, line) for line in second[other_start:other_stop]]
+    start = other_start = 0
+    shared = common_lines([line.label for line in first], [line.label for line in second])
+    for place, other in [*shared, (len(first), len(second))]:
+        pairs += [Pair(line, None) for line in first[start:place]]
+        pairs += [Pair(None, line) for line in second[other_start:other]]
+        pairs += map(Pair, first[place : place + 1], second[other : other + 1])
+        start, other_start = place + 1, other + 1
     return Outlines(pairs, (first_left_out, second_left_out))
 
 

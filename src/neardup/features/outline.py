@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from difflib import SequenceMatcher
 from functools import cache, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from neardup.features.common_lines import common_lines
 from neardup.features.page_structure import place_elements, read_tags
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ def outline(page: str, *, max_lines: int = MAX_LINES) -> Outline:
 
 def shared_places(first: Sequence[Line], second: Sequence[Line]) -> set[int]:
     """Return which lines of `first` the other outline has too, as deep, in an order that both share."""
-    matcher = SequenceMatcher(None, [line[:2] for line in first], [line[:2] for line in second], autojunk=False)
-    return {block.a + place for block in matcher.get_matching_blocks() for place in range(block.size)}
+    return {place for place, _ in common_lines([line[:2] for line in first], [line[:2] for line in second])}
 
 
 def common_outline(pages: Sequence[str]) -> str:
