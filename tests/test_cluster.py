@@ -22,6 +22,7 @@ from neardup.errors import InputError, OutputError
 from neardup.features.outline import outline
 from neardup.schemas import clusters_schema, groups_schema
 from reference import groups as reference
+from reference import warc_files
 
 METHOD = neardup.MinHash(threshold=0.5, ngram=1)
 TEXTS = {
@@ -157,6 +158,26 @@ def test_pages_of_one_template_are_a_group_named_by_its_outline():
     ]
 
 
+def test_the_pages_of_an_archive_are_grouped_and_known_by_their_urls(tmp_path):
+    records = [warc_files.page(page(number % 2, 3 + number).encode(), f"http://a.test/{number}") for number in range(5)]
+    records.insert(2, warc_files.page(b"%PDF", "http://a.test/pdf", header=b"Content-Type: application/pdf\r\n"))
+    (tmp_path / "crawl.warc.gz").write_bytes(warc_files.members(warc_files.info(), *records))
+    result = neardup.cluster(tmp_path / "crawl.warc.gz", method=neardup.structure())
+    assert result.groups.select(["name", "first_id", "example_ids"]).to_pylist() == [
+        {
+            "name": "body.shop > div#wrap > ul.goods > li.item ×",
+            "first_id": "http://a.test/0",
+            "example_ids": ["http://a.test/2", "http://a.test/4"],
+        },
+        {
+            "name": "body.news > main > article.story",
+            "first_id": "http://a.test/1",
+            "example_ids": ["http://a.test/3"],
+        },
+    ]
+    assert result.summary["counts"]["rejected"] == 1
+
+
 @pytest.mark.parametrize("features", ["decay", "paths"])
 def test_pages_are_named_by_their_outline_whatever_the_features(features):
     pages = {"a": page(0, 3), "b": page(0, 3)}
@@ -238,7 +259,8 @@ def test_the_command_writes_the_same_and_prints_the_largest_groups():
     assert pq.read_table("out/clusters.parquet").equals(neardup.cluster("in.jsonl", method=METHOD).clusters)
     for said in (
         "Groups                   2  of documents alike: jaccard 0.5 or more", "grouped", "71.4 %",
-        "Rejected                 1", "3  one two three four five six seven eight nine", "   a0", "rejected.jsonl",
+        "Rejected                 1", "3  one two three four five six seven eight nine", "   a0  in.jsonl:1",
+        "rejected.jsonl",
     ):  # fmt: skip
         assert said in result.stdout
     assert "exists already" in run(*OPTIONS).stderr

@@ -29,7 +29,8 @@ def rows(count: int, **changes: Any) -> list[dict[str, Any]]:
     return [
         {
             "cluster": number, "size": 2_000 - number, "name": f"body > div#n{number}", "first_id": f"first-{number}",
-            "example_ids": [f"other-{number}-{i}" for i in range(2)], **changes,
+            "example_ids": [f"other-{number}-{i}" for i in range(2)],
+            "places": [["in.jsonl", 7 + number], ["in.jsonl", 500], ["more.jsonl", 501]], **changes,
         }
         for number in range(count)
     ]  # fmt: skip
@@ -84,7 +85,7 @@ def test_the_page_says_what_joins_a_group(given: Any, settings: dict[str, Any]) 
 
 
 def test_hostile_names_and_ids_are_shown_and_never_become_markup() -> None:
-    evil = rows(2, name=HOSTILE, first_id=HOSTILE, example_ids=[HOSTILE])
+    evil = rows(2, name=HOSTILE, first_id=HOSTILE, example_ids=[HOSTILE], places=[[HOSTILE, 0], [HOSTILE, 1]])
     html = render_groups(groups_report(), evil)
     page = Page(html)
     assert [page.count(tag) for tag in ("script", "style", "img", "textarea")] == [0, 1, 0, 0]
@@ -110,7 +111,12 @@ def test_a_group_without_a_name_is_known_by_its_first_document() -> None:
 def test_the_browser_shows_the_groups_on_a_desk_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     evil = rows(40)
-    evil[1] |= {"name": HOSTILE, "first_id": HOSTILE * 5, "example_ids": [HOSTILE]}
+    evil[1] |= {
+        "name": HOSTILE,
+        "first_id": HOSTILE * 5,
+        "example_ids": [HOSTILE],
+        "places": [[HOSTILE, 0], [HOSTILE, 1]],
+    }
     path.write_text(render_groups(groups_report(), evil), encoding="utf-8")
     for width in (390, 1280):
         browser.show(path, "#groups", width=width)

@@ -47,4 +47,7 @@ def _print_largest(report: dict[str, Any], console: Console) -> None:
     for row in rows:
         name = Text(visible(row["name"] or ""), "bold")
         console.print(Text(f"  {row['size']:>{width},}  ").append_text(name), soft_wrap=True)
-        console.print(Text(f"  {'':{width}}  {visible(row['first_id'])}", "dim"), soft_wrap=True)
+        file, number = row["places"][0]
+        console.print(
+            Text(f"  {'':{width}}  {visible(row['first_id'])}  {visible(file)}:{number}", "dim"), soft_wrap=True
+        )

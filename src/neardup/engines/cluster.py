@@ -70,9 +70,20 @@ def group_batches(groups: Groups, names: Sequence[str], places: Places) -> Itera
 
 
 def first_rows(groups: Groups, names: Sequence[str], places: Places, most: int) -> list[dict[str, Any]]:
-    """Return the rows of the largest groups as plain values."""
+    """Return the rows of the largest groups as plain values, with the places of the documents that they name.
+
+    Each has a list `places`, of the file and the row of the first document and of the examples.
+    """
     largest = groups._replace(num_groups=min(groups.num_groups, most))
-    return [row for batch in group_batches(largest, names, places) for row in batch.to_pylist()]
+    rows = [row for batch in group_batches(largest, names, places) for row in batch.to_pylist()]
+    others, offsets = pick_others(groups, 0, largest.num_groups, MAX_EXAMPLES)
+    for row, start, stop in zip(rows, offsets[:-1], offsets[1:], strict=True):
+        first = groups.members[groups.offsets[row["cluster"]]]
+        shown = np.array([first, *others[start:stop]], np.uint32)
+        row["places"] = [
+            list(pair) for pair in zip(places.parts(shown).to_pylist(), places.rows(shown).tolist(), strict=True)
+        ]
+    return rows
 
 
 def describe_groups(report: dict[str, Any], groups: Groups, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from neardup.shingling import PAGE_TOKENS
 
 MAX_NAMED = 1000  # groups; a name takes some milliseconds, as its members are read and compared again
 _OTHERS = 2  # members beside the first that a name is made from
-_MAX_CHARACTERS, _MAX_LINES = 1000, 300  # of a document
+_MAX_CHARACTERS, _MAX_LINES = 500, 300  # of a document
 _MAX_NAME = 80
 _LEAST_RARITY = 0.05  # of a label that all groups share: telling where there is no other
 

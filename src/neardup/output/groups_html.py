@@ -7,6 +7,7 @@ from typing import Any
 
 from neardup.output import charts
 from neardup.output.page import Report, Section, definitions, figure, render_fragment, render_page, table
+from neardup.output.report_items import place_of
 from neardup.output.report_sections import inputs_table, likeness, recall, run_rows, settings_tables
 from neardup.output.wording import escape_text, percent, plural, setting
 
@@ -24,7 +25,7 @@ def render_groups(report: dict[str, Any], rows: Sequence[Row]) -> str:
     Parameters
     ----------
     report : what report.json holds; a part that is absent or null is left out of the page.
-    rows : the largest groups, as groups.parquet has them.
+    rows : the largest groups, as groups.parquet has them, each with `places`, of the first document and the examples.
     """
     return render_page(report, headline(report), _share_chart(report), _sections(report, rows))
 
@@ -131,8 +132,8 @@ def _groups(report: Report, rows: Sequence[Row]) -> str:
 
 def _examples(row: Row) -> str:
     first, *others = (
-        f'<bdi class="id">{escape_text(_shortened(one), lines=False)}</bdi>'
-        for one in (row["first_id"], *row["example_ids"])
+        f'<bdi class="id">{escape_text(_shortened(one), lines=False)}</bdi> {place_of(*place)}'
+        for one, place in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
     )
     listed = "".join(f"<li>{one}</li>" for one in others)
     return f"<details><summary>{first}</summary><ul>{listed}</ul></details>"

@@ -52,7 +52,7 @@ def removed_list(examples: Sequence[Example], removed: int) -> str:
 def _item(number: int, example: Example) -> str:
     kind, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
     label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
-    place = _place(example.file, example.row)
+    place = place_of(example.file, example.row)
     # Three digits, cut: only what is 1 may read 1.000.
     digits = str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
     if example.distance is not None:
@@ -67,7 +67,7 @@ def _item(number: int, example: Example) -> str:
         f'<details><summary><span class="similarity">{digits}</span> <span class="kind {kind}">{word}</span> '
         f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {place}</summary>{note}<div class="texts">'
         f"{_document('Removed', example.id, place, removed)}"
-        f"{_document('Kept', example.kept_id, _place(example.kept_file, example.kept_row), kept)}"
+        f"{_document('Kept', example.kept_id, place_of(example.kept_file, example.kept_row), kept)}"
         "</div></details></li>\n"
     )
 
@@ -77,7 +77,8 @@ def _document(title: str, name: str, place: str, body: str) -> str:
     return f'<div class="{title.lower()}"><h3>{heading}</h3>{place}{body}</div>'
 
 
-def _place(file: str, row: int) -> str:
+def place_of(file: str, row: int) -> str:
+    """Return where a document stands, as HTML."""
     return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
 
 
