@@ -44,8 +44,8 @@ def cluster(
 
     \b
     Examples:
-      neardup cluster pages/ -o out/ --method structure        pages by template
-      neardup cluster crawl.parquet -o out/ --method content --id-column url
+      neardup cluster crawl.warc.gz -o out/ --method structure        pages by template
+      neardup cluster pages/ -o out/ --method content                 pages by article
       neardup cluster news.jsonl -o out/ --threshold 0.6 --clusters connected
     """
     with interruptible(lambda: farewell_of_folder(output)):
