@@ -25,7 +25,7 @@ from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
 
-_BATCH_BYTES = 1 << 20  # small enough for the hashes of a batch to stay in the cache
+_BATCH_BYTES = 1 << 21  # of half as much, a tenth is lost between batches; of more, hashes leave the cache
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
 Signer = Callable[[pa.Array, int, Workspace, npt.NDArray[np.uint32]], None]
@@ -72,8 +72,10 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
             kept.workspace = Workspace()
         signer(part, first, kept.workspace, values[first : first + len(part)])
 
-    with ThreadPoolExecutor(thread_count(Running(threads=threads))) as pool:
-        list(pool.map(work, _batches(rows.chunks)))
+    workers = thread_count(Running(threads=threads))
+    with ThreadPoolExecutor(workers) as pool:
+        # To start a thread takes longer than to sign one set, and to hand batches over a tenth of signing them.
+        list((pool.map if workers > 1 else map)(work, _batches(rows.chunks)))
     return Signatures(values, {"name": name, "version": minhash.SCHEME_VERSION, **scheme, "features": features})
 
 
