@@ -106,7 +106,7 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Mend it, or leave it out.")
-    shingles = shingle_documents(texts, method, workspace)
+    shingles = shingle_documents(texts, method, workspace, as_sets=True)
     minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
 
 

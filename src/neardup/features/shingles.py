@@ -33,7 +33,9 @@ class Workspace:
         return self._hashes
 
 
-def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None) -> Shingles:
+def shingle_documents(
+    texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None, *, as_sets: bool = False
+) -> Shingles:
     """Return the shingle hashes and content hashes of a batch of documents.
 
     Parameters
@@ -41,6 +43,7 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
     shingling : how texts become shingles.
     workspace : where the hashes are written; valid until it is used again. None for memory of their own.
+    as_sets : whether only the sets of hashes are wanted, for MinHash: repeats may be left out, `content` is empty.
 
     Returns
     -------
@@ -55,30 +58,30 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     mode = _MODES[str(shingling.tokens)]
     text = Text(*flatten_strings(texts))
     tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
-    whole = _shingle(text, tables, mode, shingling.ngram, workspace or Workspace())
+    whole = _shingle(text, tables, mode, shingling.ngram, workspace or Workspace(), as_sets)
     if not whole.flagged.any():
         return whole
     flagged = texts.filter(arrow_of(whole.flagged)).to_pylist()
     normalised = arrow_of_strings([normalise(one, shingling) for one in flagged])
     plain = _tables(False, False, shingling.fold_chinese, mode)
-    part = _shingle(Text(*flatten_strings(normalised)), plain, mode, shingling.ngram, Workspace())
+    part = _shingle(Text(*flatten_strings(normalised)), plain, mode, shingling.ngram, Workspace(), as_sets)
     return _splice(whole, part, np.flatnonzero(whole.flagged))
 
 
-def _shingle(text: Text, tables: Tables, mode: int, ngram: int, workspace: Workspace) -> Shingles:
+def _shingle(text: Text, tables: Tables, mode: int, ngram: int, workspace: Workspace, as_sets: bool) -> Shingles:
     from neardup.kernels import tokens as kernel
 
     num_documents = len(text.offsets) - 1
     longest = int(np.diff(text.offsets).max(initial=0))
     # Room for the worst case costs nothing: memory that is never written is never given out.
-    shingles = _empty(workspace.hashes(3 * len(text.data) + num_documents), num_documents)
+    shingles = _empty(workspace.hashes(3 * len(text.data) + num_documents), num_documents, as_sets)
     kernel.shingle_text(text, tables, mode, ngram, make_buffers(longest), shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 
-def _empty(hashes: npt.NDArray[np.uint64], num_documents: int) -> Shingles:
+def _empty(hashes: npt.NDArray[np.uint64], num_documents: int, as_sets: bool) -> Shingles:
     offsets = np.empty(num_documents + 1, np.int64)
-    content = np.empty((num_documents, 2), np.uint64)
+    content = np.empty((0 if as_sets else num_documents, 2), np.uint64)
     return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
 
 
@@ -97,7 +100,8 @@ def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:
         source = whole.offsets[document + 1]
     hashes[len(hashes) - (len(whole.hashes) - source) :] = whole.hashes[source:]
     content = whole.content.copy()
-    content[documents] = part.content
+    if len(content):
+        content[documents] = part.content
     return whole._replace(hashes=hashes, offsets=offsets, content=content)
 
 

@@ -36,7 +36,8 @@ class Shingles(NamedTuple):
     """The shingle hashes of documents, in the order of the text, repeats included.
 
     hashes : uint64 array; offsets : int64 array of shape (num_documents + 1,);
-    content : uint64 array of shape (num_documents, 2), the 128-bit hash of each document's token sequence;
+    content : uint64 array of shape (num_documents, 2), the 128-bit hash of each document's token sequence, or (0, 2),
+    if only the sets of hashes are wanted;
     flagged : bool array of shape (num_documents,), where a text must be normalised as a whole before.
     """
 

@@ -12,6 +12,7 @@ from numba import njit
 from neardup.kernels.machine import count_trailing_zeros, load_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.token_arrays import PADDING as _PADDING
+from neardup.kernels.utf8 import decode, encode
 
 U64 = np.uint64
 WORDS, WHITESPACE, CHARACTERS = 0, 1, 2  # how a text is cut into tokens
@@ -25,53 +26,11 @@ _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
 
 _SEVEN_BITS, _HIGH_BITS = U64(0x7F7F7F7F7F7F7F7F), U64(0x8080808080808080)
 _GATHER = U64(0x0102040810204080)  # times a word with one bit a byte: these eight bits, in order, on top
-_ALL = U64(0xFFFFFFFFFFFFFFFF)
+_ALL, _UPPER = U64(0xFFFFFFFFFFFFFFFF), U64(0xFFFFFFFF00000000)
+_SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
 # What a token begins with, and a random odd base for n-grams.
 CHAIN, BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
-
-
-@njit(nogil=True, cache=True)
-def _decode(data, position):
-    """Return (code point, its length in bytes); (0, 1) where the bytes are not UTF-8."""
-    lead, stop = np.uint32(data[position]), len(data)
-    if lead >= 0xC2 and lead < 0xE0 and position + 1 < stop:
-        second = np.uint32(data[position + 1])
-        if second & 0xC0 == 0x80:
-            return np.uint32((lead & 0x1F) << 6 | (second & 0x3F)), 2
-    elif lead >= 0xE0 and lead < 0xF0 and position + 2 < stop:
-        second, third = np.uint32(data[position + 1]), np.uint32(data[position + 2])
-        if second & 0xC0 == 0x80 and third & 0xC0 == 0x80:
-            return np.uint32((lead & 0x0F) << 12 | (second & 0x3F) << 6 | (third & 0x3F)), 3
-    elif lead >= 0xF0 and lead < 0xF5 and position + 3 < stop:
-        second, third = np.uint32(data[position + 1]), np.uint32(data[position + 2])
-        fourth = np.uint32(data[position + 3])
-        code = (lead & 0x07) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | (fourth & 0x3F)
-        if second & 0xC0 == 0x80 and third & 0xC0 == 0x80 and fourth & 0xC0 == 0x80 and code < 0x110000:
-            return np.uint32(code), 4
-    return np.uint32(0), 1
-
-
-@njit(nogil=True, cache=True)
-def _encode(code, stream, length):
-    """Append a code point in UTF-8; return the new length."""
-    if code < 0x80:
-        stream[length] = code
-        return length + 1
-    if code < 0x800:
-        stream[length] = 0xC0 | code >> 6
-        stream[length + 1] = 0x80 | (code & 0x3F)
-        return length + 2
-    if code < 0x10000:
-        stream[length] = 0xE0 | code >> 12
-        stream[length + 1] = 0x80 | ((code >> 6) & 0x3F)
-        stream[length + 2] = 0x80 | (code & 0x3F)
-        return length + 3
-    stream[length] = 0xF0 | code >> 18
-    stream[length + 1] = 0x80 | ((code >> 12) & 0x3F)
-    stream[length + 2] = 0x80 | ((code >> 6) & 0x3F)
-    stream[length + 3] = 0x80 | (code & 0x3F)
-    return length + 4
 
 
 @njit(nogil=True, cache=True)
@@ -82,10 +41,10 @@ def _append(entry, mode, stream, length):
         kind = np.uint32(_SEPARATOR) if entry & _SPACE else np.uint32(_WORD)
     code = entry & _CODE_POINT
     if kind == _WORD:
-        return _encode(code, stream, length)
+        return encode(code, stream, length)
     if kind == _SINGLE:
         stream[length] = 0
-        length = _encode(code, stream, length + 1)
+        length = encode(code, stream, length + 1)
         stream[length] = 0
         return length + 1
     if kind == _SEPARATOR:
@@ -146,7 +105,7 @@ def _fold(data, tables, mode, stream):
             position = stop
             last_rank = np.uint32(0)
             continue
-        code, width = _decode(data, position)
+        code, width = decode(data, position)
         entry = tables.entries[code]
         if mode == WORDS and entry == code | _SINGLE_ENTRY:
             # A Chinese character that stays as it is: most of a Chinese text; 1.8 x as fast as by _append.
@@ -223,27 +182,36 @@ def _hash_tokens(stream, edges, count, tokens):
 
 
 @njit(nogil=True, cache=True)
-def _hash_characters(stream, length, tokens):
+def _hash_ascii():
+    """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,)."""
+    hashes = np.empty(128, np.uint64)
+    for byte in range(128):
+        hashes[byte] = mix(CHAIN ^ U64(byte))
+    hashes[0] = hashes[0x20]
+    return hashes
+
+
+@njit(nogil=True, cache=True)
+def _hash_characters(stream, length, ascii_hashes, tokens):
     """Hash every code point of a stream, a run of zeros as one space, none at the ends; return their number."""
     count = 0
     position = 0
-    space = False
+    before = np.uint8(0)
     while position < length:
         byte = stream[position]
-        if byte == 0:
-            space = count > 0
-            position += 1
-            continue
-        if space:
-            tokens[count] = mix(CHAIN ^ U64(0x20))
+        if byte < 0x80:
+            # The first zero of a run stays, the others are written over: no branch to guess at every word.
+            tokens[count] = ascii_hashes[byte]
+            count += 1 if byte | before != 0 else 0
+            width = 1
+        else:
+            width = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            word = load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1))
+            tokens[count] = mix(CHAIN ^ word)
             count += 1
-            space = False
-        width = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-        word = load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1))
-        tokens[count] = mix(CHAIN ^ word)
-        count += 1
+        before = byte
         position += width
-    return count
+    return count - 1 if count > 0 and before == 0 else count
 
 
 @njit(nogil=True, cache=True)
@@ -265,7 +233,7 @@ def _roll(tokens, count, ngram, hashes, first):
     # U64(size) travels along as a leading digit; taking it out keeps the recurrence free of a special case.
     rolling -= U64(size) * power if size == ngram else U64(0)
     for i in range(size, count):
-        rolling = rolling * BASE + tokens[i] - tokens[i - ngram] * power
+        rolling = rolling * BASE + (tokens[i] - tokens[i - ngram] * power)
         hashes[first + i - size + 1] = mix(rolling + U64(size) * power)
     return first + count - size + 1
 
@@ -285,13 +253,35 @@ def _content(tokens, count, content):
 
 
 @njit(nogil=True, cache=True)
+def _leave_out_repeats(hashes, first, stop, document, seen):
+    """Keep one of each hash from `first` on, and some repeats; return the new end.
+
+    Hashes count as equal that are so in their upper 32 bits, which are all that MinHash signs. seen : uint64, the
+    last hash of each place in a table whose length is a power of 2, and the document it is of.
+    """
+    end = first
+    mask, tag = U64(len(seen) - 1), U64(document + 1)
+    for i in range(first, stop):
+        one = hashes[i]
+        place, entry = one & mask, (one & _UPPER) | tag
+        hashes[end] = one
+        end += 1 if seen[place] != entry else 0
+        seen[place] = entry
+    return end
+
+
+@njit(nogil=True, cache=True)
 def shingle_text(text, tables, mode, ngram, buffers, shingles):
     """Fill `shingles` with the shingle hashes and content hash of each document, none where it is flagged.
 
+    Without room for content hashes, only the sets of shingles are wanted: repeats of n-grams of characters, of which
+    half are, are left out as far as a small table knows them.
     Requires: buffers as of `buffer_sizes`;
     len(shingles.hashes) >= 3 * len(text.data) + num_documents.
     """
     stream, edges, tokens = buffers
+    as_sets = len(shingles.content) == 0
+    seen, ascii_hashes = np.zeros(_SEEN, np.uint64), _hash_ascii()
     shingles.offsets[0] = 0
     end = 0
     for document in range(len(text.offsets) - 1):
@@ -304,12 +294,16 @@ def shingle_text(text, tables, mode, ngram, buffers, shingles):
             length, shingles.flagged[document] = _fold(data, tables, mode, stream)
         stream[length : length + _PADDING] = 0
         if mode == CHARACTERS:
-            count = _hash_characters(stream, length, tokens)
+            count = _hash_characters(stream, length, ascii_hashes, tokens)
         else:
             count = _find_edges(stream, length, edges)
             _hash_tokens(stream, edges, count, tokens)
-        _content(tokens, count, shingles.content[document])
-        end = _roll(tokens, count, ngram, shingles.hashes, end)
+        first = end
+        end = _roll(tokens, count, ngram, shingles.hashes, first)
+        if not as_sets:
+            _content(tokens, count, shingles.content[document])
+        elif mode == CHARACTERS:
+            end = _leave_out_repeats(shingles.hashes, first, end, document, seen)
         shingles.offsets[document + 1] = end
 
 
