@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import neardup
-from neardup import config, errors
+from neardup import config, errors, shingling
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
@@ -25,6 +25,7 @@ RESULTS = (
     "Signatures", "PackedSignatures",
 )  # fmt: skip
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
+PAGES = ("structure", "content", "page")
 HELPERS = ("Bands", "choose_bands", "candidate_probability")
 _HEAD = """# API
 
@@ -42,7 +43,8 @@ the command line `num_bands` is `--num-bands`, and so on.
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += map(_settings_table, (config.MinHash, config.SimHash, config.Jieba, config.Sieve, config.Running))
+    parts += map(_settings_table, (config.MinHash, config.SimHash, shingling.Jieba, config.Sieve, config.Running))
+    parts += ["## Web pages\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), "## Indexes\n", *map(_entry, INDEXES)]
     parts += ["## Bands\n", *map(_entry, HELPERS), _errors()]
     return "\n".join(parts)
@@ -74,7 +76,7 @@ def _default(value: Any) -> str:
 def _settings_table(settings: type) -> str:
     title = (
         settings.__name__
-        if settings in (config.MinHash, config.SimHash, config.Jieba)
+        if settings in (config.MinHash, config.SimHash, shingling.Jieba)
         else "Arguments of dedup: " + ("the decision" if settings is config.Sieve else "the machine")
     )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]
