@@ -164,7 +164,7 @@ def test_pages_without_end_are_compared_in_bounded_time_and_the_rest_is_counted(
     outlines = align_outlines(*pages)
     assert time.perf_counter() - begun < 20
     assert outlines.left_out == (4_001, 4_001)
-    assert "4,001 further lines of A not shown." in printed(*pages)
+    assert "4,001 further elements of A not shown." in printed(*pages)
 
 
 def test_the_record_is_plain_json():

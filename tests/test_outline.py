@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from neardup.features.common_lines import common_lines
 from neardup.features.outline import (
     MAX_DEPTH,
+    MAX_ELEMENTS,
     MAX_LABEL,
     MAX_NAME,
     Line,
@@ -97,6 +98,12 @@ def test_lines_beyond_the_bound_are_counted():
     page = "".join(f"<p class={chr(97 + i % 26)}{chr(97 + i // 26)}>" for i in range(100))
     lines, left_out = outline(page, max_lines=10)
     assert (len(lines), left_out) == (10, 91)
+
+
+def test_elements_beyond_the_bound_are_counted():
+    lines, left_out = outline("<p>" * 2 * MAX_ELEMENTS)
+    assert lines == [Line("body", 0, 1), Line("p", 1, MAX_ELEMENTS - 3)]  # behind html, head and body
+    assert left_out == MAX_ELEMENTS + 3
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def print_outlines(
     console = console or Console(highlight=False)
     if all(pair.shared for pair in outlines.pairs):
         console.print("  The outlines are alike; pages may differ in heads, scripts, attributes and marked text.")
+        _print_left_out(outlines, console)
         return
     rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
     names = visible(names[0]), visible(names[1])
@@ -51,9 +52,13 @@ def print_outlines(
         _print_stacked(rows, names, console)
     else:
         _print_columns(rows, names, console)
+    _print_left_out(outlines, console)
+
+
+def _print_left_out(outlines: Outlines, console: Console) -> None:
     for name, left_out in zip("AB", outlines.left_out, strict=True):
         if left_out:
-            console.print(Text(f"  {plural(left_out, 'further line')} of {name} not shown.", "dim"))
+            console.print(Text(f"  {plural(left_out, 'further element')} of {name} not shown.", "dim"))
 
 
 def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:

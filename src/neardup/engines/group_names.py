@@ -21,7 +21,7 @@ from neardup.shingling import PAGE_TOKENS
 
 MAX_NAMED = 1000  # groups; a name takes some milliseconds, as its members are read and compared again
 _OTHERS = 2  # members beside the first that a name is made from
-_MAX_CHARACTERS, _MAX_LINES = 500, 300  # of a document
+_MAX_CHARACTERS, _MAX_LINES, _MAX_ELEMENTS = 500, 300, 5000  # of a document
 _MAX_NAME = 80
 _LEAST_RARITY = 0.05  # of a label that all groups share: telling where there is no other
 
@@ -50,7 +50,10 @@ def name_groups(groups: Groups, method: Method, read_texts: ReadTexts) -> list[s
         for first, start, stop in zip(firsts.tolist(), offsets[:-1], offsets[1:], strict=True)
     ]
     if method.tokens in PAGE_TOKENS:
-        outlines = {document: outline(text, max_lines=_MAX_LINES).lines for document, text in read_texts(wanted)}
+        outlines = {
+            document: outline(text, max_lines=_MAX_LINES, max_elements=_MAX_ELEMENTS).lines
+            for document, text in read_texts(wanted)
+        }
         names = outline_names([[outlines[document] for document in group] for group in members])
     else:
         texts = {document: _opening(text, method) for document, text in read_texts(wanted)}

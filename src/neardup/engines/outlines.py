@@ -21,7 +21,7 @@ class Pair(NamedTuple):
 
 
 class Outlines(NamedTuple):
-    """Two outlines as pairs of lines, and how many further lines of each are left out."""
+    """Two outlines as pairs of lines, and how many elements of each are left out behind them."""
 
     pairs: list[Pair]
     left_out: tuple[int, int]

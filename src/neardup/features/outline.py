@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neardup.kernels.html_tree import Elements
 
 MAX_LINES, MAX_DEPTH, MAX_LABEL, MAX_NAME = 1000, 32, 80, 100
+MAX_ELEMENTS = 50_000  # of a page; a million take six seconds
 _MAX_TAG_BYTES, _MAX_ATTRIBUTES = 4096, 128
 _MAX_SHORT = 32  # characters of a label in a name
 _LEAST_SHARE = 1 / 3  # of the weight inside an element, for a name to go on with one inside
@@ -52,33 +53,36 @@ class Line(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The lines of a page, and how many more there are."""
+    """The lines of a page, and how many elements are left out as they are too many."""
 
     lines: list[Line]
     left_out: int
 
 
-def outline(page: str, *, max_lines: int = MAX_LINES) -> Outline:
+def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_ELEMENTS) -> Outline:
     """Return the outline of an HTML page.
 
     Parameters
     ----------
     page : HTML.
     max_lines : lines to return at most.
+    max_elements : elements to look at, the first ones.
 
     Notes
     -----
-    Left out are the head, scripts and styles, elements that only mark text, and what is deeper than MAX_DEPTH. Siblings
-    next to each other that have one label and, inside, one outline are folded to one line; how often a line inside is
-    repeated plays no part. Time is linear in the page; labels are read for the elements shown.
+    Left out are the head, scripts and styles, elements that only mark text, what is deeper than MAX_DEPTH, and what
+    stands behind the first `max_elements`. Siblings next to each other that have one label and, inside, one outline are
+    folded to one line; how often a line inside is repeated plays no part. Time is linear in the page, and small but for
+    the elements shown.
     """
     pages = pa.array([page.encode("utf-8", "replace")], pa.large_binary())
     tags = read_tags(pages)
     elements = place_elements(tags)
-    shown, depths = _shown(elements)
+    shown, depths = _shown(elements, max_elements)
     labels = _labels(pages[0].as_buffer().to_pybytes(), tags, elements, shown)
     lines = fold_lines(labels, depths)
-    return Outline(lines[:max_lines], max(0, len(lines) - max_lines))
+    beyond = max(0, int(elements.offsets[-1]) - max_elements)
+    return Outline(lines[:max_lines], max(0, len(lines) - max_lines) + beyond)
 
 
 def shared_places(first: Sequence[Line], second: Sequence[Line]) -> set[int]:
@@ -135,9 +139,9 @@ def _kinds() -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
     return hidden, inline, {int(hash_name(name)): name for name in _IMPLIED.split()}
 
 
-def _shown(elements: Elements) -> tuple[list[int], list[int]]:
+def _shown(elements: Elements, max_elements: int) -> tuple[list[int], list[int]]:
     """Return the elements to show, and how many shown ones each stands in."""
-    num_elements = int(elements.offsets[-1])
+    num_elements = min(int(elements.offsets[-1]), max_elements)
     names = elements.names[:num_elements]
     hidden, inline, _ = _kinds()
     kinds = np.where(np.isin(names, hidden), _DROPPED, np.where(np.isin(names, inline), _PASSED, _SHOWN))
@@ -164,7 +168,9 @@ def _labels(page: bytes, tags: Tags, elements: Elements, shown: list[int]) -> li
     """Return the labels of elements. Those of one token are alike but for numbers, so that one tag tells for all."""
     from neardup.kernels.html_tokens import START
 
-    starting = np.flatnonzero(tags.kinds[: tags.offsets[-1]] & START)
+    num_tags = int(tags.offsets[-1])
+    wanted = np.isin(tags.tokens[:num_tags], elements.tokens[shown])
+    starting = np.flatnonzero(wanted & (tags.kinds[:num_tags] & START != 0))
     tokens, first = np.unique(tags.tokens[starting], return_index=True)
     place_of = dict(zip(tokens.tolist(), tags.starts[starting[first]].tolist(), strict=True))
     implied = _kinds()[2]
