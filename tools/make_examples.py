@@ -11,7 +11,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import sys
+import uuid
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -69,8 +71,67 @@ def write_jsonl(records: list[Record], columns: tuple[str, ...], path: Path) -> 
     path.write_bytes(codec.compress("".join(lines).encode(), asbytes=True))
 
 
+PAGES = {  # of html_sites/docs: by package and the end of the id
+    "sqlite3-doc": (
+        "c3ref/stmt_busy.html",
+        "c3ref/wal_checkpoint.html",
+        "c3ref/log.html",
+        "enable_load_extension.html",
+    ),
+    "libboost1.74-doc": ("years_duration.html", "gradian.html", "absolute.html", "unary_minus.html"),
+    "postgresql-doc-15": ("sql-alterlargeobject.html", "sql-load.html", "sql-dropextension.html", "dml-insert.html"),
+}
+MIRROR = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title} - a mirror</title></head>
+<body class="mirror">
+<header id="top"><nav><ul class="menu"><li><a href="/">Home</a></li><li><a href="/list">All</a></li></ul></nav></header>
+<main><article class="entry"><h1>{title}</h1>
+{body}
+</article></main>
+<footer><small>Copied for the example.</small></footer>
+</body></html>
+"""
+
+
+def write_pages(records: list[Record]) -> None:
+    """Write three pages as files, and all of them as the responses of a WARC file, a gzip member each."""
+    pages = {}
+    for package, ends in PAGES.items():
+        for end in ends:
+            page = next(one for one in records if one["site"] == package and one["id"].endswith("/" + end))
+            pages[f"{package.split('-')[0]}/{end.rsplit('/', 1)[-1]}"] = page["html"]
+    original = pages["sqlite3/stmt_busy.html"]
+    title = re.search("<title>(.*?)</title>", original)
+    assert title is not None
+    body = original[original.index("</div>") + len("</div>") :].strip()
+    pages["mirror/stmt_busy.html"] = MIRROR.format(title=title[1], body=body)
+    (TARGET / "pages").mkdir(exist_ok=True)
+    for name, file in (
+        ("sqlite3/stmt_busy.html", "stmt_busy.html"),
+        ("sqlite3/log.html", "log.html"),
+        ("mirror/stmt_busy.html", "stmt_busy-mirror.html"),
+    ):
+        (TARGET / "pages" / file).write_text(pages[name], encoding="utf-8")
+    with open(TARGET / "crawl.warc.gz", "wb") as archive:
+        for number, (name, page) in enumerate(pages.items()):
+            archive.write(gzip.compress(_response(number, f"https://docs.example.org/{name}", page), mtime=0))
+
+
+def _response(number: int, url: str, page: str) -> bytes:
+    """Return a WARC record of a page."""
+    body = page.encode()
+    block = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2026-11-01T00:00:{number:02}Z\r\n"
+        f"WARC-Record-ID: <urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, url)}>\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+    )
+    return head.encode() + block + b"\r\n\r\n"
+
+
 def make(sets: Path) -> None:
     """Write all sample collections."""
+    write_pages(read_records(sets / "html_sites" / "docs.jsonl.zst"))
     licenses = read_records(sets / "en_licenses" / "data.jsonl.gz")
     for record in licenses:
         record["license"] = record["cluster"]
@@ -106,5 +167,5 @@ def make(sets: Path) -> None:
 if __name__ == "__main__":
     TARGET.mkdir(parents=True, exist_ok=True)
     make(Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"))
-    for file in sorted(TARGET.iterdir()):
+    for file in sorted(one for one in TARGET.rglob("*") if one.is_file()):
         print(f"{file.stat().st_size:>9,}  {file.name}")
