@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.machine import count_ones, count_trailing_zeros, load_u64, prefetch
+from neardup.kernels.machine import count_ones, count_trailing_zeros, load_u64, prefetch, store_u64
 
 
 @njit
@@ -26,6 +26,11 @@ def compiled_ones(value):
 
 
 @njit
+def compiled_store(data, index, value):
+    store_u64(data, index, value)
+
+
+@njit
 def compiled_prefetch(data, index):
     prefetch(data, index)
 
@@ -36,6 +41,16 @@ def test_a_load_is_little_endian_at_any_place(content, data):
     expected = int.from_bytes(content[index : index + 8], "little")
     array = np.frombuffer(content, np.uint8)
     assert int(compiled_load(array, index)) == int(load_u64(array, index)) == expected
+
+
+@given(st.binary(min_size=8, max_size=40), st.integers(0, 2**64 - 1), st.data())
+def test_a_store_is_little_endian_at_any_place_and_writes_nothing_else(content, value, data):
+    index = data.draw(st.integers(0, len(content) - 8))
+    expected = content[:index] + value.to_bytes(8, "little") + content[index + 8 :]
+    for one in (store_u64, compiled_store):
+        array = np.frombuffer(bytearray(content), np.uint8)
+        one(array, index, np.uint64(value))
+        assert array.tobytes() == expected
 
 
 @given(st.integers(0, 63), st.integers(0, 2**64 - 1))

@@ -13,11 +13,10 @@ from neardup.config import MinHash
 from neardup.engines.sign import Rows, sign_rows
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
-from neardup.features.token_lists import limits_of_counts
+from neardup.features.token_lists import STRING_LISTS, limits_of_counts, list_strings
 from neardup.fingerprints.signatures import Signatures
 
-_ROWS_AT_ONCE = 8192
-_TOKENS = pa.large_list(pa.large_string())
+_ROWS_AT_ONCE = 4096
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 MAX_HASHES = 65_536
 
@@ -147,7 +146,7 @@ def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], p
     if isinstance(first, Mapping):
         return _WEIGHTED, _from_mappings
     if isinstance(next(iter(first), ""), (str, NoneType)):
-        return _TOKENS, _from_sets
+        return STRING_LISTS, _from_sets
     return _WEIGHTED, _from_pairs
 
 
@@ -165,10 +164,10 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
 
 
 def _from_sets(rows: list[Any]) -> pa.Array:
-    # Arrow would take a string for a list of characters.
-    if any(isinstance(row, (str, bytes, Mapping)) for row in rows):
+    # A string would pass for a list of characters.
+    if any(issubclass(kind, (str, bytes, Mapping)) for kind in set(map(type, rows))):
         raise TypeError("it is no list of strings")
-    return pa.array([list(row) if isinstance(row, Set) else row for row in rows], _TOKENS)
+    return list_strings(rows)
 
 
 def _from_mappings(rows: list[Any]) -> pa.Array:

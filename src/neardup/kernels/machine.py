@@ -1,4 +1,4 @@
-"""Machine instructions that NumPy does not name: an unaligned 64-bit load, a fetch ahead, counts of zero and set bits.
+"""Machine instructions that NumPy does not name: unaligned 64-bit loads and stores, a fetch ahead, counts of bits.
 
 Each is a plain Python function, which is also its specification; compiled callers get the single instruction.
 """
@@ -32,6 +32,14 @@ def count_ones(value: np.uint64) -> np.int64:
     return np.int64(int(value).bit_count())
 
 
+def store_u64(data: np.ndarray, index: int, value: np.uint64) -> None:
+    """Write an integer to bytes `index` to `index + 7` of a uint8 array, the lowest byte first.
+
+    Requires: 0 <= index <= len(data) - 8.
+    """
+    data[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
+
 def prefetch(data: np.ndarray, index: int) -> None:
     """Ask for byte `index` of a uint8 array to be brought into the cache; it may lie behind the end."""
 
@@ -45,6 +53,17 @@ def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> A
         return builder.load(word, align=1)
 
     return types.uint64(data, types.intp), generate
+
+
+@intrinsic
+def _store_u64(typing_context: Any, data: types.Array, index: types.Integer, value: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        first = builder.gep(array.data, [args[1]], inbounds=True)
+        builder.store(args[2], builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.intp, types.uint64), generate
 
 
 @intrinsic
@@ -83,6 +102,14 @@ def _compiled_load(data: Any, index: Any) -> Any:
         return _load_u64(data, index)  # type: ignore[call-arg]
 
     return load
+
+
+@overload(store_u64, inline="always")
+def _compiled_store(data: Any, index: Any, value: Any) -> Any:
+    def store(data: Any, index: Any, value: Any) -> Any:
+        return _store_u64(data, index, value)  # type: ignore[call-arg]
+
+    return store
 
 
 @overload(prefetch, inline="always")
