@@ -219,3 +219,11 @@ def test_the_commands_for_pages(tmp_path):
 def test_features_belong_to_structure(tmp_path):
     result = CliRunner().invoke(cli, ["dedup", "x.html", "-o", str(tmp_path / "o"), "--features", "decay"])
     assert "--features belongs to --method structure" in result.stderr
+
+
+def test_pages_are_compared_in_whatever_encoding_they_are(tmp_path):
+    page = f"<html><head><meta charset=gb2312></head><body class=news><p>{'鲸鱼在海里唱歌。' * 9}</p></body>"
+    (tmp_path / "a.html").write_bytes(page.encode("gb18030"))
+    (tmp_path / "b.html").write_bytes(page.replace("gb2312", "utf-8").encode())
+    told = json.loads(run("compare", tmp_path / "a.html", tmp_path / "b.html", "--method", "page", "--json"))
+    assert (told["similarity"], told["same_text"]) == (1.0, True)

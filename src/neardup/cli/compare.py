@@ -114,18 +114,22 @@ def _explain(texts: list[str], method: Method) -> list[Explanation]:
 
 
 def read_text(name: str) -> str:
-    """Return the text of a file, or of standard input for `-`.
+    """Return the text of a file, of a page in whatever encoding it has, or of standard input for `-`.
 
     Raises
     ------
     InputError
-        If it cannot be read, or is not UTF-8.
+        If it cannot be read, or is no page and not UTF-8.
     """
+    from neardup.documents.page_charset import decode_page
+
     shown = "Standard input" if name == "-" else name
     try:
         content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise InputError(f"{shown} cannot be read: {error.strerror}. Name a file of text.") from error
+    if _is_page(name):
+        return decode_page(content)[0].decode("utf-8")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
