@@ -12,9 +12,8 @@ from neardup.cli.hunks import align, pieces
 from neardup.cli.marks import Gap, Marks, fold_stretches, fold_whole
 from neardup.cli.rows import Rows
 from neardup.config import Method, MinHash, SimHash
-from neardup.output.wording import percent, plural, visible
+from neardup.output.wording import percent, plural, visible, what_copies_share
 from neardup.results import Comparison
-from neardup.shingling import PAGE_TOKENS
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 
@@ -123,7 +122,7 @@ def _verdict(result: Comparison, method: Method) -> Text:
         empty = " and ".join(n for n, size in (("A", found.num_left), ("B", found.num_right)) if not size)
         return Text("  Not duplicates: ", "bold yellow").append(f"{empty} has no token, and equals nothing.", "default")
     if found.same_text:
-        same = "the same tags in one order" if method.tokens in PAGE_TOKENS else "the same text after normalisation"
+        same = what_copies_share(vars(method), method.tokens)
         return Text("  Exact copies: ", "bold green").append(f"{same}.", "not bold default")
     said = _reason(result, method)
     if result.duplicate:

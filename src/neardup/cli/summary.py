@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.rows import Rows
-from neardup.output.wording import duration, memory, percent, plural, visible
+from neardup.output.wording import duration, memory, percent, plural, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED = 4, 5
 
@@ -21,6 +21,10 @@ def print_json(record: dict[str, Any]) -> None:
     """Print a record as one JSON object; characters that stdout cannot hold are escaped."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2))
+
+
+def _copies(report: dict[str, Any]) -> str:
+    return what_copies_share(report["settings"], (report.get("scheme") or {}).get("tokens"))
 
 
 def print_deduplication(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
@@ -32,7 +36,7 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     table.count("Kept", counts["kept"], share(counts["kept"], read), "bold green")
     table.count("Removed", counts["removed"], share(counts["removed"], read), "bold")
     if counts["removed"]:
-        table.count("  exact copies", counts["removed_exact"], "the same text after normalisation")
+        table.count("  exact copies", counts["removed_exact"], _copies(report))
         table.count("  near-duplicates", counts["removed_near"], alike(report))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: kept, never grouped")
@@ -59,7 +63,7 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     found, exact = counts["confirmed"], counts["confirmed_exact"]
     table.count("Duplicate pairs", found, "measured exactly", "bold green")
     if found:
-        table.count("  exact copies", exact, "the same text after normalisation")
+        table.count("  exact copies", exact, _copies(report))
         table.count("  near-duplicates", found - exact, alike(report))
     table.count("Compared", counts["compared"], "candidate pairs")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")

@@ -9,7 +9,7 @@ from neardup.output import charts
 from neardup.output.page import Report, Section, definitions, figure, render_fragment, render_page, table
 from neardup.output.report_items import Example, removed_list
 from neardup.output.report_sections import inputs_table, likeness, recall, run_rows, settings_tables
-from neardup.output.wording import percent, plural, setting
+from neardup.output.wording import percent, plural, setting, what_copies_share
 
 
 def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
@@ -130,10 +130,11 @@ def _meaning(report: Report) -> str:
             f"joins are a cluster. One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less "
             "similar."
         )
+    copies = what_copies_share(settings, (report.get("scheme") or {}).get("tokens"))
     terms = {
         "Removed, kept": decides,
         alike.word: alike.measure,
-        "Exact copy, near-duplicate": "An exact copy has the same text after normalisation. A near-duplicate "
+        "Exact copy, near-duplicate": f"An exact copy has {copies}. A near-duplicate "
         "is as near without that; it may measure the same, when all that differs is not a feature.",
         "Without features": "Empty, or nothing in it to compare. Such documents are kept, and never grouped.",
         "Rejected": "Could not be read. Each is named, with its place and the reason, in the output.",

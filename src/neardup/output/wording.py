@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
+
+from neardup.shingling import PAGE_TOKENS
 
 # Control characters save tab and line feed, line separators, the byte order mark, lone surrogates, and the
 # bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts
@@ -17,6 +19,14 @@ _CONTROLS = (  # noqa: SIM905 - as a list, one name a line
     "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
 ).split()
 _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+
+
+def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
+    """Say what is the same in exact copies, by the settings and the tokens of a method."""
+    if tokens in PAGE_TOKENS:
+        return "the same tags in one order"
+    text = "the same text after normalisation"
+    return text if settings.get("structure") is None else f"{text}, in the same tags"
 
 
 def percent(share: float) -> str:
