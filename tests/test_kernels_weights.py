@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.features.weights import add_own_weights, choose, distinct_features, line_frequencies
+from neardup.features.weights import add_own_weights, choose, distinct_features, line_frequencies, repeat_rare
 from reference import simhash as reference
 
 HASHES = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2, 2**63, 2**64 - 1]))
@@ -90,3 +90,10 @@ def test_lines_with_a_feature_are_counted_within_each_document(documents):
         for one in sorted({one for line in document for one in line})
     ]
     assert list(zip(found.tolist(), num_lines.tolist(), strict=True)) == expected
+
+
+def test_features_of_few_documents_are_repeated_and_those_of_a_single_one_are_not():
+    """Of 100 documents, 10 are the square root and 3 the fourth."""
+    features = distinct_features(*flat([[7]]))
+    times = {count: len(repeat_rare(features, np.array([count]), 100)[0]) for count in (0, 1, 2, 3, 4, 10, 11, 100)}
+    assert times == {0: 1, 1: 1, 2: 3, 3: 3, 4: 2, 10: 2, 11: 1, 100: 1}

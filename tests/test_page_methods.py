@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -112,7 +113,8 @@ def runs_of_tags(page: str) -> frozenset:
 
 def counted_by_rarity(sets: Sequence[frozenset]) -> list[frozenset]:
     counts = Counter(run for one in sets for run in one)
-    times = {run: 1 + (count**2 <= len(sets)) + (count**4 <= len(sets)) for run, count in counts.items()}
+    root = math.isqrt(len(sets))
+    times = {run: 1 + (2 <= count <= root) + (2 <= count <= math.isqrt(root)) for run, count in counts.items()}
     return [frozenset((run, copy) for run in one for copy in range(times[run])) for one in sets]
 
 

@@ -56,8 +56,8 @@ class MinHash(Shingling):
     rarity: bool = parameter(
         False,
         Limits(
-            "Count a shingle twice if no more documents than the square root of all hold it, thrice if no more than "
-            "the fourth root do; takes one more pass.",
+            "Count a shingle of several documents twice if no more than the square root of all hold it, thrice if no "
+            "more than the fourth root do; takes one more pass.",
             bool,
         ),
     )

@@ -37,9 +37,9 @@ def structure(features: str = "shingles", **settings: Any) -> Method:
 
     Parameters
     ----------
-    features : "shingles", runs of three start tags with their attributes, compared as sets in which rare ones count up
-        to thrice; "decay", each tag weighed by 0.45 ** depth, summed up to a SimHash fingerprint, alike within 5 bits;
-        "paths", the same of each element's tag path.
+    features : "shingles", runs of three start tags with their attributes, compared as sets in which those that few
+        pages share count up to thrice; "decay", each tag weighed by 0.45 ** depth, summed up to a SimHash fingerprint,
+        alike within 5 bits; "paths", the same of each element's tag path.
     settings : of MinHash for shingles, else of SimHash, in place of those that stand for the features.
 
     Raises

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -29,9 +30,10 @@ def documents_of(texts: Sequence[str | None], method: MinHash) -> list[Document]
 
 
 def _times(sets: list[set[int]]) -> dict[int, int]:
-    """Return how often each shingle counts: thrice in at most the fourth root of all documents, twice in the square."""
+    """Return how often a shingle counts: thrice in 2 to the fourth root of all documents, twice to the square root."""
     counts = Counter(value for one in sets for value in one)
-    return {value: 1 + (count**2 <= len(sets)) + (count**4 <= len(sets)) for value, count in counts.items()}
+    root = math.isqrt(len(sets))
+    return {value: 1 + (2 <= count <= root) + (2 <= count <= math.isqrt(root)) for value, count in counts.items()}
 
 
 def _copies(value: int, times: int) -> list[int]:

@@ -69,8 +69,8 @@ def repeat_rare(
     ----------
     features : the distinct features of documents.
     document_counts : int64 array, how many of all documents hold each feature.
-    num_documents : all documents. A feature of at most their square root is there twice, of at most their fourth root
-        thrice.
+    num_documents : all documents. A feature of two or more, and of at most their square root, is there twice, of at
+        most their fourth root thrice. One that no other document holds is there once.
 
     Returns
     -------
@@ -80,7 +80,8 @@ def repeat_rare(
     -----
     The Jaccard similarity of the sets is the weighted one of integer weights (Haveliwala, Gionis and Indyk 2000).
     Weights in three steps stay apart by no more than 3: where one template fills half of a crawl, its shingles still
-    count.
+    count. What one document holds alone is shared with none, so that its weight tells nothing, and only makes the
+    document less like all others: that much more, the more of its own it has (docs/accuracy.md, Web pages).
     """
     from neardup.kernels import weights as kernel
 

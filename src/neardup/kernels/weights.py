@@ -120,7 +120,7 @@ def look_up(wanted, hashes, starts, counts, found):
 
 @njit(nogil=True, cache=True)
 def repeat_rare(hashes, offsets, document_counts, limits, repeated, repeated_offsets):
-    """Write each feature of a document once, and once more for each of two limits that its count does not exceed.
+    """Write each feature once, and once more for each of two limits that its count, of 2 or more, does not exceed.
 
     hashes, document_counts : uint64 and int64, the distinct features and how many documents hold each; limits : int64
     (2,). Requires: room for three times as many hashes. A second and a third have hashes of their own.
@@ -133,7 +133,7 @@ def repeat_rare(hashes, offsets, document_counts, limits, repeated, repeated_off
             repeated[end] = value
             end += 1
             for limit in limits:
-                if document_counts[i] <= limit:
+                if 1 < document_counts[i] <= limit:
                     value = mix(value + _REPEATED)
                     repeated[end] = value
                     end += 1
