@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
 DATA ?= ../shared/data
+TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash bench-minhash accuracy wheel \
@@ -56,14 +57,14 @@ bench-simhash: $(VENV)/test.stamp  ## the benchmark of SimHash: a quarter of an 
 bench-minhash: $(VENV)/test.stamp  ## the benchmark of MinHash signatures and LSH: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_minhash.py $(BENCH)
 
-accuracy: $(VENV)/accuracy.stamp  ## the tables of docs/accuracy.md, from the labelled sets in DATA; TOOLS=measure_methods for some
+accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## the tables of docs/accuracy.md, from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)
 
 wheel: $(VENV)/pip.stamp  ## build dist/*.whl
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:  ## delete all that these commands made, but for the corpora in benchmarks/work
-	rm -rf $(VENV) benchmarks/.venv-peers* .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) benchmarks/.venv-* .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pip.stamp:
@@ -84,6 +85,11 @@ $(VENV)/test.stamp: $(VENV)/package.stamp
 $(VENV)/accuracy.stamp: $(VENV)/package.stamp
 	$(PIP) install --group accuracy
 	@touch $@
+
+$(TEMPLATE_PAGES): tools/make_template_pages.py benchmarks/requirements-templates.txt
+	$(PYTHON) -m venv benchmarks/.venv-templates
+	benchmarks/.venv-templates/bin/python -m pip --quiet install --requirement benchmarks/requirements-templates.txt
+	benchmarks/.venv-templates/bin/python tools/make_template_pages.py
 
 $(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(PIP) install --group lint
