@@ -139,6 +139,7 @@ def test_batches_hold_a_few_megabytes_whatever_the_row_groups(tmp_path: Path) ->
         assert len(sizes) > 5
 
 
+@pytest.mark.slow
 def test_a_dictionary_of_long_texts_does_not_fill_the_memory() -> None:
     indices = pa.array(np.zeros(1000, np.int32))
     table = pa.table({"text": pa.DictionaryArray.from_arrays(indices, ["x" * 1_000_000])})

@@ -76,6 +76,7 @@ def test_the_scores_are_those_of_looking_at_every_pair(case, method):
     assert counts(result.at_threshold) == evaluation.score(len(texts), lambda *pair: pair in found, verdict)
 
 
+@settings(max_examples=15)
 @given(labelled(), st.sampled_from(METHODS))
 def test_a_point_of_the_curve_is_what_the_method_finds_at_that_limit(case, method):
     texts, labels = case
@@ -109,6 +110,7 @@ def test_a_pair_belongs_to_the_class_of_its_shorter_text(case, method):
     assert tuple(totals) == counts(result.at_threshold)
 
 
+@settings(max_examples=15)
 @given(labelled(), st.sampled_from(METHODS))
 def test_the_adjusted_rand_index_is_that_of_the_clusters_of_dedup(case, method):
     texts, labels = case

@@ -129,7 +129,7 @@ def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: i
     assert not (tmp_path / "out.partial").exists()
 
 
-@pytest.mark.parametrize("killed_after", [100, 1600, 2500])
+@pytest.mark.parametrize("killed_after", [100, *(pytest.param(n, marks=pytest.mark.slow) for n in (1600, 2500))])
 def test_a_killed_run_counts_the_words_of_its_corpus_once(tmp_path: Path, killed_after: int) -> None:
     # 900 documents are counted first, then read, then sorted and compared.
     source = corpus(tmp_path / "in.parquet", 900)
