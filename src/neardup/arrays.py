@@ -6,6 +6,7 @@ does goes through `arrow_of` and `arrow_of_strings` instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,11 @@ def arrow_of(values: npt.NDArray[Any]) -> pa.Array:
 
 def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
     """Return a list of strings as an Arrow array."""
-    data = [one.encode() for one in strings]
-    offsets = np.zeros(len(data) + 1, np.int64)
-    np.cumsum([len(one) for one in data], out=offsets[1:])
-    return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
+    return arrow_of_utf8([one.encode() for one in strings])
+
+
+def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
+    """Return strings in UTF-8, which is not checked, as an Arrow array."""
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(one) for one in strings], out=offsets[1:])
+    return pa.LargeStringArray.from_buffers(len(strings), pa.py_buffer(offsets), pa.py_buffer(b"".join(strings)))

@@ -37,8 +37,12 @@ class Response(NamedTuple):
 
 def header_end(data: bytes | bytearray) -> tuple[int, int] | None:
     """Return where a header ends and what follows begins: behind the first empty line; None if there is none."""
-    ends = [(place, place + len(mark)) for mark in (b"\r\n\r\n", b"\n\n") if (place := data.find(mark)) >= 0]
-    return min(ends, default=None)
+    end = data.find(b"\r\n\r\n")
+    # Not searched for behind that: it can be far off, or nowhere in a long block.
+    bare = data.find(b"\n\n", 0, end if end >= 0 else len(data))
+    if bare >= 0:
+        return bare, bare + 2
+    return (end, end + 4) if end >= 0 else None
 
 
 def fields_of(lines: list[bytes]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import arrow_of_utf8
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
@@ -166,7 +167,7 @@ def _never(rejected: Rejected) -> None:
 
 def _column(name: str, pages: Sequence[Page], heads: list[str]) -> pa.Array:
     if name == TEXT_COLUMN:
-        return pa.array([page.html for page in pages], pa.large_binary()).view(pa.large_string())
+        return arrow_of_utf8([page.html for page in pages])
     values: Callable[[], Iterator[Any]] = {
         "file": lambda: (page.origin for page in pages),
         "url": lambda: (page.origin for page in pages),
