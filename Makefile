@@ -9,8 +9,8 @@ DATA ?= ../shared/data
 TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash bench-minhash accuracy wheel \
-	clean
+.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash bench-minhash bench-pages \
+	accuracy wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -56,6 +56,9 @@ bench-simhash: $(VENV)/test.stamp  ## the benchmark of SimHash: a quarter of an 
 
 bench-minhash: $(VENV)/test.stamp  ## the benchmark of MinHash signatures and LSH: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_minhash.py $(BENCH)
+
+bench-pages: $(VENV)/test.stamp  ## the benchmark of web pages: some minutes, see benchmarks/README.md
+	$(BIN)/python benchmarks/run_pages.py --data "$(DATA)/html_sites" $(BENCH)
 
 accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## the tables of docs/accuracy.md, from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)

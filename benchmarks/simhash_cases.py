@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 _JOBS = Path(__file__).resolve().parent / "fingerprint_jobs"
-_PACKAGES = {"faiss": "faiss-cpu", "simhash": "simhash", "pybind": "simhash-pybind"}
+_PACKAGES = {
+    **{"faiss": "faiss-cpu", "simhash": "simhash", "pybind": "simhash-pybind"},
+    **{"neardup_pages": "neardup", "html_similarity": "html-similarity"},
+}
 SAMPLE_MB = 12  # what peers fingerprint
 # Hashes, bits of each, bits flipped in a query: of those tried (see README.md) the fastest whose recall is 1.
 _HASHES_JOIN = {10**5: (2, 24, 1), 10**6: (4, 16, 0)}
@@ -32,7 +35,7 @@ class Case:
 
     @property
     def ours(self) -> bool:
-        return self.script == "neardup"
+        return self.package == "neardup"
 
     @property
     def package(self) -> str:

@@ -1,4 +1,4 @@
-"""What every job of run_simhash.py and run_minhash.py needs: its command line, a clock, and the files it leaves.
+"""What every job of the run_*.py needs that measure in processes: its command line, a clock, the files it leaves.
 
     python TOOL_jobs.py JOB INPUT OUTPUT OPTIONS
 
@@ -97,6 +97,11 @@ def _serve(pipe: Connection, prepare: Callable[[int, int], Callable[[], list[int
 def read_rows(source: str, column: str, first: int = 0, step: int = 1) -> list[Any]:
     """Return every so many values of a column."""
     return pq.read_table(source, columns=[column])[column].to_pylist()[first::step]
+
+
+def read_pairs(source: str) -> list[tuple[str, str]]:
+    """Return pairs of pages."""
+    return list(zip(read_rows(source, "left"), read_rows(source, "right"), strict=True))
 
 
 def judged_rows(count: int) -> range:
