@@ -17,6 +17,8 @@ import neardup
 from neardup import fingerprint_files as files
 from reference import hamming
 
+SHINGLES = neardup.SimHash(tokens="tags", ngram=3, weights="one")
+
 BITS = (32, 64, 128, 256)
 SHORT_AND_ALIKE = ["a b c d e f", "a b c d e g", "a b c d e f", "", "x y z u v w", None, "a b c d e f g"]
 
@@ -186,7 +188,8 @@ def test_texts_paths_and_tables_give_the_same_fingerprints(tmp_path):
 
 
 @pytest.mark.parametrize("weights", ["tf", "tfidf"])
-def test_threads_change_neither_order_nor_bits(weights, real_texts, tmp_path):
+def test_threads_change_neither_order_nor_bits(weights, real_texts, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.engines.batches._SMALL_BYTES", 1)  # else all these files are one batch
     texts = real_texts("zh_laws", 60_000)
     lines = [json.dumps({"id": f"law {i}", "text": text}) + "\n" for i, text in enumerate(texts)]
     for place in range(0, len(lines), 5):  # a file for a few, so that there are several batches
@@ -196,6 +199,17 @@ def test_threads_change_neither_order_nor_bits(weights, real_texts, tmp_path):
     assert one.equals(two)
     assert one["id"].to_pylist() == [f"law {i}" for i in range(len(texts))]
     assert one["fingerprint"].to_pylist() == neardup.fingerprint(texts, method=method)["fingerprint"].to_pylist()
+
+
+def test_many_small_files_are_one_batch(tmp_path):
+    """A batch each would be a row group each in the file that is written."""
+    for number in range(30):
+        (tmp_path / f"{number:02}.html").write_text(f"<ul>{'<li>' * number}</ul>")
+    found = neardup.fingerprint([str(tmp_path)], method=SHINGLES)
+    assert found["fingerprint"].num_chunks == 1
+    alone = [neardup.fingerprint([str(file)], method=SHINGLES) for file in sorted(tmp_path.iterdir())]
+    assert found["fingerprint"].to_pylist() == [table["fingerprint"][0].as_py() for table in alone]
+    assert found["id"].to_pylist() == [str(number) for number in range(30)]
 
 
 def test_a_row_that_cannot_be_read_has_no_row_or_stops_the_run(tmp_path):
