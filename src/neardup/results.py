@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +135,21 @@ class Comparison:
     threshold: float
     bands: Bands | None
     duplicate: bool
-    left_passages: list[Passage] = field(repr=False)
-    right_passages: list[Passage] = field(repr=False)
+    _mark: Callable[[], tuple[list[Passage], list[Passage]]] = field(repr=False, compare=False)
+
+    @cached_property
+    def _passages(self) -> tuple[list[Passage], list[Passage]]:
+        return self._mark()
+
+    @property
+    def left_passages(self) -> list[Passage]:
+        """Where the left text agrees with the right one; found when asked for, which takes longer than to compare."""
+        return self._passages[0]
+
+    @property
+    def right_passages(self) -> list[Passage]:
+        """The same of the right text."""
+        return self._passages[1]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from neardup.config import Method, MinHash
 from neardup.engines import compare as comparing
 from neardup.engines import local
@@ -32,5 +34,5 @@ def compare(left: str, right: str, *, method: Method = MinHash()) -> Comparison:
     similarity = comparing.similarity_of(measures, method)
     duplicate = comparing.are_duplicates(measures, similarity, method)
     left, right = comparing.shown(left, right, method)
-    marked = comparing.mark(left, right, method)
-    return Comparison(left, right, measures, similarity, method.threshold, bands, duplicate, *marked)
+    mark = partial(comparing.mark, left, right, method)
+    return Comparison(left, right, measures, similarity, method.threshold, bands, duplicate, mark)
