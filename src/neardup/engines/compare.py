@@ -123,6 +123,8 @@ def _refuse_half_surrogates(name: str, text: str) -> None:
 
 def shown(left: str, right: str, method: Method) -> tuple[str, str]:
     """Return what is compared of two documents: of a page its text, if the method takes that."""
+    if method.html is None:
+        return left, right
     one, other = readable(pa.array([left, right], pa.large_string()), method).to_pylist()
     return one, other
 
