@@ -396,6 +396,16 @@ def test_a_column_of_anything_else_is_refused_with_the_row(column, said):
         sign(column)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_bad_row_is_named_however_many_threads_there_are(monkeypatch, threads):
+    monkeypatch.setattr("neardup.api.signatures._ROWS_AT_ONCE", 2)
+    rows = [{"a": 1.0}] * 20
+    with pytest.raises(InputError, match=r"got -1\.0 for 'b' in row 7"):
+        sign([*rows[:7], {"b": -1.0}, *rows, ["no weights"], {"c": -1.0}], threads=threads)
+    with pytest.raises(InputError, match="Row 7 cannot be signed: got 5 "):
+        sign([*rows[:7], 5, *rows, {"b": -1.0}], threads=threads)
+
+
 def test_one_thing_that_cannot_be_signed_is_refused():
     for thing in (5, b"bytes", None):
         with pytest.raises(InputError, match="Cannot sign"):

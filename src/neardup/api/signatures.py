@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
+from functools import partial
 from itertools import chain
 from types import NoneType
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.config import MinHash
-from neardup.engines.sign import Rows, sign_rows
+from neardup.engines.sign import Column, Rows, sign_rows
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
-from neardup.features.token_lists import STRING_LISTS, limits_of_counts, list_strings
+from neardup.features.token_lists import STRING_LISTS, join_lists, limits_of_counts
 from neardup.fingerprints.signatures import Signatures
 
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE, _SAMPLE = 4096, 16
+_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 15  # of more features, the text leaves the cache
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 MAX_HASHES = 65_536
 
@@ -130,13 +132,21 @@ def _to_rows(column: Any) -> Rows:
         raise _refuse(column)
     rows = list(column)
     kind, convert = _converter_of(rows)
-    # A generator: while a chunk is signed, the next one is made.
-    starts = range(0, len(rows), _ROWS_AT_ONCE)
-    chunks = (_convert(rows[start : start + _ROWS_AT_ONCE], start, convert) for start in starts)
-    return Rows(kind, len(rows), chunks)
+    size = _CHARACTERS_AT_ONCE if kind == pa.large_string() else _FEATURES_AT_ONCE
+    return Rows(kind, len(rows), _blocks(rows, size), partial(_convert, convert=convert))
 
 
-def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], pa.Array]]:
+def _blocks(rows: list[Any], size: int) -> Iterator[list[Any]]:
+    """Yield rows that are together about so long, if they are as long as the first of them."""
+    start = 0
+    while start < len(rows):
+        length = sum(len(row) for row in rows[start : start + _SAMPLE] if hasattr(row, "__len__"))
+        step = min(_ROWS_AT_ONCE, max(1, _SAMPLE * size // max(1, length)))
+        yield rows[start : start + step]
+        start += step
+
+
+def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], Column]]:
     """Return the type of Python rows, as the first of them tells, and what converts them to it."""
     given = [row for row in rows if row is not None]
     filled = (row for row in given if not isinstance(row, Sized) or isinstance(row, str) or len(row))
@@ -150,7 +160,7 @@ def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], p
     return _WEIGHTED, _from_pairs
 
 
-def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Array]) -> pa.Array:
+def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], Column]) -> Column:
     try:
         return convert(block)
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
@@ -163,11 +173,11 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
         ) from error
 
 
-def _from_sets(rows: list[Any]) -> pa.Array:
+def _from_sets(rows: list[Any]) -> Column:
     # A string would pass for a list of characters.
     if any(issubclass(kind, (str, bytes, Mapping)) for kind in set(map(type, rows))):
         raise TypeError("it is no list of strings")
-    return list_strings(rows)
+    return join_lists(rows)
 
 
 def _from_mappings(rows: list[Any]) -> pa.Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import local
-from typing import NamedTuple
+from threading import Lock, local
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from neardup.engines.local import thread_count
 from neardup.errors import InputError
 from neardup.features.idf import FEATURES_VERSION, describe_features
 from neardup.features.shingles import Workspace, shingle_documents
-from neardup.features.token_lists import limits_of_counts
+from neardup.features.token_lists import JoinedLists, limits_of_counts, list_any
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
@@ -28,16 +28,22 @@ from neardup.fingerprints.signatures import Signatures
 _BATCH_BYTES = 1 << 21  # of half as much, a tenth is lost between batches; of more, hashes leave the cache
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
-Signer = Callable[[pa.Array, int, Workspace, npt.NDArray[np.uint32]], None]
+Column: TypeAlias = pa.Array | JoinedLists
+Signer = Callable[[Any, int, Workspace, npt.NDArray[np.uint32]], None]
 """Takes rows, the number of the first, memory, and the array to fill with their signatures."""
 
 
 class Rows(NamedTuple):
-    """Rows to sign. chunks : Arrow arrays of one type, made when they are asked for."""
+    """Rows to sign.
+
+    chunks : Arrow arrays of one type, or lists of Python's rows; convert : makes a column of such a list, given the
+    number of its first row.
+    """
 
     kind: pa.DataType
     num_rows: int
-    chunks: Iterable[pa.Array]
+    chunks: Iterable[Any]
+    convert: Callable[[list[Any], int], Column] | None = None
 
 
 def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None) -> Signatures:
@@ -64,13 +70,17 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
             f"{rows.kind}. Pass one such column: table['text']."
         )
     values = np.empty((rows.num_rows, num_hashes), np.uint32)
-    kept = local()
+    kept, turn = local(), Lock()
 
-    def work(batch: tuple[int, pa.Array]) -> None:
+    def work(batch: tuple[int, Any]) -> None:
         first, part = batch
+        if rows.convert is not None:
+            with turn:  # it is Python's own work, one at a time; who signs what it converted has it in its cache
+                part = rows.convert(part, first)
         if not hasattr(kept, "workspace"):
             kept.workspace = Workspace()
-        signer(part, first, kept.workspace, values[first : first + len(part)])
+        for start, some in _batches([part]):
+            signer(some, first + start, kept.workspace, values[first + start : first + start + len(some)])
 
     workers = thread_count(Running(threads=threads))
     with ThreadPoolExecutor(workers) as pool:
@@ -92,13 +102,15 @@ def _is_weighted(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and kind.num_fields == 2 and is_text(kind[0].type) and is_number(kind[1].type)
 
 
-def _batches(chunks: Iterable[pa.Array]) -> Iterator[tuple[int, pa.Array]]:
-    """Yield where each batch of about `_BATCH_BYTES` begins, and its rows, without a copy."""
+def _batches(chunks: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield where each batch of about `_BATCH_BYTES` begins, and its rows, without a copy; Python's rows whole."""
     first = 0
     for chunk in chunks:
-        step = max(1, _BATCH_BYTES * len(chunk) // max(1, chunk.nbytes))
-        for start in range(0, len(chunk), step):
-            yield first + start, chunk[start : start + step]
+        if isinstance(chunk, pa.Array):
+            step = max(1, len(chunk) // max(1, round(chunk.nbytes / _BATCH_BYTES)))
+            yield from ((first + start, chunk[start : start + step]) for start in range(0, len(chunk), step))
+        else:
+            yield first, chunk
         first += len(chunk)
 
 
@@ -110,8 +122,11 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
     minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
 
 
-def _sign_tokens(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
-    hashes, offsets = _hash_tokens(rows.flatten(), _limits(rows), workspace)
+def _sign_tokens(seed: int, rows: Column, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
+    if isinstance(rows, JoinedLists):
+        hashes, offsets = _hash_joined(rows, workspace)
+    else:
+        hashes, offsets = _hash_tokens(rows.flatten(), _limits(rows), workspace)
     minhash.sign(hashes, offsets, out.shape[1], seed, out)
 
 
@@ -142,6 +157,16 @@ def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, 
 
 def _limits(lists: pa.Array) -> npt.NDArray[np.int64]:
     return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+
+
+def _hash_joined(lists: JoinedLists, workspace: Workspace) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    from neardup.kernels import token_sets as kernel
+
+    hashes, hash_offsets = workspace.hashes(int(lists.counts.sum())), np.empty(len(lists) + 1, np.int64)
+    if not kernel.hash_joined(lists.joined, lists.counts, hashes, hash_offsets):  # a token holds a zero
+        rows = list_any(lists.rows)
+        return _hash_tokens(rows.flatten(), _limits(rows), workspace)
+    return hashes[: hash_offsets[-1]], hash_offsets
 
 
 def _hash_tokens(

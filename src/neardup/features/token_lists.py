@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,21 @@ from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_buff
 from neardup.shingling import Shingling
 
 STRING_LISTS = pa.large_list(pa.large_string())
+
+
+@dataclass(frozen=True)
+class JoinedLists:
+    """Lists of strings as one text: joined : uint8, each string with a zero behind it, and 8 zeros.
+
+    counts : int64 (num_rows,), strings of each list; rows : the lists as they came, for what holds zeros itself.
+    """
+
+    rows: Sequence[Any]
+    counts: npt.NDArray[np.int64]
+    joined: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 def cut_documents(texts: pa.Array, cut: Callable[[str], Iterable[Any]], shingling: Shingling) -> TokenStrings:
@@ -66,26 +82,32 @@ def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
     """
     from neardup.kernels import token_sets as kernel
 
-    counts = [0 if row is None else len(row) for row in rows]
-    num_strings, joined = sum(counts), bytearray()
-    try:
-        for row, count in zip(rows, counts, strict=True):
-            if count:
-                joined += "\0".join(row).encode()
-                joined.append(0)
-    except (TypeError, ValueError):  # a null among the strings, or what Arrow has the better words for
-        return _list_any(rows)
-    joined += bytes(8)
+    lists = join_lists(rows)
+    if not isinstance(lists, JoinedLists):
+        return lists
+    limits = limits_of_counts(lists.counts)
+    num_strings = int(limits[-1])
     # Of Arrow, which uses memory again; NumPy gives it back, and fresh pages would cost 13 ns a token.
-    data, offsets = pa.allocate_buffer(len(joined)), pa.allocate_buffer(8 * (num_strings + 1))
-    arrays = (np.frombuffer(one, kind) for one, kind in ((joined, np.uint8), (data, np.uint8), (offsets, np.int64)))
-    if kernel.cut_joined(*arrays) != num_strings:  # a string holds a zero
-        return _list_any(rows)
+    data, offsets = pa.allocate_buffer(len(lists.joined)), pa.allocate_buffer(8 * (num_strings + 1))
+    arrays = (np.frombuffer(one, kind) for one, kind in ((data, np.uint8), (offsets, np.int64)))
+    if kernel.cut_joined(lists.joined, *arrays) != num_strings:  # a string holds a zero
+        return list_any(rows)
     strings = pa.Array.from_buffers(pa.large_string(), num_strings, [None, offsets, data])
-    return pa.LargeListArray.from_arrays(pa.array(limits_of_counts(counts)), strings)
+    return pa.LargeListArray.from_arrays(pa.array(limits), strings)
 
 
-def _list_any(rows: Sequence[Any]) -> pa.LargeListArray:
+def join_lists(rows: Sequence[Any]) -> JoinedLists | pa.LargeListArray:
+    """Return what `list_strings` does, and raise what it does, as one text; as Arrow holds them if there are nulls."""
+    counts = [0 if row is None else len(row) for row in rows]
+    try:
+        joined = "\0".join([*map("\0".join, compress(rows, counts)), "\0" * 8]).encode()
+    except (TypeError, ValueError):  # a null among the strings, or what Arrow has the better words for
+        return list_any(rows)
+    return JoinedLists(rows, np.array(counts, np.int64), np.frombuffer(joined, np.uint8))
+
+
+def list_any(rows: Sequence[Any]) -> pa.LargeListArray:
+    """Return what `list_strings` does, whatever the strings hold."""
     return pa.array([list(row) if isinstance(row, Set) else row for row in rows], STRING_LISTS)
 
 

