@@ -1,4 +1,4 @@
-"""neardup finds near-duplicate texts in collections of any size, keeps one of each, and says why.
+"""neardup finds near-duplicate texts and web pages in collections of any size, keeps one of each, and says why.
 
 Everything public is importable from here. Nothing heavy is loaded before it is used.
 """

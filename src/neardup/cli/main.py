@@ -63,7 +63,7 @@ class Program(click.Group):
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Find near-duplicate texts in collections of any size, keep one of each, and say why.
+    """Find near-duplicate texts and web pages in collections of any size, keep one of each, and say why.
 
     \b
     Examples:
