@@ -229,3 +229,16 @@ def test_pages_are_compared_in_whatever_encoding_they_are(tmp_path):
     (tmp_path / "b.html").write_bytes(page.replace("gb2312", "utf-8").encode())
     told = json.loads(run("compare", tmp_path / "a.html", tmp_path / "b.html", "--method", "page", "--json"))
     assert (told["similarity"], told["same_text"]) == (1.0, True)
+
+
+def test_signatures_of_pages_are_those_of_the_text_that_the_method_takes():
+    texts = texts_of_pages(pa.array(PAGES, pa.large_string()), main=True)
+    signed = neardup.sign(PAGES, method=neardup.content(ngram=2))
+    assert (signed.values == neardup.sign(texts, method=neardup.MinHash(ngram=2)).values).all()
+    assert signed.scheme["features"]["html"] == "main"
+
+
+@pytest.mark.parametrize("method", [neardup.structure(), neardup.page()])
+def test_a_signature_by_itself_knows_neither_rarity_nor_a_second_likeness(method):
+    with pytest.raises(SettingError, match="A signature is of one document; how rare its shingles are"):
+        neardup.sign(PAGES, method=method)

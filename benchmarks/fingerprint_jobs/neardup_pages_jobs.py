@@ -18,6 +18,7 @@ from neardup.documents.warc_records import Record, read_records
 from neardup.engines.simhash import fingerprint_documents
 from neardup.features import page_structure
 from neardup.formats import BLOCK_BYTES
+from neardup.kernels import html_tree
 from neardup.presets import STRUCTURE_FINGERPRINTS
 
 _REPEATS = 3
@@ -44,7 +45,7 @@ def parse(source: str, options: dict[str, Any]) -> Done:
 
 
 def _elements(page: pa.Array) -> Any:
-    return page_structure.place_elements(page_structure.read_tags(page))
+    return html_tree.elements_of(page_structure.read_tags(page))
 
 
 def parts(source: str, options: dict[str, Any]) -> Done:
@@ -69,7 +70,7 @@ def _by_parts(source: str) -> dict[str, float]:
             rows = np.arange(len(pages))
             made = timed("arrow", lambda pages=pages, rows=rows: _column(pages, rows))
             tags = timed("tags", lambda made=made: page_structure.read_tags(made))
-            timed("tree", lambda tags=tags: page_structure.place_elements(tags))
+            timed("tree", lambda tags=tags: html_tree.elements_of(tags))
             for features, method in STRUCTURE_FINGERPRINTS.items():
                 timed(features, lambda made=made, method=method: fingerprint_documents(made, method))
     return dict(seconds)

@@ -14,18 +14,11 @@ PAGE = MinHash(html="main", structure=0.4)
 _SHINGLES = PAGE.of_structure
 assert _SHINGLES is not None
 _ELEMENTS = SimHash(tokens="elements", weights="depth", max_distance=5, confirm="hamming")
-STRUCTURE: dict[str, Method] = {
-    "shingles": _SHINGLES,
-    "decay": _ELEMENTS,
-    "paths": replace(_ELEMENTS, tokens="paths"),
-}
+_WEIGHED = {"decay": _ELEMENTS, "paths": replace(_ELEMENTS, tokens="paths")}
+STRUCTURE: dict[str, Method] = {"shingles": _SHINGLES, **_WEIGHED}
 """What `structure` starts from; docs/accuracy.md has the figures that the limits follow from."""
 
-STRUCTURE_FINGERPRINTS: dict[str, SimHash] = {
-    "shingles": SimHash(tokens="tags", ngram=3, weights="one"),
-    "decay": _ELEMENTS,
-    "paths": replace(_ELEMENTS, tokens="paths"),
-}
+STRUCTURE_FINGERPRINTS = {"shingles": SimHash(tokens="tags", ngram=3, weights="one"), **_WEIGHED}
 """The same features as fingerprints, each page by itself."""
 
 CONTENT = MinHash(html="main")

@@ -113,6 +113,11 @@ def sign(
     """
     if not isinstance(method, MinHash):
         raise SettingError(f"method must be MinHash: got {method!r:.80}. Use MinHash(ngram=5), say.")
+    if method.rarity or method.structure is not None:
+        raise SettingError(
+            "A signature is of one document; how rare its shingles are, or a second likeness, is asked of a run: got "
+            f"rarity={method.rarity}, structure={method.structure!r}. Leave both unset, or use dedup or find_pairs."
+        )
     if isinstance(num_hashes, bool) or not isinstance(num_hashes, int) or not 1 <= num_hashes <= MAX_HASHES:
         raise SettingError(
             f"num_hashes must be a whole number of 1 or more and at most {MAX_HASHES}: got {num_hashes!r}. Use 128."

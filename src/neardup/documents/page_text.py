@@ -29,7 +29,6 @@ _LEVELS_PER_ELEMENT = 24
 # was missed ("Reader Interactions"), the same on all pages of a site. docs/decisions/0014 has the figures.
 SHORT, SHARE = 500, 5
 
-_BRACKET = ord("<")
 _LONG_NUMBER = re.compile("&#(?:[0-9]{32,}|[xX][0-9a-fA-F]{32,});?")
 
 
@@ -58,9 +57,11 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
     where it finds none; where it finds less than 500 characters, and not a fifth of all; and where a page is nested, or
     filled with elements, like none that people read.
     """
+    from neardup.kernels import html_tokens
+
     extract = _extractor() if main else None
     data, offsets = flatten_strings(pages)
-    tags = _read_tags(data, offsets)
+    tags = html_tokens.tags_of(data, offsets)
     texts = [_resolve(text) for text in _strings(_write(data, offsets, tags, short=False))]
     if extract:
         short = _write(data, offsets, tags, short=True)
@@ -70,14 +71,6 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
             for page, text, is_cheap in zip(_strings(short), texts, cheap, strict=True)
         ]
     return pa.array(texts, pa.large_string(), mask=pages.is_null().to_numpy(zero_copy_only=False))
-
-
-def _read_tags(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Tags:
-    from neardup.kernels import html_tokens
-
-    tags = html_tokens.make_tags(int(np.count_nonzero(data == _BRACKET)), len(offsets) - 1)
-    html_tokens.read_tags(data, offsets, tags)
-    return tags
 
 
 def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Tags, *, short: bool) -> Text:
@@ -105,11 +98,9 @@ def _resolve(text: str) -> str:
 
 def _are_cheap(short: Text, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return which pages, given in short and by their size in bytes, resiliparse reads in time linear in the size."""
-    from neardup.kernels import html_tree
+    from neardup.kernels import html_tokens, html_tree
 
-    tags = _read_tags(short.data[: short.offsets[-1]], short.offsets)
-    elements = html_tree.make_elements(int(tags.offsets[-1]), len(sizes))
-    html_tree.place_elements(tags, elements)
+    elements = html_tree.elements_of(html_tokens.tags_of(short.data[: short.offsets[-1]], short.offsets))
     depths = elements.depths[: elements.offsets[-1]]
     work = np.diff(np.concatenate([[0], np.cumsum(depths + _LEVELS_PER_ELEMENT, dtype=np.int64)])[elements.offsets])
     too_deep = np.diff(np.concatenate([[0], np.cumsum(depths > MAX_DEPTH)])[elements.offsets]) > 0

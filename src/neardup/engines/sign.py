@@ -17,6 +17,7 @@ from neardup.arrays import view_strings
 from neardup.config import MinHash, Running
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.engines.local import thread_count
+from neardup.engines.readable import readable
 from neardup.errors import InputError
 from neardup.features.idf import FEATURES_VERSION, describe_features
 from neardup.features.shingles import Workspace, shingle_documents
@@ -118,7 +119,7 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Mend it, or leave it out.")
-    shingles = shingle_documents(texts, method, workspace, as_sets=True)
+    shingles = shingle_documents(readable(texts, method), method, workspace, as_sets=True)
     minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.features.common_lines import common_lines
-from neardup.features.page_structure import place_elements, read_tags
+from neardup.features.page_structure import read_tags
 
 if TYPE_CHECKING:
     from neardup.kernels.html_tokens import Tags
@@ -75,9 +75,11 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
     folded to one line; how often a line inside is repeated plays no part. Time is linear in the page, and small but for
     the elements shown.
     """
+    from neardup.kernels import html_tree
+
     pages = pa.array([page.encode("utf-8", "replace")], pa.large_binary())
     tags = read_tags(pages)
-    elements = place_elements(tags)
+    elements = html_tree.elements_of(tags)
     shown, depths = _shown(elements, max_elements)
     labels = _labels(pages[0].as_buffer().to_pybytes(), tags, elements, shown)
     lines = fold_lines(labels, depths)

@@ -13,9 +13,7 @@ from neardup.kernels.token_arrays import Shingles
 
 if TYPE_CHECKING:
     from neardup.kernels.html_tokens import Tags
-    from neardup.kernels.html_tree import Elements
 
-_BRACKET = ord("<")
 _START = 1  # START of kernels/html_tokens.py
 
 
@@ -85,7 +83,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     from neardup.kernels import html_shingles as kernel
     from neardup.kernels import html_tree
 
-    elements = place_elements(read_tags(pages))
+    elements = html_tree.elements_of(read_tags(pages))
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
     hash_elements = kernel.hash_paths if paths else kernel.hash_names
@@ -112,16 +110,4 @@ def read_tags(pages: pa.Array) -> Tags:
     """Return the start and end tags of pages."""
     from neardup.kernels import html_tokens
 
-    data, offsets = flatten_strings(pages)
-    tags = html_tokens.make_tags(int(np.count_nonzero(data == _BRACKET)), len(pages))
-    html_tokens.read_tags(data, offsets, tags)
-    return tags
-
-
-def place_elements(tags: Tags) -> Elements:
-    """Return the elements of the pages that have these tags."""
-    from neardup.kernels import html_tree
-
-    elements = html_tree.make_elements(len(tags.names), len(tags.offsets) - 1)
-    html_tree.place_elements(tags, elements)
-    return elements
+    return html_tokens.tags_of(*flatten_strings(pages))

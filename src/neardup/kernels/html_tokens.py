@@ -23,6 +23,7 @@ _OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
 _VALUE = U64(0x9E3779B97F4A7C15)
 _CLASS, _TYPE, _REL = names.hash_name("class"), names.hash_name("type"), names.hash_name("rel")
 _NAME, _ID, _PLAINTEXT = names.hash_name("name"), names.hash_name("id"), names.hash_name("plaintext")
+_BRACKET = ord("<")
 _ONES, _HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
 
 
@@ -49,6 +50,13 @@ def make_tags(size: int, num_documents: int) -> Tags:
     hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
     places = np.empty(size, np.int64), np.empty(size, np.int64)
     return Tags(*hashes, np.empty(size, np.uint8), *places, np.zeros(num_documents + 1, np.int64))
+
+
+def tags_of(data: np.ndarray, offsets: np.ndarray) -> Tags:
+    """Return the tags of the pages data[offsets[i]:offsets[i + 1]]."""
+    tags = make_tags(int(np.count_nonzero(data == _BRACKET)), len(offsets) - 1)
+    read_tags(data, offsets, tags)
+    return tags
 
 
 @njit(nogil=True, cache=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from neardup.kernels import html_tags as names
-from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START
+from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START, Tags
 from neardup.kernels.mixing import mix
 
 U64 = np.uint64
@@ -53,6 +53,13 @@ def make_elements(num_tags: int, num_documents: int) -> Elements:
     size = 3 * (num_tags + num_documents)
     hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
     return Elements(*hashes, np.empty(size, np.int32), np.zeros(num_documents + 1, np.int64))
+
+
+def elements_of(tags: Tags) -> Elements:
+    """Return the elements of the pages that have these tags."""
+    elements = make_elements(int(tags.offsets[-1]), len(tags.offsets) - 1)
+    place_elements(tags, elements)
+    return elements
 
 
 @njit(nogil=True, cache=True)

@@ -20,7 +20,7 @@ class Sets(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What is compared: the sets, and of web pages also those of their structure, else none. Both by document."""
+    """What is compared, by document: the sets, and where the rules ask for it those of the structure of web pages."""
 
     shingles: Sets
     structure: Sets

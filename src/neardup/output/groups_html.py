@@ -8,8 +8,16 @@ from typing import Any
 from neardup.output import charts
 from neardup.output.page import Report, Section, definitions, figure, render_fragment, render_page, table
 from neardup.output.report_items import place_of
-from neardup.output.report_sections import inputs_table, likeness, recall, run_rows, settings_tables
-from neardup.output.wording import escape_text, percent, plural, setting
+from neardup.output.report_sections import (
+    count_rows,
+    count_tables,
+    inputs_table,
+    likeness,
+    recall,
+    run_rows,
+    settings_tables,
+)
+from neardup.output.wording import escape_text, plural, setting
 
 MAX_SHOWN = 200  # groups on the page; groups.parquet holds them all
 _MAX_OPEN = 25  # groups in sight; the others shown are folded
@@ -17,6 +25,15 @@ _TITLES = ("group", "documents", "", "name: what its members share", "first docu
 _MAX_LABEL = 120  # characters of an id in the table
 
 Row = Mapping[str, Any]
+_COUNTS = (
+    ("read", "", "Read"),
+    ("groups", "", "Groups"),
+    ("grouped", "share kept", "Grouped"),
+    ("single", "share exact", "Single"),
+    ("largest", "share", "In the largest group"),
+    ("without_features", "", "Without features"),
+    ("rejected", "", "Rejected (unreadable)"),
+)
 
 
 def render_groups(report: dict[str, Any], rows: Sequence[Row]) -> str:
@@ -36,7 +53,7 @@ def render_notebook(report: dict[str, Any]) -> str:
         ("Groups by size (logarithmic)", charts.cluster_chart(report)),
         ("Similarity to the first document", charts.similarity_chart(report)),
     )
-    counts = [(label, value) for _, label, value, _ in _count_rows(report)]
+    counts = [(label, value) for _, label, value, _ in count_rows(report, _COUNTS)]
     largest = "".join(
         f"<li>{row['size']:,}: <bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
         for row in report.get("largest_groups") or ()
@@ -61,7 +78,7 @@ def headline(report: Report) -> str:
 
 def _sections(report: Report, rows: Sequence[Row]) -> list[Section]:
     return [
-        ("result", "Result", _result(report)),
+        ("result", "Result", count_tables(report, _COUNTS)),
         ("groups", "Groups", _groups(report, rows)),
         ("found", "Sizes", _sizes(report)),
         ("recall", "What may be missed", recall(report)),
@@ -79,32 +96,6 @@ def _share_chart(report: Report) -> str:
         for kind, key in (("kept", "grouped"), ("exact", "single"))
     ]
     return charts.proportion(parts, name="Shares of grouped and single documents")
-
-
-def _count_rows(report: Report) -> list[tuple[str, str, str, str]]:
-    """Return (class, label, count, share of the documents read) for each count that the report holds."""
-    counts = report.get("counts") or {}
-    rows = []
-    for key, kind, label in (
-        ("read", "", "Read"),
-        ("groups", "", "Groups"),
-        ("grouped", "share kept", "Grouped"),
-        ("single", "share exact", "Single"),
-        ("largest", "share", "In the largest group"),
-        ("without_features", "", "Without features"),
-        ("rejected", "", "Rejected (unreadable)"),
-    ):
-        if counts.get(key) is not None:
-            share = percent(counts[key] / (counts.get("read") or 1)) if "share" in kind else ""
-            rows.append((kind, label, f"{counts[key]:,}", share))
-    return rows
-
-
-def _result(report: Report) -> str:
-    rows = [(f'<span class="{kind}">{label}</span>', *rest) for kind, label, *rest in _count_rows(report)]
-    documents = table("Documents", ("", "count", "of those read"), rows, numbers=(1, 2))
-    run = table("The run", ("", "value"), run_rows(report), numbers=(1,))
-    return f'<div class="pair">{documents}{run}</div>'
 
 
 def _groups(report: Report, rows: Sequence[Row]) -> str:

@@ -8,8 +8,27 @@ from typing import Any
 from neardup.output import charts
 from neardup.output.page import Report, Section, definitions, figure, render_fragment, render_page, table
 from neardup.output.report_items import Example, removed_list
-from neardup.output.report_sections import inputs_table, likeness, recall, run_rows, settings_tables
-from neardup.output.wording import percent, plural, setting, what_copies_share
+from neardup.output.report_sections import (
+    count_rows,
+    count_tables,
+    inputs_table,
+    likeness,
+    recall,
+    run_rows,
+    settings_tables,
+)
+from neardup.output.wording import plural, setting, what_copies_share
+
+_COUNTS = (
+    ("read", "", "Read"),
+    ("kept", "share kept", "Kept"),
+    ("removed", "share", "Removed"),
+    ("removed_exact", "share sub exact", "exact copies"),
+    ("removed_near", "share sub near", "near-duplicates"),
+    ("without_features", "", "Without features"),
+    ("rejected", "", "Rejected (unreadable)"),
+    ("against", "", "Compared against"),
+)
 
 
 def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
@@ -27,7 +46,9 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
 
 def render_notebook(report: dict[str, Any]) -> str:
     """Return a compact HTML fragment for a notebook: headline, closing table, two charts."""
-    counts = [(f"{'– ' if 'sub' in kind else ''}{label}", value) for kind, label, value, _ in _count_rows(report)]
+    counts = [
+        (f"{'– ' if 'sub' in kind else ''}{label}", value) for kind, label, value, _ in count_rows(report, _COUNTS)
+    ]
     drawings = (
         ("Similarity of the near-duplicates", charts.similarity_chart(report)),
         ("Hamming distance of the near-duplicates", charts.distance_chart(report)),
@@ -51,7 +72,7 @@ def headline(report: Report) -> str:
 
 def _sections(report: Report, examples: Sequence[Example]) -> list[Section]:
     return [
-        ("result", "Result", _result(report)),
+        ("result", "Result", count_tables(report, _COUNTS)),
         ("found", "What was found", _found(report)),
         ("recall", "What may be missed", recall(report)),
         ("meaning", "What the numbers mean", _meaning(report)),
@@ -60,33 +81,6 @@ def _sections(report: Report, examples: Sequence[Example]) -> list[Section]:
         ("settings", "Settings", settings_tables(report)),
         ("removed", "Removed documents", removed_list(examples, (report.get("counts") or {}).get("removed", 0))),
     ]
-
-
-def _count_rows(report: Report) -> list[tuple[str, str, str, str]]:
-    """Return (class, label, count, share of the documents read) for each count that the report holds."""
-    counts = report.get("counts") or {}
-    rows = []
-    for key, kind, label in (
-        ("read", "", "Read"),
-        ("kept", "share kept", "Kept"),
-        ("removed", "share", "Removed"),
-        ("removed_exact", "share sub exact", "exact copies"),
-        ("removed_near", "share sub near", "near-duplicates"),
-        ("without_features", "", "Without features"),
-        ("rejected", "", "Rejected (unreadable)"),
-        ("against", "", "Compared against"),
-    ):
-        if counts.get(key) is not None:
-            share = percent(counts[key] / (counts.get("read") or 1)) if "share" in kind else ""
-            rows.append((kind, label, f"{counts[key]:,}", share))
-    return rows
-
-
-def _result(report: Report) -> str:
-    rows = [(f'<span class="{kind}">{label}</span>', *rest) for kind, label, *rest in _count_rows(report)]
-    documents = table("Documents", ("", "count", "of those read"), rows, numbers=(1, 2))
-    run = table("The run", ("", "value"), run_rows(report), numbers=(1,))
-    return f'<div class="pair">{documents}{run}</div>'
 
 
 def _found(report: Report) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from neardup.output import charts
 from neardup.output.page import Report, figure, table
-from neardup.output.wording import duration, escape_text, interval, known, memory, plural, setting
+from neardup.output.wording import duration, escape_text, interval, known, memory, percent, plural, setting
 
 _WEIGHED = {
     "one": ", each of the same weight",
@@ -15,6 +15,7 @@ _WEIGHED = {
     "tfidf": ", weighed by how often they occur in it and how few documents have them",
     "depth": ", each weighed by how near it stands to the root",
 }
+Counted = Sequence[tuple[str, str, str]]  # key, class and label of counts; those of a class "share" have one
 _MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
 
 
@@ -46,6 +47,25 @@ def likeness(report: Report) -> Likeness:
         if is_confirmed(report):
             alike += f", and measures at least {limit} similar to it"
     return Likeness(alike, "Distance" if near and not is_confirmed(report) else "Similarity", measure)
+
+
+def count_rows(report: Report, counted: Counted) -> list[tuple[str, str, str, str]]:
+    """Return (class, label, count, share of the documents read) for each of the counts that the report holds."""
+    counts = report.get("counts") or {}
+    rows = []
+    for key, kind, label in counted:
+        if counts.get(key) is not None:
+            share = percent(counts[key] / (counts.get("read") or 1)) if "share" in kind else ""
+            rows.append((kind, label, f"{counts[key]:,}", share))
+    return rows
+
+
+def count_tables(report: Report, counted: Counted) -> str:
+    """Return the tables of the documents and of the run, side by side."""
+    rows = [(f'<span class="{kind}">{label}</span>', *rest) for kind, label, *rest in count_rows(report, counted)]
+    documents = table("Documents", ("", "count", "of those read"), rows, numbers=(1, 2))
+    run = table("The run", ("", "value"), run_rows(report), numbers=(1,))
+    return f'<div class="pair">{documents}{run}</div>'
 
 
 def run_rows(report: Report) -> list[tuple[str, str]]:
