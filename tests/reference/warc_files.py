@@ -6,6 +6,11 @@ import gzip
 import hashlib
 import zlib
 from base64 import b32encode
+from pathlib import Path
+
+from neardup.documents.batch import Rejected
+from neardup.documents.columns import choose_columns
+from neardup.documents.inputs import list_inputs
 
 HTML = b"Content-Type: text/html; charset=utf-8\r\n"
 
@@ -54,3 +59,33 @@ def zeros(head: bytes, megabytes: int, byte: bytes = b"\0") -> bytes:
     squeezer = zlib.compressobj(1, zlib.DEFLATED, 31)
     block = byte * (1 << 20)
     return b"".join([squeezer.compress(head), *(squeezer.compress(block) for _ in range(megabytes)), squeezer.flush()])
+
+
+ONE, TWO, THREE = (page(b"<p>%s" % name, f"http://{name.decode()}.test/") for name in (b"one", b"two", b"three"))
+LIMIT = "longer than 16777216 bytes, the longest page that is read"
+ALL = ["http://one.test/", "http://two.test/", "http://three.test/"]
+
+
+def read(path: Path) -> tuple[dict[str, tuple[int, str]], list[Rejected]]:
+    """Return row and text by URL, and what was rejected."""
+    (part,) = list_inputs([str(path)])
+    rejected: list[Rejected] = []
+    found = {}
+    for batch in part.read(choose_columns([part]), rejected.append):
+        assert batch.ids is not None
+        found |= zip(batch.ids.to_pylist(), zip(batch.rows.tolist(), batch.text.to_pylist(), strict=True), strict=True)
+    return found, rejected
+
+
+def read_bytes(folder: Path, data: bytes, name: str = "a.warc") -> tuple[dict[str, tuple[int, str]], list[Rejected]]:
+    """Write a file, and read it."""
+    (folder / name).write_bytes(data)
+    return read(folder / name)
+
+
+def why(folder: Path, one: bytes) -> str:
+    """Return why a record is rejected."""
+    found, (rejected,) = read_bytes(folder, info() + one + TWO)
+    assert list(found) == ["http://two.test/"]
+    assert (rejected.row, rejected.byte) == (1, len(info()))
+    return rejected.reason
