@@ -1,15 +1,11 @@
-"""Weighted signatures are those of the reference; so are the hashes of tokens that are read in place."""
+"""Weighted signatures are those of the reference."""
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.engines.sign import _hash_tokens
-from neardup.features.shingles import Workspace
-from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.minhash import sign_weighted
 from reference import darts as reference
 
@@ -35,17 +31,3 @@ def test_the_greater_of_two_sets_keeps_what_either_keeps():
     weights = np.concatenate([left, right, np.maximum(left, right)])
     rows = sign_weighted(hashes, weights, np.array([0, 20, 40, 60]), 64, 3)
     assert ((rows[2] == rows[0]) | (rows[2] == rows[1])).all()
-
-
-def hashes_in_place(lists: list[list[str]]) -> tuple[list[int], list[int]]:
-    tokens = pa.array([token for one in lists for token in one], pa.string())
-    hashes, offsets = _hash_tokens(tokens, np.cumsum([0, *map(len, lists)]).astype(np.int64), Workspace())
-    return hashes.tolist(), offsets.tolist()
-
-
-@given(st.lists(st.lists(st.text(st.sampled_from(["a", "é", "漢", "\0"]), max_size=30), max_size=5), max_size=4))
-@example([["x" * size for size in range(40)], [], ["", "\0"]])
-@example([["a"]])
-def test_tokens_hash_in_place_as_shingles_of_one(lists):
-    expected = shingle_strings(pack_tokens(lists), 1)
-    assert hashes_in_place(lists) == (expected.hashes.tolist(), expected.offsets.tolist())

@@ -7,25 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.lanes import LANES, load, lower, spread, store
+from neardup.kernels.lanes import LANES, load, raise_lanes, store
+from reference.minhash import permute
 
-VALUES = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 2**31, 2**32 - 1]))
-ROWS = st.lists(VALUES, min_size=LANES + 3, max_size=LANES + 3).map(lambda values: np.array(values, np.uint32))
-
-
-def lower_all(least, a, x, b, first, place):
-    store(least, first, lower(load(least, first), load(a, first), spread(x, place), load(b, first)))
+VALUES = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 2**16, 2**31, 2**32 - 1]))
+ROWS = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).integers(0, 2**32, LANES + 3, np.uint32))
 
 
-compiled_lower_all = njit(lower_all)
+def raise_all(most, a, x, first):
+    store(most, first, raise_lanes(load(most, first), load(a, first), x))
 
 
-@given(ROWS, ROWS, ROWS, ROWS, st.integers(0, 3), st.integers(0, LANES + 2))
-def test_each_lane_is_lowered_at_any_place_and_nothing_else_is_written(least, a, x, b, first, place):
-    expected = least.tolist()
+compiled_raise_all = njit(raise_all)
+
+
+@given(ROWS, ROWS, VALUES, st.integers(0, 3))
+def test_each_lane_is_raised_at_any_place_and_nothing_else_is_written(most, a, x, first):
+    most[first :: 7] = 0
+    expected = most.tolist()
     for i in range(first, first + LANES):
-        expected[i] = min(expected[i], (int(a[i]) * int(x[place]) + int(b[i])) % 2**32)
-    for one in (lower_all, compiled_lower_all):
-        written = least.copy()
-        one(written, a, x, b, first, place)
+        expected[i] = max(expected[i], 2**32 - 1 - permute(x, int(a[i])))
+    for one in (raise_all, compiled_raise_all):
+        written = most.copy()
+        one(written, a, np.uint32(x), first)
         assert written.tolist() == expected

@@ -7,7 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.machine import count_ones, count_trailing_zeros, load_u64, prefetch, store_u64
+from neardup.kernels.machine import (
+    address_of,
+    count_ones,
+    count_trailing_zeros,
+    fold_product,
+    load_at,
+    load_byte_at,
+    load_u64,
+    prefetch,
+)
 
 
 @njit
@@ -26,13 +35,18 @@ def compiled_ones(value):
 
 
 @njit
-def compiled_store(data, index, value):
-    store_u64(data, index, value)
+def compiled_load_at(array, index):
+    return load_at(address_of(array) + index), load_byte_at(address_of(array) + index)
 
 
 @njit
-def compiled_prefetch(data, index):
-    prefetch(data, index)
+def compiled_prefetch(array, index):
+    prefetch(address_of(array) + index)
+
+
+@njit
+def compiled_fold(x, y):
+    return fold_product(x, y)
 
 
 @given(st.binary(min_size=8, max_size=40), st.data())
@@ -41,16 +55,16 @@ def test_a_load_is_little_endian_at_any_place(content, data):
     expected = int.from_bytes(content[index : index + 8], "little")
     array = np.frombuffer(content, np.uint8)
     assert int(compiled_load(array, index)) == int(load_u64(array, index)) == expected
+    found = load_at(address_of(array) + index), load_byte_at(address_of(array) + index)
+    assert tuple(map(int, compiled_load_at(array, index))) == tuple(map(int, found)) == (expected, content[index])
 
 
-@given(st.binary(min_size=8, max_size=40), st.integers(0, 2**64 - 1), st.data())
-def test_a_store_is_little_endian_at_any_place_and_writes_nothing_else(content, value, data):
-    index = data.draw(st.integers(0, len(content) - 8))
-    expected = content[:index] + value.to_bytes(8, "little") + content[index + 8 :]
-    for one in (store_u64, compiled_store):
-        array = np.frombuffer(bytearray(content), np.uint8)
-        one(array, index, np.uint64(value))
-        assert array.tobytes() == expected
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+@example(2**64 - 1, 2**64 - 1)
+@example(0, 5)
+def test_the_halves_of_a_wide_product_are_folded(x, y):
+    expected = (x * y) % 2**64 ^ (x * y) >> 64
+    assert int(compiled_fold(np.uint64(x), np.uint64(y))) == int(fold_product(np.uint64(x), np.uint64(y))) == expected
 
 
 @given(st.integers(0, 63), st.integers(0, 2**64 - 1))
@@ -70,7 +84,7 @@ def test_ones_are_counted(value):
 
 def test_to_fetch_ahead_changes_nothing_and_may_reach_behind_the_end():
     array = np.arange(8, dtype=np.uint8)
-    for one in (prefetch, compiled_prefetch):
-        one(array, 0)
-        one(array, 10**6)
+    for index in (0, 10**6):
+        prefetch(address_of(array) + index)
+        compiled_prefetch(array, index)
     assert array.tolist() == list(range(8))

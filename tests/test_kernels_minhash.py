@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.fingerprints.minhash import band_keys, permutations, sign
+from neardup.fingerprints.minhash import band_keys, draw_multipliers, sign, sign_strings
 from neardup.kernels import minhash as kernel
 from reference import minhash as reference
+from reference.strings import hash_string
 
 HASHES = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 5), st.integers(2**64 - 5, 2**64 - 1))
 DOCUMENTS = st.lists(st.lists(HASHES, max_size=12), max_size=5)
@@ -24,9 +25,22 @@ def signed(documents: list[list[int]], num_hashes: int, seed: int) -> np.ndarray
 @given(DOCUMENTS, st.integers(1, 20), st.integers(0, 2**32 - 1))
 @example([[], [0], [2**64 - 1, 0]], 7, 0)
 def test_signatures_are_those_of_the_reference(documents, num_hashes, seed):
-    drawn = permutations(num_hashes, seed)
-    a, b = drawn.multipliers.tolist(), drawn.addends.tolist()
-    assert signed(documents, num_hashes, seed).tolist() == [reference.sign(one, a, b) for one in documents]
+    multipliers = draw_multipliers(num_hashes, seed).tolist()
+    assert signed(documents, num_hashes, seed).tolist() == [reference.sign(one, multipliers) for one in documents]
+
+
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+@pytest.mark.parametrize("num_hashes", [1, 127, 128, 129, 300])
+@given(st.lists(st.lists(st.one_of(st.just(b""), st.binary(max_size=20)), max_size=5), max_size=4))
+@example([[], [b""], [b"a", b"", b"b" * 40], [b"a"]])
+def test_sets_of_strings_are_signed_by_the_hashes_of_those_that_are_not_empty(width, num_hashes, sets):
+    strings = [string for one in sets for string in one]
+    offsets = np.cumsum([0, *map(len, strings)]).astype(width)
+    limits = np.cumsum([0, *map(len, sets)]).astype(np.int64)
+    signatures = np.zeros((len(sets), num_hashes), np.uint32)
+    sign_strings(np.frombuffer(b"".join(strings), np.uint8), offsets, limits, 1, signatures)
+    hashes = [[hash_string(string) for string in one if string] for one in sets]
+    assert signatures.tolist() == signed(hashes, num_hashes, 1).tolist()
 
 
 @given(st.lists(HASHES, min_size=1, max_size=12), st.randoms(use_true_random=False))
@@ -37,17 +51,30 @@ def test_order_and_repeats_of_shingles_do_not_matter(hashes, randomness):
     assert first.tolist() == second.tolist()
 
 
-def test_the_first_hashes_are_the_same_however_many_are_drawn():
-    few, many = permutations(10, 5), permutations(200, 5)
-    assert few.multipliers.tolist() == many.multipliers[:10].tolist()
-    assert few.addends.tolist() == many.addends[:10].tolist()
-    assert (many.multipliers % 2 == 1).all()
+def test_what_permutes_takes_every_value_once():
+    """All of 2^32 are too many: each half is permuted by itself, so all of its values with one of the other do."""
+    for multiplier in draw_multipliers(3, 7).tolist():
+        upper = {reference.permute(x << 16 | 5, multiplier) for x in range(2**16)}
+        lower = {reference.permute(5 << 16 | x, multiplier) for x in range(2**16)}
+        assert len(upper) == len(lower) == 2**16
+        assert len({value % 2**16 for value in upper}) == len({value >> 16 for value in lower}) == 1
 
 
-def test_two_seeds_draw_different_permutations():
-    drawn = [permutations(50, seed) for seed in range(20)]
-    assert len({one.multipliers.tobytes() for one in drawn}) == 20
-    assert len({one.addends.tobytes() for one in drawn}) == 20
+def test_the_first_multipliers_are_the_same_however_many_are_drawn():
+    few, many = draw_multipliers(10, 5), draw_multipliers(40_000, 5)
+    assert few.tolist() == many[:10].tolist()
+    assert (many & 0x10001 == 0x10001).all()
+
+
+def test_the_upper_halves_of_multipliers_differ_as_long_as_there_are_others():
+    upper = draw_multipliers(40_000, 5) >> 16
+    assert len(set(upper[: 2**15].tolist())) == 2**15
+    assert upper[2**15 :].tolist() == upper[: 40_000 - 2**15].tolist()
+
+
+def test_two_seeds_draw_different_multipliers():
+    drawn = [draw_multipliers(50, seed) for seed in range(20)]
+    assert len({(one >> 16).tobytes() for one in drawn}) == len({(one & 0xFFFF).tobytes() for one in drawn}) == 20
 
 
 @pytest.mark.parametrize(("num_bands", "rows_per_band"), [(1, 1), (1, 6), (6, 1), (3, 2)])

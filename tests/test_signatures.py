@@ -16,10 +16,11 @@ import neardup
 from neardup import ColumnError, InputError, MinHash, OutputError, SchemeError, SettingError, minhash, sign
 from neardup.features.shingles import shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
-from neardup.fingerprints.minhash import permutations, sign_weighted
+from neardup.fingerprints.minhash import draw_multipliers, sign_weighted
 from neardup.fingerprints.minhash import sign as sign_hashes
 from neardup.fingerprints.signatures import PackedSignatures, Signatures
 from reference import minhash as reference
+from reference.strings import hash_string
 
 NUM_SEEDS, NUM_HASHES = 1000, 128
 TOKENS = st.text(st.sampled_from(["a", "b", "é", "漢", "😀", "\0", " "]), max_size=20)
@@ -34,10 +35,9 @@ def rows_of(signatures: Signatures) -> list[list[int]]:
 # What is signed.
 @given(SETS)
 def test_a_set_of_tokens_has_the_signature_of_the_reference(sets):
-    drawn = permutations(8, 1)
-    a, b = drawn.multipliers.tolist(), drawn.addends.tolist()
-    hashes = [shingle_strings(pack_tokens([list(one or [])]), 1).hashes.tolist() for one in sets]
-    assert rows_of(small(sets or [[]])) == [reference.sign(one, a, b) for one in hashes or [[]]]
+    multipliers = draw_multipliers(8, 1).tolist()
+    hashes = [[hash_string(token.encode()) for token in one or [] if token] for one in sets]
+    assert rows_of(small(sets or [[]])) == [reference.sign(one, multipliers) for one in hashes or [[]]]
 
 
 @given(SETS, st.integers(0, 3), st.integers(0, 3))
@@ -59,16 +59,6 @@ def test_null_lists_that_cover_values_are_empty():
     assert rows_of(small(column)) == rows_of(small([["a"], None, ["c"]]))
     pairs = pa.FixedSizeListArray.from_arrays(pa.array(["a", "b", "c", "d"]), 2)
     assert rows_of(small(pairs[1:])) == rows_of(small([["c", "d"]]))
-
-
-def test_tokens_of_every_length_hash_as_words_of_a_text_do():
-    words = ["x" * size + "y" for size in range(40)]
-    method = MinHash(tokens="whitespace", ngram=1)
-    for word in words:
-        texts = shingle_documents(pa.array([word]), method)
-        expected = sign_hashes(texts.hashes, texts.offsets, 8, 1)
-        assert rows_of(small([[word]])) == expected.tolist()
-    assert rows_of(small([words])) == rows_of(small([" ".join(words)], method=method))
 
 
 def test_texts_are_signed_as_dedup_signs_them(real_texts):
@@ -357,9 +347,9 @@ def test_bits_outside_their_limits_are_refused(bits):
         small([["a"]]).pack(bits)
 
 
-@pytest.mark.parametrize("num_hashes", [0, -1, 65_537, 1.0, True, None])
+@pytest.mark.parametrize("num_hashes", [0, -1, 32_769, 1.0, True, None])
 def test_lengths_outside_their_limits_are_refused(num_hashes):
-    with pytest.raises(SettingError, match=r"num_hashes must be a whole number of 1 or more and at most 65536: got"):
+    with pytest.raises(SettingError, match=r"num_hashes must be a whole number of 1 or more and at most 32768: got"):
         sign(["a"], num_hashes=num_hashes)
     with pytest.raises(SettingError, match="method must be MinHash: got SimHash"):
         sign(["a"], method=neardup.SimHash())
@@ -436,14 +426,14 @@ def test_files_of_anything_else_are_refused(tmp_path):
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-# Values that must not change: they are in files. Made by this code when it was first written.
+# Values that must not change: they are in files. The first are those of the plain twin.
 def test_the_scheme_of_today_gives_these_values():
     assert rows_of(sign([["a", "b", "c"]], num_hashes=4)) == GOLDEN_TOKENS
     assert rows_of(sign([{"a": 1.0, "b": 2.5, "c": 0.1}], num_hashes=4)) == GOLDEN_WEIGHTED
     assert small([["a"]]).scheme == {
-        "name": "minhash", "version": 1, "seed": 1, "num_hashes": 8, "features": {"tokens": "given", "version": 1},
+        "name": "minhash", "version": 2, "seed": 1, "num_hashes": 8, "features": {"tokens": "given", "version": 1},
     }  # fmt: skip
 
 
-GOLDEN_TOKENS = [[2073123420, 2058957534, 2168542219, 685798287]]
+GOLDEN_TOKENS = [[1150926315, 1437099166, 2431739973, 801179451]]
 GOLDEN_WEIGHTED = [[1180685794, 478000450, 1843203497, 2476690899]]

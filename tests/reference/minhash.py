@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
-def sign(hashes: Iterable[int], multipliers: Sequence[int], addends: Sequence[int]) -> list[int]:
-    """Return the least (a x + b) mod 2^32 of the hashes' upper halves x, for each a, b; all ones of no hashes."""
+def sign(hashes: Iterable[int], multipliers: Sequence[int]) -> list[int]:
+    """Return the least permuted value of the hashes' upper halves for each multiplier; all ones of no hashes."""
     upper = [value >> 32 for value in set(hashes)]
-    return [
-        min(((a * x + b) % 2**32 for x in upper), default=2**32 - 1) for a, b in zip(multipliers, addends, strict=True)
-    ]
+    return [min((permute(x, multiplier) for x in upper), default=2**32 - 1) for multiplier in multipliers]
+
+
+def permute(x: int, multiplier: int) -> int:
+    """Return x with both halves multiplied, modulo 2^16, and complemented."""
+    upper = (x >> 16) * (multiplier >> 16) % 2**16
+    lower = (x % 2**16) * (multiplier % 2**16) % 2**16
+    return (2**16 - 1 - upper) * 2**16 + (2**16 - 1 - lower)
 
 
 def bands(signature: Sequence[int], rows_per_band: int) -> list[tuple[int, ...]]:

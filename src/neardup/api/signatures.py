@@ -14,13 +14,13 @@ from neardup.config import MinHash
 from neardup.engines.sign import Column, Rows, sign_rows
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
-from neardup.features.token_lists import STRING_LISTS, join_lists, limits_of_counts
+from neardup.features.token_lists import STRING_LISTS, hash_lists, limits_of_counts
 from neardup.fingerprints.signatures import Signatures
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
-_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 15  # of more features, the text leaves the cache
+_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of more features, the text leaves the cache
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
-MAX_HASHES = 65_536
+MAX_HASHES = 32_768
 
 
 def minhash(
@@ -36,7 +36,7 @@ def minhash(
     text_or_features : a text, which method cuts into shingles; or features, taken as they are: strings, or pairs of a
         string and its weight, or a mapping of these. Weights of repeated ones add up.
     method : how, with its seed; `MinHash()` when None. Of features given, only the seed matters.
-    num_hashes : 1 to 65536.
+    num_hashes : 1 to 32768.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def sign(
         taken as they are; or of weighted sets: lists of struct<feature: string, weight: double>, maps, in Python also
         dictionaries and lists of pairs. A null row is an empty set; a null or empty token is none.
     method : how a text becomes shingles, and the seed. Of tokens given, only the seed matters.
-    num_hashes : 1 to 65536.
+    num_hashes : 1 to 32768.
     threads : worker threads; all processors of this process when None. Changes no value.
 
     Returns
@@ -182,7 +182,7 @@ def _from_sets(rows: list[Any]) -> Column:
     # A string would pass for a list of characters.
     if any(issubclass(kind, (str, bytes, Mapping)) for kind in set(map(type, rows))):
         raise TypeError("it is no list of strings")
-    return join_lists(rows)
+    return hash_lists(rows)
 
 
 def _from_mappings(rows: list[Any]) -> pa.Array:

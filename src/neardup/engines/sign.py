@@ -21,15 +21,16 @@ from neardup.engines.readable import readable
 from neardup.errors import InputError
 from neardup.features.idf import FEATURES_VERSION, describe_features
 from neardup.features.shingles import Workspace, shingle_documents
-from neardup.features.token_lists import JoinedLists, limits_of_counts, list_any
+from neardup.features.token_lists import HashedLists, limits_of_counts
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
 
 _BATCH_BYTES = 1 << 21  # of half as much, a tenth is lost between batches; of more, hashes leave the cache
+_SETS_BYTES = 1 << 23  # of sets, no hashes are kept between: with a fourth of it, a tenth is lost
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
-Column: TypeAlias = pa.Array | JoinedLists
+Column: TypeAlias = pa.Array | HashedLists
 Signer = Callable[[Any, int, Workspace, npt.NDArray[np.uint32]], None]
 """Takes rows, the number of the first, memory, and the array to fill with their signatures."""
 
@@ -57,12 +58,13 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
     """
     name, scheme = minhash.SCHEME_NAME, {"seed": method.seed, "num_hashes": num_hashes}
     signer: Signer
+    size = _BATCH_BYTES
     features = {"tokens": "given", "version": FEATURES_VERSION}
     element = _element_of(rows.kind)
     if is_text(rows.kind):
         features, signer = describe_features(method), partial(_sign_texts, method)
     elif element is not None and is_text(element):
-        signer = partial(_sign_tokens, method.seed)
+        signer, size = partial(_sign_tokens, method.seed), _SETS_BYTES
     elif element is not None and _is_weighted(element):
         name, signer = minhash.WEIGHTED_SCHEME_NAME, partial(_sign_weighted, method.seed)
     else:
@@ -80,13 +82,13 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
                 part = rows.convert(part, first)
         if not hasattr(kept, "workspace"):
             kept.workspace = Workspace()
-        for start, some in _batches([part]):
+        for start, some in _batches([part], size):
             signer(some, first + start, kept.workspace, values[first + start : first + start + len(some)])
 
     workers = thread_count(Running(threads=threads))
     with ThreadPoolExecutor(workers) as pool:
         # To start a thread takes longer than to sign one set, and to hand batches over a tenth of signing them.
-        list((pool.map if workers > 1 else map)(work, _batches(rows.chunks)))
+        list((pool.map if workers > 1 else map)(work, _batches(rows.chunks, size)))
     return Signatures(values, {"name": name, "version": minhash.SCHEME_VERSION, **scheme, "features": features})
 
 
@@ -103,12 +105,12 @@ def _is_weighted(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and kind.num_fields == 2 and is_text(kind[0].type) and is_number(kind[1].type)
 
 
-def _batches(chunks: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield where each batch of about `_BATCH_BYTES` begins, and its rows, without a copy; Python's rows whole."""
+def _batches(chunks: Iterable[Any], size: int) -> Iterator[tuple[int, Any]]:
+    """Yield where each batch of about `size` bytes begins, and its rows, without a copy; Python's rows whole."""
     first = 0
     for chunk in chunks:
         if isinstance(chunk, pa.Array):
-            step = max(1, len(chunk) // max(1, round(chunk.nbytes / _BATCH_BYTES)))
+            step = max(1, len(chunk) // max(1, round(chunk.nbytes / size)))
             yield from ((first + start, chunk[start : start + step]) for start in range(0, len(chunk), step))
         else:
             yield first, chunk
@@ -124,11 +126,10 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
 
 
 def _sign_tokens(seed: int, rows: Column, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
-    if isinstance(rows, JoinedLists):
-        hashes, offsets = _hash_joined(rows, workspace)
+    if isinstance(rows, HashedLists):
+        minhash.sign(rows.hashes, rows.offsets, out.shape[1], seed, out)
     else:
-        hashes, offsets = _hash_tokens(rows.flatten(), _limits(rows), workspace)
-    minhash.sign(hashes, offsets, out.shape[1], seed, out)
+        minhash.sign_strings(*_strings_of(rows.flatten()), _limits(rows), seed, out)
 
 
 def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
@@ -145,12 +146,12 @@ def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, 
             f"A weight is 0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}: got {column[place].as_py()!r} for "
             f"{features[place].as_py()!r} in row {row:,}. Leave such features out, or scale all weights."
         )
-    hashes, offsets = _hash_tokens(features, limits, workspace)
-    if len(hashes) < len(weights):  # an empty feature is none
-        weights = weights[np.diff(_strings_of(features)[1]) > 0]
-    distinct = distinct_features(hashes, offsets)
+    hashes, filled = _hash_strings(features)
+    if not filled.all():  # an empty feature is none
+        hashes, weights, limits = hashes[filled], weights[filled], limits_of_counts(filled)[limits]
+    distinct = distinct_features(hashes, limits)
     if len(distinct.hashes) < len(weights):
-        weights = add_own_weights(weights, hashes, offsets)
+        weights = add_own_weights(weights, hashes, limits)
     else:
         weights = weights[distinct.firsts]
     minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, out.shape[1], seed, out)
@@ -160,29 +161,14 @@ def _limits(lists: pa.Array) -> npt.NDArray[np.int64]:
     return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
 
 
-def _hash_joined(lists: JoinedLists, workspace: Workspace) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    from neardup.kernels import token_sets as kernel
+def _hash_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Return the hashes of strings, and which of them are not empty."""
+    from neardup.kernels import strings as kernel
 
-    hashes, hash_offsets = workspace.hashes(int(lists.counts.sum())), np.empty(len(lists) + 1, np.int64)
-    if not kernel.hash_joined(lists.joined, lists.counts, hashes, hash_offsets):  # a token holds a zero
-        rows = list_any(lists.rows)
-        return _hash_tokens(rows.flatten(), _limits(rows), workspace)
-    return hashes[: hash_offsets[-1]], hash_offsets
-
-
-def _hash_tokens(
-    tokens: pa.Array, limits: npt.NDArray[np.int64], workspace: Workspace
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Return the hashes of the tokens of sets, empty ones left out, and where those of each set begin and end."""
-    from neardup.kernels import token_sets as kernel
-
-    data, offsets = _strings_of(tokens)
-    if len(data) < 8:
-        data = np.append(data, np.zeros(8, np.uint8))
-        data.flags.writeable = False  # one type of array is one compilation
-    hashes, hash_offsets = workspace.hashes(len(tokens)), np.empty_like(limits)
-    kernel.hash_tokens(data, offsets, limits, hashes, hash_offsets)
-    return hashes[: hash_offsets[-1]], hash_offsets
+    data, offsets = _strings_of(strings)
+    hashes = np.empty(len(strings), np.uint64)
+    kernel.hash_strings(data, offsets, hashes)
+    return hashes, np.diff(offsets) > 0
 
 
 def _strings_of(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:

@@ -1,7 +1,8 @@
-"""Sixteen 32-bit integers at once, as a register holds them: load, spread, lower, store.
+"""Many 32-bit integers at once, as registers hold them: load, raise, store.
 
-LLVM, left to itself, stays with registers of 256 bits, and for a least value it walks along the shingles, so that
-lanes must be compared in the end. Sixteen lanes side by side make full use of 512 bits and are two registers of 256.
+LLVM, left to itself, stays with registers of 256 bits and reads every hash anew for a few permutations at a time. 128
+lanes are eight registers of 512 bits, which hold the values of a usual signature while each hash passes once. On
+processors with registers of 256 bits half of them are written to the stack, which costs nothing: fewer are no faster.
 
 Each is a plain Python function, which is also its specification; compiled callers get the instructions.
 """
@@ -15,22 +16,18 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = 16
+LANES = 128
 
 
 def load(array: np.ndarray, index: int) -> np.ndarray:
     """Return the LANES integers of a uint32 array from `index` on."""
-    return array[index : index + LANES]
+    return array[index : index + LANES].copy()
 
 
-def spread(array: np.ndarray, index: int) -> np.ndarray:
-    """Return one integer of a uint32 array in every lane."""
-    return np.full(LANES, array[index])
-
-
-def lower(least: np.ndarray, a: np.ndarray, x: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the lesser of `least` and (a x + b) mod 2^32 in each lane."""
-    return np.asarray(np.minimum(least, a * x + b))
+def raise_lanes(most: np.ndarray, a: np.ndarray, x: np.uint32) -> np.ndarray:
+    """Return the greater of `most` and a x in each lane, for one x (uint32), halves of 16 bits multiplied by halves."""
+    halves = a.view(np.uint16).reshape(-1, 2) * np.array([x], np.uint32).view(np.uint16)
+    return np.asarray(np.maximum(most, halves.view(np.uint32).reshape(-1)))
 
 
 def store(array: np.ndarray, index: int, one: np.ndarray) -> None:
@@ -43,7 +40,8 @@ class _Lanes(types.Type):
         super().__init__("lanes")
 
 
-_LANES, _VECTOR = _Lanes(), ir.VectorType(ir.IntType(32), LANES)
+_LANES = _Lanes()
+_VECTOR, _HALVES = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.IntType(16), 2 * LANES)
 
 
 @register_model(_Lanes)
@@ -53,51 +51,42 @@ class _Model(models.PrimitiveModel):
 
 
 def _place(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-    """Return the address of args[0][args[1]]."""
+    """Return the address of the lanes at args[0][args[1]]."""
     array = context.make_array(signature.args[0])(context, builder, args[0])
-    return builder.gep(array.data, [args[1]], inbounds=True)
+    return builder.bitcast(builder.gep(array.data, [args[1]], inbounds=True), _VECTOR.as_pointer())
 
 
 @intrinsic
 def _load(typing_context: Any, array: types.Array, index: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        first = _place(context, builder, signature, args)
-        return builder.load(builder.bitcast(first, _VECTOR.as_pointer()), align=4)
+        return builder.load(_place(context, builder, signature, args), align=4)
 
     return _LANES(array, types.intp), generate
 
 
 @intrinsic
-def _spread(typing_context: Any, array: types.Array, index: types.Integer) -> Any:
+def _raise(typing_context: Any, most: Any, a: Any, x: Any) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        one, nothing = builder.load(_place(context, builder, signature, args)), ir.Constant(_VECTOR, ir.Undefined)
-        filled = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(filled, nothing, ir.Constant(_VECTOR, [0] * LANES))
+        most, a, x = args
+        nothing, number = ir.Constant(_VECTOR, ir.Undefined), ir.IntType(32)
+        first = builder.insert_element(nothing, x, number(0))
+        everywhere = builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(number, LANES), [0] * LANES))
+        halves = builder.mul(*(builder.bitcast(one, _HALVES) for one in (a, everywhere)))
+        value = builder.bitcast(halves, _VECTOR)
+        return builder.select(builder.icmp_unsigned(">", value, most), value, most)
 
-    return _LANES(array, types.intp), generate
-
-
-@intrinsic
-def _lower(typing_context: Any, least: Any, a: Any, x: Any, b: Any) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        least, a, x, b = args
-        value = builder.add(builder.mul(a, x), b)
-        return builder.select(builder.icmp_unsigned("<", value, least), value, least)
-
-    return _LANES(_LANES, _LANES, _LANES, _LANES), generate
+    return _LANES(_LANES, _LANES, types.uint32), generate
 
 
 @intrinsic
 def _store(typing_context: Any, array: types.Array, index: types.Integer, one: Any) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        first = _place(context, builder, signature, args)
-        builder.store(args[2], builder.bitcast(first, _VECTOR.as_pointer()), align=4)
+        builder.store(args[2], _place(context, builder, signature, args), align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, _LANES), generate
 
 
 overload(load)(lambda array, index: lambda array, index: _load(array, index))  # type: ignore[call-arg]
-overload(spread)(lambda array, index: lambda array, index: _spread(array, index))  # type: ignore[call-arg]
-overload(lower)(lambda least, a, x, b: lambda least, a, x, b: _lower(least, a, x, b))  # type: ignore[call-arg]
+overload(raise_lanes)(lambda most, a, x: lambda most, a, x: _raise(most, a, x))  # type: ignore[call-arg]
 overload(store)(lambda array, index, one: lambda array, index, one: _store(array, index, one))  # type: ignore[call-arg]

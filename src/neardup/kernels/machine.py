@@ -1,10 +1,11 @@
-"""Machine instructions that NumPy does not name: unaligned 64-bit loads and stores, a fetch ahead, counts of bits.
+"""Machine instructions that NumPy does not name: unaligned 64-bit loads, a fetch ahead, wide products, counts of bits.
 
 Each is a plain Python function, which is also its specification; compiled callers get the single instruction.
 """
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,29 @@ def count_ones(value: np.uint64) -> np.int64:
     return np.int64(int(value).bit_count())
 
 
-def store_u64(data: np.ndarray, index: int, value: np.uint64) -> None:
-    """Write an integer to bytes `index` to `index + 7` of a uint8 array, the lowest byte first.
-
-    Requires: 0 <= index <= len(data) - 8.
-    """
-    data[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+def address_of(array: np.ndarray) -> int:
+    """Return where the first element of an array lies in memory."""
+    return int(array.ctypes.data)
 
 
-def prefetch(data: np.ndarray, index: int) -> None:
-    """Ask for byte `index` of a uint8 array to be brought into the cache; it may lie behind the end."""
+def load_at(address: int) -> np.uint64:
+    """Return the 8 bytes at an address as one little-endian integer. Requires: they may be read."""
+    return np.uint64(int.from_bytes(ctypes.string_at(int(address), 8), "little"))
+
+
+def load_byte_at(address: int) -> np.uint64:
+    """Return the byte at an address. Requires: it may be read."""
+    return np.uint64(ctypes.string_at(int(address), 1)[0])
+
+
+def prefetch(address: int) -> None:
+    """Ask for the byte at an address to be brought into the cache; there need not be any memory."""
+
+
+def fold_product(x: np.uint64, y: np.uint64) -> np.uint64:
+    """Return the lower half of the product of two uint64, in 128 bits, xor its upper half."""
+    product = int(x) * int(y)
+    return np.uint64((product ^ product >> 64) & 0xFFFFFFFFFFFFFFFF)
 
 
 @intrinsic
@@ -56,28 +70,51 @@ def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> A
 
 
 @intrinsic
-def _store_u64(typing_context: Any, data: types.Array, index: types.Integer, value: types.Integer) -> Any:
+def _address_of(typing_context: Any, array: types.Array) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        first = builder.gep(array.data, [args[1]], inbounds=True)
-        builder.store(args[2], builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
-        return context.get_dummy_value()
+        return builder.ptrtoint(context.make_array(signature.args[0])(context, builder, args[0]).data, ir.IntType(64))
 
-    return types.void(data, types.intp, types.uint64), generate
+    return types.int64(array), generate
 
 
 @intrinsic
-def _prefetch(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
+def _load_at(typing_context: Any, address: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        place = builder.gep(array.data, [args[1]])
-        number = ir.IntType(32)
+        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(types.int64), generate
+
+
+@intrinsic
+def _load_byte_at(typing_context: Any, address: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        byte = builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
+        return builder.zext(byte, ir.IntType(64))
+
+    return types.uint64(types.int64), generate
+
+
+@intrinsic
+def _prefetch(typing_context: Any, address: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        place, number = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
         builder.call(function, [place, number(0), number(3), number(1)])  # to be read, soon, as data
         return context.get_dummy_value()
 
-    return types.void(data, types.intp), generate
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def _fold_product(typing_context: Any, x: types.Integer, y: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        half, whole = ir.IntType(64), ir.IntType(128)
+        product = builder.mul(*(builder.zext(one, whole) for one in args))
+        upper = builder.trunc(builder.lshr(product, ir.Constant(whole, 64)), half)
+        return builder.xor(builder.trunc(product, half), upper)
+
+    return types.uint64(types.uint64, types.uint64), generate
 
 
 @intrinsic
@@ -104,20 +141,44 @@ def _compiled_load(data: Any, index: Any) -> Any:
     return load
 
 
-@overload(store_u64, inline="always")
-def _compiled_store(data: Any, index: Any, value: Any) -> Any:
-    def store(data: Any, index: Any, value: Any) -> Any:
-        return _store_u64(data, index, value)  # type: ignore[call-arg]
+@overload(address_of, inline="always")
+def _compiled_address(array: Any) -> Any:
+    def address(array: Any) -> Any:
+        return _address_of(array)  # type: ignore[call-arg]
 
-    return store
+    return address
+
+
+@overload(load_at, inline="always")
+def _compiled_load_at(address: Any) -> Any:
+    def load(address: Any) -> Any:
+        return _load_at(address)  # type: ignore[call-arg]
+
+    return load
+
+
+@overload(load_byte_at, inline="always")
+def _compiled_load_byte_at(address: Any) -> Any:
+    def load(address: Any) -> Any:
+        return _load_byte_at(address)  # type: ignore[call-arg]
+
+    return load
 
 
 @overload(prefetch, inline="always")
-def _compiled_prefetch(data: Any, index: Any) -> Any:
-    def fetch(data: Any, index: Any) -> Any:
-        return _prefetch(data, index)  # type: ignore[call-arg]
+def _compiled_prefetch(address: Any) -> Any:
+    def fetch(address: Any) -> Any:
+        return _prefetch(address)  # type: ignore[call-arg]
 
     return fetch
+
+
+@overload(fold_product, inline="always")
+def _compiled_fold(x: Any, y: Any) -> Any:
+    def fold(x: Any, y: Any) -> Any:
+        return _fold_product(x, y)  # type: ignore[call-arg]
+
+    return fold
 
 
 @overload(count_trailing_zeros, inline="always")

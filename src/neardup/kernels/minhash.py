@@ -1,35 +1,86 @@
-"""Sign sets of shingle hashes, by affine permutations of 32-bit integers; compare what was signed."""
+"""Sign sets of hashes, by permutations of 32-bit integers; compare what was signed.
+
+A permutation multiplies the two halves of an integer by odd numbers, each modulo 2^16, and complements the products.
+The least complement is the complement of the greatest product, which is taken once for a set.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from neardup.kernels.lanes import LANES, load, lower, spread, store
+from neardup.kernels.lanes import LANES, load, raise_lanes, store
+from neardup.kernels.machine import address_of, prefetch
 from neardup.kernels.mixing import MIX_1, MIX_2
+from neardup.kernels.strings import hash_at
 
-U64 = np.uint64
+U32, U64 = np.uint32, np.uint64
+_AHEAD = 2048  # bytes; with less, the memory is not there in time
 
 
 @njit(nogil=True, cache=True)
-def sign(hashes, offsets, multipliers, addends, signatures):
-    """Fill signatures[document, i] with the least (a_i x + b_i) mod 2^32 over its shingles' upper 32 bits x.
+def _fill_lanes(multipliers):
+    """Return the multipliers, and ones to fill the last lanes."""
+    filled = np.ones((len(multipliers) + LANES - 1) // LANES * LANES, U32)
+    filled[: len(multipliers)] = multipliers
+    return filled
 
-    hashes : uint64; offsets : int64 (num_documents + 1,); multipliers, addends : uint32 (num_hashes,), the
-    multipliers odd; signatures : uint32 (num_documents, num_hashes). No shingles: all ones.
+
+# Inlined by Numba, since an array that is passed on is counted twice, atomically.
+@njit(nogil=True, cache=True, inline="always")
+def _cover(upper, first, last, step, factors, place, row):
+    """Fill the row from lanes `place` on with the greatest products of upper[first:last:step] and the factors."""
+    row[place:] = U32(0)
+    while place < len(row):
+        most, some = load(row, place), load(factors, place)
+        for i in range(first, last, step):
+            most = raise_lanes(most, some, upper[i])
+        store(row, place, most)
+        place += LANES
+
+
+@njit(nogil=True, cache=True)
+def sign(hashes, offsets, multipliers, signatures):
+    """Fill signatures[document, i] with the least permuted value, by multiplier i, of its shingles' upper 32 bits.
+
+    hashes : uint64; offsets : int64 (num_documents + 1,); multipliers : uint32 (num_hashes,), their halves odd;
+    signatures : uint32 (num_documents, num_hashes). No shingles: all ones.
     """
-    num_hashes = len(multipliers)
-    ones = np.full(num_hashes + LANES - 1, 0xFFFFFFFF, np.uint32)
-    a, b, row = ones.copy(), ones.copy(), ones.copy()
-    a[:num_hashes], b[:num_hashes] = multipliers, addends
-    halves = hashes.view(np.uint32)  # the lower half of a hash, then the upper
+    factors = _fill_lanes(multipliers)
+    row = np.empty_like(factors)
+    halves = hashes.view(U32)  # the lower half of a hash, then the upper
     for document in range(len(offsets) - 1):
-        for place in range(0, num_hashes, LANES):
-            least, some_a, some_b = load(ones, place), load(a, place), load(b, place)
-            for i in range(2 * offsets[document] + 1, 2 * offsets[document + 1], 2):
-                least = lower(least, some_a, spread(halves, i), some_b)
-            store(row, place, least)
-        signatures[document] = row[:num_hashes]
+        _cover(halves, 2 * offsets[document] + 1, 2 * offsets[document + 1], 2, factors, 0, row)
+        for i in range(len(multipliers)):
+            signatures[document, i] = ~row[i]
+
+
+@njit(nogil=True, cache=True)
+def sign_strings(data, offsets, limits, multipliers, upper, signatures):
+    """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are hashed.
+
+    data : uint8; offsets : int32 or int64 (num_strings + 1,); limits : int64 (num_sets + 1,), the strings of set i are
+    limits[i] to limits[i + 1]; multipliers : uint32 (num_hashes,), their halves odd; upper : uint32, working space for
+    the largest set; signatures : uint32 (num_sets, num_hashes).
+    """
+    factors = _fill_lanes(multipliers)
+    row, base, some = np.empty_like(factors), address_of(data), load(factors, 0)
+    for one in range(len(limits) - 1):
+        row[:LANES] = U32(0)
+        most, count = load(row, 0), 0
+        end = np.int64(offsets[limits[one]])
+        for i in range(limits[one] + 1, limits[one + 1] + 1):
+            start, end = end, np.int64(offsets[U64(i)])  # unsigned, it needs no look at its sign
+            prefetch(base + start + _AHEAD)
+            if end > start:
+                x = U32(hash_at(base + start, end - start, start) >> U64(32))
+                upper[U64(count)] = x
+                count += 1
+                most = raise_lanes(most, some, x)
+        store(row, 0, most)
+        _cover(upper, 0, count, 1, factors, LANES, row)
+        for i in range(len(multipliers)):
+            signatures[one, i] = ~row[i]
 
 
 @njit(nogil=True, cache=True)

@@ -11,14 +11,14 @@ _MERSENNE, _LOW_32 = U64((1 << 61) - 1), U64(0xFFFFFFFF)
 
 @njit(nogil=True, cache=True)
 def mix_32(hashes):
-    """Return the last step of MurmurHash3 (Appleby), 32 bits, in the upper half of uint64; hashes : below 2^32."""
-    mixed = np.empty(len(hashes), np.uint64)
+    """Return the last step of MurmurHash3 (Appleby), 32 bits, of each hash; hashes : uint64, below 2^32."""
+    mixed = np.empty(len(hashes), np.uint32)
     for i in range(len(hashes)):
         x = hashes[i] ^ (hashes[i] >> U64(16))
         x = (x * U64(0x85EBCA6B)) & _LOW_32
         x ^= x >> U64(13)
         x = (x * U64(0xC2B2AE35)) & _LOW_32
-        mixed[i] = (x ^ (x >> U64(16))) << U64(32)
+        mixed[i] = x ^ (x >> U64(16))
     return mixed
 
 
@@ -33,6 +33,15 @@ def mix_64(hashes):
         x *= U64(0xC4CEB9FE1A85EC53)
         mixed[i] = x ^ (x >> U64(33))
     return mixed
+
+
+@njit(nogil=True, cache=True)
+def sign_affine32(hashes, multipliers, addends, signature):
+    """Fill signature[i] with the least (a_i x + b_i) mod 2^32; all arrays uint32. No hashes: all ones."""
+    signature[:] = np.uint32(0xFFFFFFFF)
+    for x in hashes:
+        for row in range(len(multipliers)):
+            signature[row] = min(signature[row], np.uint32(multipliers[row] * x + addends[row]))
 
 
 @njit(nogil=True, cache=True)

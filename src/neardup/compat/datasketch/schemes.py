@@ -59,7 +59,6 @@ class Scheme:
 
     def sign(self, hashes: npt.NDArray[np.uint64], permutations: Any) -> Values:
         """Return the signature of a set of hashes, of which there is one at least."""
-        from neardup.kernels import minhash
         from neardup.kernels import minhash_datasketch as kernel
 
         signature = np.empty(len(permutations[0]), self.dtype)
@@ -69,7 +68,7 @@ class Scheme:
         elif self.bits == 64:
             kernel.sign_affine64(kernel.mix_64(hashes), multipliers, addends, signature)
         else:
-            minhash.sign(kernel.mix_32(hashes), np.array([0, len(hashes)]), multipliers, addends, signature[None])
+            kernel.sign_affine32(kernel.mix_32(hashes), multipliers, addends, signature)
         return signature
 
     def hashes(self, values: list[Any]) -> npt.NDArray[np.uint64]:
