@@ -1,10 +1,11 @@
-"""Shingles in the plainest Python: tuples of tokens, and the hashes of scheme version 1 by integer arithmetic."""
+"""Shingles in the plainest Python: tuples of tokens, and the hashes of their features by integer arithmetic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from reference import tokens as token_twins
+from reference.strings import hash_string
 
 _ALL = 2**64 - 1
 _MIX_1, _MIX_2 = 0x3C79AC492BA7B653, 0x1C69B3F74AC4AE35
@@ -41,14 +42,8 @@ def ngrams(tokens: Sequence, ngram: int) -> list[tuple]:
 
 
 def hash_token(token: str) -> int:
-    """Return the hash of a token: its bytes in words of 8, a null byte as 0xFF, the last two padded to 16."""
-    data = token.encode("utf-8", "surrogatepass").replace(b"\0", b"\xff")
-    state = _CHAIN
-    while len(data) > 16:
-        state = _absorb(state, data[:8])
-        data = data[8:]
-    state = _absorb(state, data[:8])
-    return mix(state ^ int.from_bytes(data[8:], "little"))
+    """Return the hash of a token."""
+    return hash_string(token.encode("utf-8", "surrogatepass"))
 
 
 def hash_character(character: str) -> int:
@@ -81,11 +76,6 @@ def token_hashes(tokens: Sequence[str], kind: object = "words") -> list[int]:
 def shingle_hashes(tokens: Sequence[str], ngram: int, kind: object = "words") -> list[int]:
     """Return the hash of each n-gram, in order, repeats included."""
     return [hash_shingle(run) for run in ngrams(token_hashes(tokens, kind), ngram)]
-
-
-def _absorb(state: int, data: bytes) -> int:
-    state = ((state ^ int.from_bytes(data, "little")) * _MIX_1) & _ALL
-    return state ^ (state >> 29)
 
 
 def _rotate(value: int, bits: int) -> int:

@@ -24,7 +24,7 @@ from neardup.features.shingles import shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.shingling import Jieba, Shingling
 
-FEATURES_VERSION = 1
+FEATURES_VERSION = 2
 """Version of the native feature hashes, those of `shingle_documents`."""
 LEAST_IDF = 0.01
 _GRAIN = 2.0**32

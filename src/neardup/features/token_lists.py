@@ -15,7 +15,7 @@ from neardup.arrays import flatten_strings
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import Segmenter
-from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_buffers
+from neardup.kernels.token_arrays import Shingles, Text, TokenStrings
 from neardup.shingling import Shingling
 
 STRING_LISTS = pa.large_list(pa.large_string())
@@ -120,14 +120,15 @@ def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
     from neardup.kernels import tokens as kernel
 
     num_documents = len(tokens.limits) - 1
-    longest = int(max(np.diff(tokens.limits).max(initial=0), np.diff(tokens.offsets).max(initial=0)))
+    longest = int(np.diff(tokens.limits).max(initial=0))
     shingles = Shingles(
         np.empty(int(tokens.limits[-1]) + num_documents, np.uint64),
         np.empty(num_documents + 1, np.int64),
         np.empty((num_documents, 2), np.uint64),
         np.zeros(num_documents, np.bool_),
     )
-    kernel.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, make_buffers(longest), shingles)
+    room = np.empty(longest, np.uint64)
+    kernel.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, room, shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 

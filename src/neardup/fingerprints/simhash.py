@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 SCHEME_NAME = "simhash"
-SCHEME_VERSION = 1
+SCHEME_VERSION = 2
 Fingerprints = npt.NDArray[np.uint64]
 
 

@@ -22,6 +22,15 @@ def load_u64(data: np.ndarray, index: int) -> np.uint64:
     return np.uint64(int.from_bytes(data[index : index + 8].tobytes(), "little"))
 
 
+def filled_bytes(data: np.ndarray, index: int) -> np.uint64:
+    """Return a bit for each of 64 bytes of a uint8 array from `index` on, the lowest first: 1 where it is not zero.
+
+    Requires: 0 <= index <= len(data) - 64.
+    """
+    bits = np.packbits(data[index : index + 64] != 0, bitorder="little")
+    return np.uint64(int.from_bytes(bits.tobytes(), "little"))
+
+
 def count_trailing_zeros(value: np.uint64) -> np.int64:
     """Return the position of the lowest bit set in a uint64. Requires: value != 0."""
     number = int(value)
@@ -65,6 +74,17 @@ def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> A
         first = builder.gep(array.data, [args[1]], inbounds=True)
         word = builder.bitcast(first, ir.IntType(64).as_pointer())
         return builder.load(word, align=1)
+
+    return types.uint64(data, types.intp), generate
+
+
+@intrinsic
+def _filled_bytes(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        array, block = context.make_array(signature.args[0])(context, builder, args[0]), ir.VectorType(ir.IntType(8), 64)
+        first = builder.bitcast(builder.gep(array.data, [args[1]], inbounds=True), block.as_pointer())
+        filled = builder.icmp_unsigned("!=", builder.load(first, align=1), ir.Constant(block, [0] * 64))
+        return builder.bitcast(filled, ir.IntType(64))
 
     return types.uint64(data, types.intp), generate
 
@@ -139,6 +159,14 @@ def _compiled_load(data: Any, index: Any) -> Any:
         return _load_u64(data, index)  # type: ignore[call-arg]
 
     return load
+
+
+@overload(filled_bytes, inline="always")
+def _compiled_filled(data: Any, index: Any) -> Any:
+    def filled(data: Any, index: Any) -> Any:
+        return _filled_bytes(data, index)  # type: ignore[call-arg]
+
+    return filled
 
 
 @overload(address_of, inline="always")

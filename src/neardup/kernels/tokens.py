@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from neardup.kernels.machine import count_trailing_zeros, load_u64
+from neardup.kernels.machine import address_of, count_trailing_zeros, filled_bytes, load_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
+from neardup.kernels.strings import hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING
 from neardup.kernels.utf8 import decode, encode
 
@@ -24,12 +25,10 @@ _COMBINING_SHIFT = np.uint32(26)
 _SEPARATOR, _WORD, _SINGLE, _TRANSPARENT = 0, 1, 2, 3
 _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
 
-_SEVEN_BITS, _HIGH_BITS = U64(0x7F7F7F7F7F7F7F7F), U64(0x8080808080808080)
-_GATHER = U64(0x0102040810204080)  # times a word with one bit a byte: these eight bits, in order, on top
-_ALL, _UPPER = U64(0xFFFFFFFFFFFFFFFF), U64(0xFFFFFFFF00000000)
+_HIGH_BITS, _UPPER = U64(0x8080808080808080), U64(0xFFFFFFFF00000000)
 _SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
-# What a token begins with, and a random odd base for n-grams.
-CHAIN, BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
+# What a character begins with, and a random odd base for n-grams.
+_CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
 
 
@@ -141,11 +140,7 @@ def _find_edges(stream, length, edges):
     count = 0
     carry = U64(0)
     for block in range(0, length + 1, 64):
-        filled = U64(0)
-        for i in range(8):
-            word = load_u64(stream, block + 8 * i)
-            word = (((word & _SEVEN_BITS) + _SEVEN_BITS) | word) & _HIGH_BITS
-            filled |= (((word >> U64(7)) * _GATHER) >> U64(56)) << U64(8 * i)
+        filled = filled_bytes(stream, block)
         changes = filled ^ ((filled << U64(1)) | carry)
         carry = filled >> U64(63)
         while changes != U64(0):
@@ -157,28 +152,11 @@ def _find_edges(stream, length, edges):
 
 @njit(nogil=True, cache=True)
 def _hash_tokens(stream, edges, count, tokens):
-    """Hash `count` tokens that lie between edges.
-
-    A token of up to 16 bytes is two words of 8, padded with zeros; a longer one as many as it fills, less its first
-    two, absorbed before them: since no token holds a zero byte, no two tokens absorb the same words.
-    """
+    """Hash `count` tokens that lie between edges, as kernels/strings.py does."""
+    base = address_of(stream)
     for i in range(count):
         start = np.int64(edges[2 * i])
-        size = np.int64(edges[2 * i + 1]) - start
-        state = CHAIN
-        while size > 16:
-            state = (state ^ load_u64(stream, start)) * MIX_1
-            state ^= state >> U64(29)
-            start += 8
-            size -= 8
-        first = min(size, 8)
-        second = size - first
-        word = load_u64(stream, start) & (_ALL >> U64(64 - 8 * first))
-        state = (state ^ word) * MIX_1
-        state ^= state >> U64(29)
-        word = load_u64(stream, start + 8)
-        word = word & ~(_ALL << U64(8 * second)) if second < 8 else word
-        tokens[i] = mix(state ^ word)
+        tokens[i] = hash_at(base + start, np.int64(edges[2 * i + 1]) - start, start)
 
 
 @njit(nogil=True, cache=True)
@@ -186,7 +164,7 @@ def _hash_ascii():
     """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,)."""
     hashes = np.empty(128, np.uint64)
     for byte in range(128):
-        hashes[byte] = mix(CHAIN ^ U64(byte))
+        hashes[byte] = mix(_CHAIN ^ U64(byte))
     hashes[0] = hashes[0x20]
     return hashes
 
@@ -207,7 +185,7 @@ def _hash_characters(stream, length, ascii_hashes, tokens):
         else:
             width = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             word = load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1))
-            tokens[count] = mix(CHAIN ^ word)
+            tokens[count] = mix(_CHAIN ^ word)
             count += 1
         before = byte
         position += width
@@ -224,16 +202,16 @@ def _roll(tokens, count, ngram, hashes, first):
         return first
     power = U64(1)
     for _ in range(ngram):
-        power *= BASE
+        power *= _BASE
     size = min(count, ngram)
     rolling = U64(size)
     for i in range(size):
-        rolling = rolling * BASE + tokens[i]
+        rolling = rolling * _BASE + tokens[i]
     hashes[first] = mix(rolling)
     # U64(size) travels along as a leading digit; taking it out keeps the recurrence free of a special case.
     rolling -= U64(size) * power if size == ngram else U64(0)
     for i in range(size, count):
-        rolling = rolling * BASE + (tokens[i] - tokens[i - ngram] * power)
+        rolling = rolling * _BASE + (tokens[i] - tokens[i - ngram] * power)
         hashes[first + i - size + 1] = mix(rolling + U64(size) * power)
     return first + count - size + 1
 
@@ -308,27 +286,22 @@ def shingle_text(text, tables, mode, ngram, buffers, shingles):
 
 
 @njit(nogil=True, cache=True)
-def shingle_tokens(text, token_offsets, ngram, buffers, shingles):
+def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
     """Fill `shingles` from documents given as lists of tokens.
 
     text : all tokens, one after the other, an empty token skipped; token_offsets : int64 array of shape
-    (num_documents + 1,), the range of tokens of each document. A token hashes as a word does in `shingle_text`.
+    (num_documents + 1,), the range of tokens of each document; tokens : uint64, room for the longest of these. A token
+    hashes as a word does in `shingle_text`.
     """
-    stream, edges, tokens = buffers
+    base = address_of(text.data)
     shingles.offsets[0] = 0
     end = 0
     for document in range(len(token_offsets) - 1):
         count = 0
         for token in range(token_offsets[document], token_offsets[document + 1]):
             start, stop = text.offsets[token], text.offsets[token + 1]
-            for i in range(stop - start):
-                # A zero byte would end the token; no other byte folds to 0xFF, which UTF-8 never holds.
-                byte = text.data[start + i]
-                stream[i] = byte if byte != 0 else np.uint8(0xFF)
             if stop > start:
-                stream[stop - start : stop - start + _PADDING] = 0
-                edges[0], edges[1] = 0, stop - start
-                _hash_tokens(stream, edges, 1, tokens[count:])
+                tokens[count] = hash_at(base + start, stop - start, start)
                 count += 1
         _content(tokens, count, shingles.content[document])
         end = _roll(tokens, count, ngram, shingles.hashes, end)
