@@ -23,7 +23,7 @@ compiled_raise_all = njit(raise_all)
 
 @given(ROWS, ROWS, VALUES, st.integers(0, 3))
 def test_each_lane_is_raised_at_any_place_and_nothing_else_is_written(most, a, x, first):
-    most[first :: 7] = 0
+    most[first::7] = 0
     expected = most.tolist()
     for i in range(first, first + LANES):
         expected[i] = max(expected[i], 2**32 - 1 - permute(x, int(a[i])))

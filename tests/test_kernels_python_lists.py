@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def hashed(lists: list[list[str]], room: int | None = None) -> list[list[int]] |
     offsets = np.zeros(len(lists) + 1, np.int64)
     if not kernel.hash_lists(id(lists), hashes, offsets):
         return None
-    return [hashes[start:end].tolist() for start, end in zip(offsets, offsets[1:], strict=False)]
+    return [hashes[start:end].tolist() for start, end in pairwise(offsets)]
 
 
 def copied(lists: list[list[str]]) -> list[list[str]] | None:
@@ -34,8 +35,8 @@ def copied(lists: list[list[str]]) -> list[list[str]] | None:
         return None
     data = np.zeros(offsets[-1], np.uint8)
     assert kernel.copy_lists(id(lists), limits, offsets, data)
-    strings = [data[start:end].tobytes().decode() for start, end in zip(offsets, offsets[1:], strict=False)]
-    return [strings[start:end] for start, end in zip(limits, limits[1:], strict=False)]
+    strings = [data[start:end].tobytes().decode() for start, end in pairwise(offsets)]
+    return [strings[start:end] for start, end in pairwise(limits)]
 
 
 @given(LISTS)

@@ -96,7 +96,7 @@ def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
 
 
 def hash_lists(rows: Sequence[Any]) -> HashedLists | pa.LargeListArray:
-    """Return the hashes of what `list_strings` takes, and raise what it does; as Arrow holds them if there are nulls."""
+    """Return the hashes of what `list_strings` takes, and raise what it does; Arrow's lists if there are nulls."""
     from neardup.kernels import python_lists as kernel
 
     lists, num_strings = _as_lists(rows)

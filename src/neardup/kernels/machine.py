@@ -81,7 +81,8 @@ def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> A
 @intrinsic
 def _filled_bytes(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        array, block = context.make_array(signature.args[0])(context, builder, args[0]), ir.VectorType(ir.IntType(8), 64)
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        block = ir.VectorType(ir.IntType(8), 64)
         first = builder.bitcast(builder.gep(array.data, [args[1]], inbounds=True), block.as_pointer())
         filled = builder.icmp_unsigned("!=", builder.load(first, align=1), ir.Constant(block, [0] * 64))
         return builder.bitcast(filled, ir.IntType(64))

@@ -21,10 +21,10 @@ from neardup.kernels.strings import hash_at
 _AHEAD = 32  # strings: what is hashed while one comes from memory; 10 ns a string with none, 8.5 with these
 _HEADER = 64  # bytes; a string without a buffer of its own begins within so many of its object
 
-_list_size = types.ExternalFunction("PyList_Size", types.intp(types.intp))
-_list_item = types.ExternalFunction("PyList_GetItem", types.intp(types.intp, types.intp))
-_utf8 = types.ExternalFunction("PyUnicode_AsUTF8AndSize", types.intp(types.intp, types.intp))
-_clear = types.ExternalFunction("PyErr_Clear", types.void())
+_list_size: Any = types.ExternalFunction("PyList_Size", types.intp(types.intp))
+_list_item: Any = types.ExternalFunction("PyList_GetItem", types.intp(types.intp, types.intp))
+_utf8: Any = types.ExternalFunction("PyUnicode_AsUTF8AndSize", types.intp(types.intp, types.intp))
+_clear: Any = types.ExternalFunction("PyErr_Clear", types.void())
 
 
 def list_size(address: int) -> int:
