@@ -11,11 +11,13 @@ from neardup.kernels.machine import (
     address_of,
     count_ones,
     count_trailing_zeros,
+    filled_bytes,
     fold_product,
     load_at,
     load_byte_at,
     load_u64,
     prefetch,
+    store_u64,
 )
 
 
@@ -32,6 +34,16 @@ def compiled_count(value):
 @njit
 def compiled_ones(value):
     return count_ones(value)
+
+
+@njit
+def compiled_store(data, index, value):
+    store_u64(data, index, value)
+
+
+@njit
+def compiled_filled(data, index):
+    return filled_bytes(data, index)
 
 
 @njit
@@ -59,6 +71,24 @@ def test_a_load_is_little_endian_at_any_place(content, data):
     assert tuple(map(int, compiled_load_at(array, index))) == tuple(map(int, found)) == (expected, content[index])
 
 
+@given(st.binary(min_size=8, max_size=40), st.integers(0, 2**64 - 1), st.data())
+def test_a_store_is_little_endian_at_any_place_and_writes_nothing_else(content, value, data):
+    index = data.draw(st.integers(0, len(content) - 8))
+    expected = content[:index] + value.to_bytes(8, "little") + content[index + 8 :]
+    for one in (store_u64, compiled_store):
+        array = np.frombuffer(bytearray(content), np.uint8)
+        one(array, index, np.uint64(value))
+        assert array.tobytes() == expected
+
+
+@given(st.lists(st.sampled_from([0, 0, 1, 128, 255]), min_size=64, max_size=80), st.data())
+def test_bytes_that_are_filled_are_bits(values, data):
+    index = data.draw(st.integers(0, len(values) - 64))
+    expected = sum((value != 0) << i for i, value in enumerate(values[index : index + 64]))
+    array = np.array(values, np.uint8)
+    assert int(compiled_filled(array, index)) == int(filled_bytes(array, index)) == expected
+
+
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 @example(2**64 - 1, 2**64 - 1)
 @example(0, 5)
@@ -73,6 +103,7 @@ def test_the_halves_of_a_wide_product_are_folded(x, y):
 def test_trailing_zeros_are_counted_up_to_63(zeros, above):
     value = ((above << zeros) | (1 << zeros)) & (2**64 - 1)
     assert compiled_count(np.uint64(value)) == count_trailing_zeros(np.uint64(value)) == zeros
+    assert compiled_count(np.uint64(0)) == count_trailing_zeros(np.uint64(0)) == 64
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -1,4 +1,4 @@
-"""Machine instructions that NumPy does not name: unaligned 64-bit loads, a fetch ahead, wide products, counts of bits.
+"""Machine instructions that NumPy does not name: loads and stores at any place, wide products, counts of bits.
 
 Each is a plain Python function, which is also its specification; compiled callers get the single instruction.
 """
@@ -22,6 +22,14 @@ def load_u64(data: np.ndarray, index: int) -> np.uint64:
     return np.uint64(int.from_bytes(data[index : index + 8].tobytes(), "little"))
 
 
+def store_u64(data: np.ndarray, index: int, value: np.uint64) -> None:
+    """Write an integer to bytes `index` to `index + 7` of a uint8 array, the lowest byte first.
+
+    Requires: 0 <= index <= len(data) - 8.
+    """
+    data[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
+
 def filled_bytes(data: np.ndarray, index: int) -> np.uint64:
     """Return a bit for each of 64 bytes of a uint8 array from `index` on, the lowest first: 1 where it is not zero.
 
@@ -32,9 +40,9 @@ def filled_bytes(data: np.ndarray, index: int) -> np.uint64:
 
 
 def count_trailing_zeros(value: np.uint64) -> np.int64:
-    """Return the position of the lowest bit set in a uint64. Requires: value != 0."""
+    """Return the position of the lowest bit set in a uint64; 64 if none is."""
     number = int(value)
-    return np.int64((number & -number).bit_length() - 1)
+    return np.int64((number & -number).bit_length() - 1 if number else 64)
 
 
 def count_ones(value: np.uint64) -> np.int64:
@@ -76,6 +84,17 @@ def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> A
         return builder.load(word, align=1)
 
     return types.uint64(data, types.intp), generate
+
+
+@intrinsic
+def _store_u64(typing_context: Any, data: types.Array, index: types.Integer, value: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        first = builder.gep(array.data, [args[1]], inbounds=True)
+        builder.store(args[2], builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.intp, types.uint64), generate
 
 
 @intrinsic
@@ -141,7 +160,7 @@ def _fold_product(typing_context: Any, x: types.Integer, y: types.Integer) -> An
 @intrinsic
 def _count_trailing_zeros(typing_context: Any, value: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), generate
 
@@ -160,6 +179,14 @@ def _compiled_load(data: Any, index: Any) -> Any:
         return _load_u64(data, index)  # type: ignore[call-arg]
 
     return load
+
+
+@overload(store_u64, inline="always")
+def _compiled_store(data: Any, index: Any, value: Any) -> Any:
+    def store(data: Any, index: Any, value: Any) -> Any:
+        return _store_u64(data, index, value)  # type: ignore[call-arg]
+
+    return store
 
 
 @overload(filled_bytes, inline="always")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from neardup.kernels.machine import address_of, count_trailing_zeros, filled_bytes, load_u64
+from neardup.kernels.machine import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.strings import hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING
@@ -74,12 +74,43 @@ def _fold_ascii_words(data, case_bit, stream):
         stream[i] = np.uint8(byte | case_bit) if letter else (byte if other else np.uint8(0))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _ascii_run(data, position):
-    """Return where the run of ASCII bytes that begins at `position` ends, or up to seven bytes before."""
-    while position + 8 <= len(data) and load_u64(data, position) & _HIGH_BITS == U64(0):
+    """Return where the run of ASCII bytes that begins at `position` ends."""
+    while position + 8 <= len(data):
+        high = load_u64(data, position) & _HIGH_BITS
+        if high != U64(0):
+            return position + (count_trailing_zeros(high) >> 3)
         position += 8
+    while position < len(data) and data[position] < 128:
+        position += 1
     return position
+
+
+# Inlined by Numba, as an array that is passed on is counted twice, atomically.
+@njit(nogil=True, cache=True, inline="always")
+def _fold_singles(data, position, entries, stream, length):
+    """Write a run of Chinese characters that stay as they are and of signs between; return its end, and the stream's.
+
+    A character is decoded, looked up and written as one word: a Chinese text is folded 1.5 x as fast as by _append.
+    """
+    first = position
+    while position + 8 <= len(data):
+        word = load_u64(data, position)
+        if word & U64(0xC0C0F0) != U64(0x8080E0):  # not the first three bytes of one character
+            break
+        code = ((word & U64(0x0F)) << U64(12)) | ((word >> U64(2)) & U64(0xFC0)) | ((word >> U64(16)) & U64(0x3F))
+        entry = entries[code]
+        if entry == np.uint32(code) | _SINGLE_ENTRY:
+            store_u64(stream, length, (word & U64(0xFFFFFF)) << U64(8))  # between zeros
+            length += 4
+        elif entry > _CODE_POINT:  # no separator, or one of which more is to be known
+            break
+        position += 3
+    if position > first:
+        stream[length] = 0
+        length += 1
+    return position, length
 
 
 @njit(nogil=True, cache=True)
@@ -94,7 +125,7 @@ def _fold(data, tables, mode, stream):
     last_rank = np.uint32(0)
     while position < len(data):
         if data[position] < 128:
-            stop = max(_ascii_run(data, position), position + 1)
+            stop = _ascii_run(data, position)
             if mode == WORDS and stop > position + 1:
                 _fold_ascii_words(data[position:stop], tables.ascii[65] & np.uint8(0x20), stream[length:])
             else:
@@ -104,18 +135,13 @@ def _fold(data, tables, mode, stream):
             position = stop
             last_rank = np.uint32(0)
             continue
+        if mode == WORDS:
+            after, length = _fold_singles(data, position, tables.entries, stream, length)
+            if after > position:
+                position, last_rank = after, np.uint32(0)
+                continue
         code, width = decode(data, position)
         entry = tables.entries[code]
-        if mode == WORDS and entry == code | _SINGLE_ENTRY:
-            # A Chinese character that stays as it is: most of a Chinese text; 1.8 x as fast as by _append.
-            stream[length] = 0
-            for i in range(width):
-                stream[length + 1 + i] = data[position + i]
-            stream[length + 1 + width] = 0
-            length += width + 2
-            position += width
-            last_rank = np.uint32(0)
-            continue
         position += width
         rank = entry >> _COMBINING_SHIFT
         if entry & _COMPOSE or (rank != 0 and last_rank > rank):
@@ -143,10 +169,12 @@ def _find_edges(stream, length, edges):
         filled = filled_bytes(stream, block)
         changes = filled ^ ((filled << U64(1)) | carry)
         carry = filled >> U64(63)
-        while changes != U64(0):
-            edges[count] = block + count_trailing_zeros(changes)
-            count += 1
-            changes &= changes - U64(1)
+        found = count_ones(changes)
+        for first in range(0, found, 8):
+            for i in range(8):  # what is behind the last is written over
+                edges[count + first + i] = block + count_trailing_zeros(changes)
+                changes &= changes - U64(1)
+        count += found
     return count >> 1
 
 
