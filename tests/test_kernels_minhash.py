@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.fingerprints.minhash import band_keys, draw_multipliers, sign, sign_strings
+from neardup.fingerprints.minhash import band_keys, draw_permutations, sign, sign_strings
 from neardup.kernels import minhash as kernel
 from reference import minhash as reference
 from reference.strings import hash_string
@@ -22,11 +22,14 @@ def signed(documents: list[list[int]], num_hashes: int, seed: int) -> np.ndarray
     return sign(hashes, offsets, num_hashes, seed)
 
 
-@given(DOCUMENTS, st.integers(1, 20), st.integers(0, 2**32 - 1))
+@given(DOCUMENTS, st.one_of(st.integers(1, 20), st.sampled_from([64, 65, 128, 129, 300])), st.integers(0, 2**32 - 1))
 @example([[], [0], [2**64 - 1, 0]], 7, 0)
 def test_signatures_are_those_of_the_reference(documents, num_hashes, seed):
-    multipliers = draw_multipliers(num_hashes, seed).tolist()
-    assert signed(documents, num_hashes, seed).tolist() == [reference.sign(one, multipliers) for one in documents]
+    drawn = draw_permutations(num_hashes, seed)
+    factors, multipliers = drawn.factors.tolist(), drawn.multipliers[:num_hashes].tolist()
+    assert signed(documents, num_hashes, seed).tolist() == [
+        reference.sign(one, factors, multipliers) for one in documents
+    ]
 
 
 @pytest.mark.parametrize("width", [np.int32, np.int64])
@@ -53,28 +56,27 @@ def test_order_and_repeats_of_shingles_do_not_matter(hashes, randomness):
 
 def test_what_permutes_takes_every_value_once():
     """All of 2^32 are too many: each half is permuted by itself, so all of its values with one of the other do."""
-    for multiplier in draw_multipliers(3, 7).tolist():
+    for multiplier in draw_permutations(3, 7).multipliers[:3].tolist():
         upper = {reference.permute(x << 16 | 5, multiplier) for x in range(2**16)}
         lower = {reference.permute(5 << 16 | x, multiplier) for x in range(2**16)}
         assert len(upper) == len(lower) == 2**16
         assert len({value % 2**16 for value in upper}) == len({value >> 16 for value in lower}) == 1
 
 
-def test_the_first_multipliers_are_the_same_however_many_are_drawn():
-    few, many = draw_multipliers(10, 5), draw_multipliers(40_000, 5)
-    assert few.tolist() == many[:10].tolist()
-    assert (many & 0x10001 == 0x10001).all()
+def test_the_first_permutations_are_the_same_however_many_are_drawn():
+    few, many = draw_permutations(130, 5), draw_permutations(1000, 5)
+    assert few.factors.tolist() == many.factors[:2].tolist()
+    assert few.multipliers.tolist() == many.multipliers[:256].tolist()
+    assert (many.multipliers & 0x10001 == 0x10001).all()
+    assert (many.factors % 2 == 1).all()
+    assert len(many.multipliers) == len(many.factors) * reference.BLOCK
 
 
-def test_the_upper_halves_of_multipliers_differ_as_long_as_there_are_others():
-    upper = draw_multipliers(40_000, 5) >> 16
-    assert len(set(upper[: 2**15].tolist())) == 2**15
-    assert upper[2**15 :].tolist() == upper[: 40_000 - 2**15].tolist()
-
-
-def test_two_seeds_draw_different_multipliers():
-    drawn = [draw_multipliers(50, seed) for seed in range(20)]
-    assert len({(one >> 16).tobytes() for one in drawn}) == len({(one & 0xFFFF).tobytes() for one in drawn}) == 20
+def test_no_two_blocks_or_seeds_have_the_same_permutations():
+    drawn = [draw_permutations(1000, seed) for seed in range(20)]
+    assert len({factor for one in drawn for factor in one.factors.tolist()}) == 160
+    blocks = [block.tobytes() for one in drawn for block in one.multipliers.reshape(-1, reference.BLOCK)]
+    assert len(set(blocks)) == 160
 
 
 @pytest.mark.parametrize(("num_bands", "rows_per_band"), [(1, 1), (1, 6), (6, 1), (3, 2)])

@@ -9,7 +9,7 @@ from functools import cache
 
 from neardup.candidates.samples import choose_samples, needed_by_size
 from neardup.config import MinHash, SimHash
-from neardup.fingerprints.minhash import draw_multipliers
+from neardup.fingerprints.minhash import draw_permutations
 from reference import minhash, near, shingles, simhash
 from reference.sieve import Document
 
@@ -75,8 +75,9 @@ def _shingled(text: str | None, method: MinHash) -> tuple[tuple[str, ...], dict[
 def _band_keys(hashes: set[int], method: MinHash) -> tuple:
     assert method.num_bands is not None
     assert method.rows_per_band is not None
-    multipliers = draw_multipliers(method.num_bands * method.rows_per_band, method.seed)
-    signature = minhash.sign(hashes, multipliers.tolist())
+    num_hashes = method.num_bands * method.rows_per_band
+    drawn = draw_permutations(num_hashes, method.seed)
+    signature = minhash.sign(hashes, drawn.factors.tolist(), drawn.multipliers[:num_hashes].tolist())
     keys = tuple(minhash.bands(signature, method.rows_per_band))
     return keys, keys, 1
 

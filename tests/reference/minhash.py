@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+BLOCK = 128  # places that share a factor
 
-def sign(hashes: Iterable[int], multipliers: Sequence[int]) -> list[int]:
-    """Return the least permuted value of the hashes' upper halves for each multiplier; all ones of no hashes."""
-    upper = [value >> 32 for value in set(hashes)]
-    return [min((permute(x, multiplier) for x in upper), default=2**32 - 1) for multiplier in multipliers]
+
+def sign(hashes: Iterable[int], factors: Sequence[int], multipliers: Sequence[int]) -> list[int]:
+    """Return the least permuted value of the hashes for each multiplier; all ones of no hashes."""
+    distinct = set(hashes)
+    return [
+        min((permute(word(x, place, factors), multiplier) for x in distinct), default=2**32 - 1)
+        for place, multiplier in enumerate(multipliers)
+    ]
+
+
+def word(x: int, place: int, factors: Sequence[int]) -> int:
+    """Return the 32 bits that a place takes of a hash."""
+    product = x * factors[place // BLOCK] % 2**64
+    return product >> 32 if place % BLOCK < BLOCK // 2 else product % 2**32
 
 
 def permute(x: int, multiplier: int) -> int:

@@ -20,7 +20,7 @@ from neardup.fingerprints.signatures import Signatures
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
 _CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of more features, the text leaves the cache
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
-MAX_HASHES = 32_768
+MAX_HASHES = 65_536
 
 
 def minhash(
@@ -36,7 +36,7 @@ def minhash(
     text_or_features : a text, which method cuts into shingles; or features, taken as they are: strings, or pairs of a
         string and its weight, or a mapping of these. Weights of repeated ones add up.
     method : how, with its seed; `MinHash()` when None. Of features given, only the seed matters.
-    num_hashes : 1 to 32768.
+    num_hashes : 1 to 65536.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def sign(
         taken as they are; or of weighted sets: lists of struct<feature: string, weight: double>, maps, in Python also
         dictionaries and lists of pairs. A null row is an empty set; a null or empty token is none.
     method : how a text becomes shingles, and the seed. Of tokens given, only the seed matters.
-    num_hashes : 1 to 32768.
+    num_hashes : 1 to 65536.
     threads : worker threads; all processors of this process when None. Changes no value.
 
     Returns

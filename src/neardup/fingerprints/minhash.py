@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 SCHEME_NAME, WEIGHTED_SCHEME_NAME = "minhash", "weighted-minhash"
 SCHEME_VERSION = 2
+_BLOCK = 128  # places of a signature that share a factor
 
 
-_UPPER_HALVES = 1 << 15  # odd numbers of 16 bits
+class Permutations(NamedTuple):
+    """The permutations of a seed; see kernels/minhash.py.
+
+    factors : uint64 of shape (num_blocks,), odd; multipliers : uint32 of shape (128 num_blocks,), two odd numbers of 16
+    bits in each. What is behind the places of a signature is drawn too, and not used.
+    """
+
+    factors: npt.NDArray[np.uint64]
+    multipliers: npt.NDArray[np.uint32]
 
 
 @cache
-def draw_multipliers(num_hashes: int, seed: int) -> npt.NDArray[np.uint32]:
-    """Return the multipliers of a seed, uint32 of shape (num_hashes,): two odd numbers of 16 bits in each.
-
-    The first n are the same however many are drawn, and the upper halves of 32,768 in a row all differ: of two
-    permutations with the same one, the second says little.
+def draw_permutations(num_hashes: int, seed: int) -> Permutations:
+    """Draw the permutations of a seed; the first n are the same however many are drawn.
 
     Notes
     -----
     Philox counters (Salmon et al., SC 2011) as NumPy implements them; the stream of a bit generator is fixed by
     NumPy's compatibility policy, that of its distributions is not, so raw words are used.
     """
-    words = np.random.Philox(key=seed).random_raw(max(num_hashes, _UPPER_HALVES))
-    upper = np.resize(np.argsort(words[:_UPPER_HALVES], kind="stable"), num_hashes).astype(np.uint32)
-    lower = words[:num_hashes].astype(np.uint32) & np.uint32(0xFFFF)
-    return upper << np.uint32(17) | lower | np.uint32(0x10001)
+    num_blocks = -(-num_hashes // _BLOCK)
+    words = np.random.Philox(key=seed).random_raw(num_blocks * (1 + _BLOCK // 2)).reshape(num_blocks, -1)
+    multipliers = words[:, 1:].astype("<u8").view("<u4").astype(np.uint32) | np.uint32(0x10001)
+    return Permutations(words[:, 0] | np.uint64(1), multipliers.reshape(-1))
 
 
 def sign(
@@ -56,17 +63,17 @@ def sign(
     Notes
     -----
     Broder (1997). Two signatures agree in a place with probability J, the Jaccard similarity of the two sets, up to
-    2^-32 times their size, since a shingle enters by its upper 32 bits.
+    2^-32 times their size, since a place takes 32 bits of a hash.
 
-    A permutation takes the halves of these, 16 bits each, times an odd number each, and puts the complement of the
-    lower product behind that of the upper one. Multiplying by an odd number permutes the numbers of 16 bits, so the
-    pair is permuted; processors multiply 32 halves at once, but only 16 whole words in twice the time. That lanes are
-    as good as independent is measured: tests/test_signatures.py, docs/accuracy.md.
+    To multiply halves of 16 bits by odd numbers permutes them, and takes a processor half of the time of whole words.
+    But there are few such permutations: of two hashes whose halves are in a ratio of small numbers, one hides the other
+    in more than its share of the places. So the halves are others for every 64 places, and for every seed. That the
+    estimates are those of theory is measured: tests/test_signatures.py, docs/accuracy.md.
     """
     from neardup.kernels import minhash as kernel
 
     signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32) if out is None else out
-    kernel.sign(hashes, offsets, draw_multipliers(num_hashes, seed), signatures)
+    kernel.sign(hashes, offsets, *draw_permutations(num_hashes, seed), signatures)
     return signatures
 
 
@@ -88,8 +95,8 @@ def sign_strings(
     """
     from neardup.kernels import minhash as kernel
 
-    upper = np.empty(np.diff(limits).max(initial=0), np.uint32)
-    kernel.sign_strings(data, offsets, limits, draw_multipliers(out.shape[1], seed), upper, out)
+    hashes = np.empty(np.diff(limits).max(initial=0), np.uint64)
+    kernel.sign_strings(data, offsets, limits, *draw_permutations(out.shape[1], seed), hashes, out)
 
 
 def sign_weighted(

@@ -24,10 +24,13 @@ def load(array: np.ndarray, index: int) -> np.ndarray:
     return array[index : index + LANES].copy()
 
 
-def raise_lanes(most: np.ndarray, a: np.ndarray, x: np.uint32) -> np.ndarray:
-    """Return the greater of `most` and a x in each lane, for one x (uint32), halves of 16 bits multiplied by halves."""
-    halves = a.view(np.uint16).reshape(-1, 2) * np.array([x], np.uint32).view(np.uint16)
-    return np.asarray(np.maximum(most, halves.view(np.uint32).reshape(-1)))
+def raise_lanes(most: np.ndarray, a: np.ndarray, x: np.uint64) -> np.ndarray:
+    """Return the greater of `most` and a x in each lane, halves of 16 bits multiplied by halves.
+
+    In the first half of the lanes, x is the upper half of the integer given, in the others its lower half.
+    """
+    words = np.repeat(np.array([x >> np.uint64(32), x & np.uint64(0xFFFFFFFF)], np.uint32), LANES // 2)
+    return np.asarray(np.maximum(most, (a.view(np.uint16) * words.view(np.uint16)).view(np.uint32)))
 
 
 def store(array: np.ndarray, index: int, one: np.ndarray) -> None:
@@ -64,18 +67,26 @@ def _load(typing_context: Any, array: types.Array, index: types.Integer) -> Any:
     return _LANES(array, types.intp), generate
 
 
+def _spread(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
+    """Return half as many lanes that all hold one word."""
+    half = ir.VectorType(ir.IntType(32), LANES // 2)
+    nothing = ir.Constant(half, ir.Undefined)
+    first = builder.insert_element(nothing, word, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(half, [0] * (LANES // 2)))
+
+
 @intrinsic
 def _raise(typing_context: Any, most: Any, a: Any, x: Any) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         most, a, x = args
-        nothing, number = ir.Constant(_VECTOR, ir.Undefined), ir.IntType(32)
-        first = builder.insert_element(nothing, x, number(0))
-        everywhere = builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(number, LANES), [0] * LANES))
+        upper = builder.trunc(builder.lshr(x, ir.Constant(ir.IntType(64), 32)), ir.IntType(32))
+        words = [_spread(builder, word) for word in (upper, builder.trunc(x, ir.IntType(32)))]
+        everywhere = builder.shuffle_vector(*words, ir.Constant(_VECTOR, list(range(LANES))))
         halves = builder.mul(*(builder.bitcast(one, _HALVES) for one in (a, everywhere)))
         value = builder.bitcast(halves, _VECTOR)
         return builder.select(builder.icmp_unsigned(">", value, most), value, most)
 
-    return _LANES(_LANES, _LANES, types.uint32), generate
+    return _LANES(_LANES, _LANES, types.uint64), generate
 
 
 @intrinsic

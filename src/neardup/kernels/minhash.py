@@ -1,7 +1,8 @@
 """Sign sets of hashes, by permutations of 32-bit integers; compare what was signed.
 
-A permutation multiplies the two halves of an integer by odd numbers, each modulo 2^16, and complements the products.
-The least complement is the complement of the greatest product, which is taken once for a set.
+A hash of 64 bits is multiplied by an odd factor for every LANES places; half of these take the upper word of the
+product, half the lower one. A place permutes its word: it multiplies both halves by odd numbers, each modulo 2^16, and
+complements the products. The least complement is the complement of the greatest product, which is taken once for a set.
 """
 
 from __future__ import annotations
@@ -18,53 +19,43 @@ U32, U64 = np.uint32, np.uint64
 _AHEAD = 2048  # bytes; with less, the memory is not there in time
 
 
-@njit(nogil=True, cache=True)
-def _fill_lanes(multipliers):
-    """Return the multipliers, and ones to fill the last lanes."""
-    filled = np.ones((len(multipliers) + LANES - 1) // LANES * LANES, U32)
-    filled[: len(multipliers)] = multipliers
-    return filled
-
-
 # Inlined by Numba, since an array that is passed on is counted twice, atomically.
 @njit(nogil=True, cache=True, inline="always")
-def _cover(upper, first, last, step, factors, place, row):
-    """Fill the row from lanes `place` on with the greatest products of upper[first:last:step] and the factors."""
+def _cover(hashes, first, last, factors, multipliers, place, row):
+    """Fill the row from lanes `place` on with the greatest products of hashes[first:last]."""
     row[place:] = U32(0)
     while place < len(row):
-        most, some = load(row, place), load(factors, place)
-        for i in range(first, last, step):
-            most = raise_lanes(most, some, upper[i])
+        most, some, factor = load(row, place), load(multipliers, place), factors[place // LANES]
+        for i in range(first, last):
+            most = raise_lanes(most, some, hashes[i] * factor)
         store(row, place, most)
         place += LANES
 
 
 @njit(nogil=True, cache=True)
-def sign(hashes, offsets, multipliers, signatures):
-    """Fill signatures[document, i] with the least permuted value, by multiplier i, of its shingles' upper 32 bits.
+def sign(hashes, offsets, factors, multipliers, signatures):
+    """Fill signatures[document, i] with the least permuted value, by multiplier i, of its shingles.
 
-    hashes : uint64; offsets : int64 (num_documents + 1,); multipliers : uint32 (num_hashes,), their halves odd;
-    signatures : uint32 (num_documents, num_hashes). No shingles: all ones.
+    hashes : uint64; offsets : int64 (num_documents + 1,); factors : uint64 (num_blocks,), odd; multipliers : uint32
+    (num_blocks * LANES,), their halves odd; signatures : uint32 (num_documents, num_hashes), num_hashes up to that. No
+    shingles: all ones.
     """
-    factors = _fill_lanes(multipliers)
-    row = np.empty_like(factors)
-    halves = hashes.view(U32)  # the lower half of a hash, then the upper
+    row = np.empty_like(multipliers)
     for document in range(len(offsets) - 1):
-        _cover(halves, 2 * offsets[document] + 1, 2 * offsets[document + 1], 2, factors, 0, row)
-        for i in range(len(multipliers)):
+        _cover(hashes, offsets[document], offsets[document + 1], factors, multipliers, 0, row)
+        for i in range(signatures.shape[1]):
             signatures[document, i] = ~row[i]
 
 
 @njit(nogil=True, cache=True)
-def sign_strings(data, offsets, limits, multipliers, upper, signatures):
+def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures):
     """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are hashed.
 
     data : uint8; offsets : int32 or int64 (num_strings + 1,); limits : int64 (num_sets + 1,), the strings of set i are
-    limits[i] to limits[i + 1]; multipliers : uint32 (num_hashes,), their halves odd; upper : uint32, working space for
-    the largest set; signatures : uint32 (num_sets, num_hashes).
+    limits[i] to limits[i + 1]; factors, multipliers, signatures : as of `sign`; hashes : uint64, working space for the
+    largest set.
     """
-    factors = _fill_lanes(multipliers)
-    row, base, some = np.empty_like(factors), address_of(data), load(factors, 0)
+    row, base, some, factor = np.empty_like(multipliers), address_of(data), load(multipliers, 0), factors[0]
     for one in range(len(limits) - 1):
         row[:LANES] = U32(0)
         most, count = load(row, 0), 0
@@ -73,13 +64,13 @@ def sign_strings(data, offsets, limits, multipliers, upper, signatures):
             start, end = end, np.int64(offsets[U64(i)])  # unsigned, it needs no look at its sign
             prefetch(base + start + _AHEAD)
             if end > start:
-                x = U32(hash_at(base + start, end - start, start) >> U64(32))
-                upper[U64(count)] = x
+                x = hash_at(base + start, end - start, start)
+                hashes[U64(count)] = x
                 count += 1
-                most = raise_lanes(most, some, x)
+                most = raise_lanes(most, some, x * factor)
         store(row, 0, most)
-        _cover(upper, 0, count, 1, factors, LANES, row)
-        for i in range(len(multipliers)):
+        _cover(hashes, 0, count, factors, multipliers, LANES, row)
+        for i in range(signatures.shape[1]):
             signatures[one, i] = ~row[i]
 
 

@@ -25,7 +25,7 @@ _COMBINING_SHIFT = np.uint32(26)
 _SEPARATOR, _WORD, _SINGLE, _TRANSPARENT = 0, 1, 2, 3
 _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
 
-_HIGH_BITS, _UPPER = U64(0x8080808080808080), U64(0xFFFFFFFF00000000)
+_HIGH_BITS = U64(0x8080808080808080)
 _SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
 # What a character begins with, and a random odd base for n-grams.
 _CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
@@ -262,14 +262,13 @@ def _content(tokens, count, content):
 def _leave_out_repeats(hashes, first, stop, document, seen):
     """Keep one of each hash from `first` on, and some repeats; return the new end.
 
-    Hashes count as equal that are so in their upper 32 bits, which are all that MinHash signs. seen : uint64, the
-    last hash of each place in a table whose length is a power of 2, and the document it is of.
+    seen : uint64, the last hash of each place in a table whose length is a power of 2, told apart by document.
     """
     end = first
-    mask, tag = U64(len(seen) - 1), U64(document + 1)
+    mask, tag = U64(len(seen) - 1), U64(document + 1) * MIX_1
     for i in range(first, stop):
         one = hashes[i]
-        place, entry = one & mask, (one & _UPPER) | tag
+        place, entry = one & mask, one ^ tag
         hashes[end] = one
         end += 1 if seen[place] != entry else 0
         seen[place] = entry
