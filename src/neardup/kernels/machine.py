@@ -173,81 +173,16 @@ def _count_ones(typing_context: Any, value: types.Integer) -> Any:
     return types.int64(types.uint64), generate
 
 
-@overload(load_u64, inline="always")
-def _compiled_load(data: Any, index: Any) -> Any:
-    def load(data: Any, index: Any) -> Any:
-        return _load_u64(data, index)  # type: ignore[call-arg]
-
-    return load
-
-
-@overload(store_u64, inline="always")
-def _compiled_store(data: Any, index: Any, value: Any) -> Any:
-    def store(data: Any, index: Any, value: Any) -> Any:
-        return _store_u64(data, index, value)  # type: ignore[call-arg]
-
-    return store
-
-
-@overload(filled_bytes, inline="always")
-def _compiled_filled(data: Any, index: Any) -> Any:
-    def filled(data: Any, index: Any) -> Any:
-        return _filled_bytes(data, index)  # type: ignore[call-arg]
-
-    return filled
-
-
-@overload(address_of, inline="always")
-def _compiled_address(array: Any) -> Any:
-    def address(array: Any) -> Any:
-        return _address_of(array)  # type: ignore[call-arg]
-
-    return address
-
-
-@overload(load_at, inline="always")
-def _compiled_load_at(address: Any) -> Any:
-    def load(address: Any) -> Any:
-        return _load_at(address)  # type: ignore[call-arg]
-
-    return load
-
-
-@overload(load_byte_at, inline="always")
-def _compiled_load_byte_at(address: Any) -> Any:
-    def load(address: Any) -> Any:
-        return _load_byte_at(address)  # type: ignore[call-arg]
-
-    return load
-
-
-@overload(prefetch, inline="always")
-def _compiled_prefetch(address: Any) -> Any:
-    def fetch(address: Any) -> Any:
-        return _prefetch(address)  # type: ignore[call-arg]
-
-    return fetch
-
-
-@overload(fold_product, inline="always")
-def _compiled_fold(x: Any, y: Any) -> Any:
-    def fold(x: Any, y: Any) -> Any:
-        return _fold_product(x, y)  # type: ignore[call-arg]
-
-    return fold
-
-
-@overload(count_trailing_zeros, inline="always")
-def _compiled_count(value: Any) -> Any:
-    def count(value: Any) -> Any:
-        return _count_trailing_zeros(value)  # type: ignore[call-arg]
-
-    return count
-
-
-@overload(count_ones, inline="always")
-def _compiled_ones(value: Any) -> Any:
-    def count(value: Any) -> Any:
-        return _count_ones(value)  # type: ignore[call-arg]
-
-    return count
+# Numba inlines them where they are called.
+overload(load_u64, inline="always")(lambda data, index: lambda data, index: _load_u64(data, index))  # type: ignore[call-arg]
+overload(store_u64, inline="always")(
+    lambda data, index, value: lambda data, index, value: _store_u64(data, index, value)  # type: ignore[call-arg]
+)
+overload(filled_bytes, inline="always")(lambda data, index: lambda data, index: _filled_bytes(data, index))  # type: ignore[call-arg]
+overload(address_of, inline="always")(lambda array: lambda array: _address_of(array))  # type: ignore[call-arg]
+overload(load_at, inline="always")(lambda address: lambda address: _load_at(address))  # type: ignore[call-arg]
+overload(load_byte_at, inline="always")(lambda address: lambda address: _load_byte_at(address))  # type: ignore[call-arg]
+overload(prefetch, inline="always")(lambda address: lambda address: _prefetch(address))  # type: ignore[call-arg]
+overload(fold_product, inline="always")(lambda x, y: lambda x, y: _fold_product(x, y))  # type: ignore[call-arg]
+overload(count_trailing_zeros, inline="always")(lambda value: lambda value: _count_trailing_zeros(value))  # type: ignore[call-arg]
+overload(count_ones, inline="always")(lambda value: lambda value: _count_ones(value))  # type: ignore[call-arg]

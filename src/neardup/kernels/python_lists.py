@@ -54,20 +54,8 @@ def _object_at(address: int) -> Any:
     return ctypes.cast(int(address), ctypes.py_object).value
 
 
-@overload(list_size)
-def _compiled_size(address: Any) -> Any:
-    def size(address: Any) -> Any:
-        return _list_size(address)
-
-    return size
-
-
-@overload(list_item)
-def _compiled_item(address: Any, index: Any) -> Any:
-    def item(address: Any, index: Any) -> Any:
-        return _list_item(address, index)
-
-    return item
+overload(list_size)(lambda address: lambda address: _list_size(address))
+overload(list_item)(lambda address, index: lambda address, index: _list_item(address, index))
 
 
 @overload(utf8)
