@@ -116,7 +116,9 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
     """Sign sets of tokens, in an Arrow column or in Python lists."""
     column, times = pq.read_table(source)["tokens"] if options["form"] == "arrow" else read_rows(source, "tokens"), []
     neardup.sign(column[:200])
+    signed = None
     for _ in range(_REPEATS):
+        del signed
         signed, took = clock(lambda: neardup.sign(column, threads=options["threads"]))
         times.append(took)
     return Done(times, {"signatures": signed.values[planted_rows(options)]}, {})

@@ -23,7 +23,8 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
     if form == "matrix":
         sign = RMinHash.digest_matrix_from_token_sets
     signed, times = None, []
-    for _ in range(3):
+    for _ in range(5):
+        del signed
         signed, took = clock(lambda: sign(sets, num_perm=_HASHES, seed=_SEED))
         times.append(took)
     rows = signed.to_rows() if form == "matrix" else [one.digest() for one in signed]
