@@ -142,21 +142,17 @@ def test_a_workspace_that_held_a_longer_batch_changes_nothing():
     assert rows(result) == rows(shingled(["x y", "漢 語"]))
 
 
-@given(st.lists(st.one_of(TEXTS, st.text("ab ", max_size=60)), max_size=6), st.sampled_from(["words", "chars"]))
-def test_as_sets_no_hash_is_missing_that_another_does_not_stand_for(texts, tokens):
-    method = MinHash(tokens=tokens, ngram=2)
-    found = shingle_documents(pa.array(texts, pa.large_string()), method, as_sets=True)
-    assert found.content.shape == (0, 2)
-    for some, all_of_them in zip(rows(found), rows(shingled(texts, method)), strict=True):
-        assert set(some) <= set(all_of_them)
-        assert {one >> 32 for one in some} == {one >> 32 for one in all_of_them}
-
-
-def test_as_sets_repeats_are_left_out_in_each_document_anew():
-    method = MinHash(tokens="chars", ngram=3)
-    texts = ["abcabcabc", "abcabcabc", "", "ab"]
-    found = shingle_documents(pa.array(texts, pa.large_string()), method, as_sets=True)
-    assert [len(row) for row in rows(found)] == [3, 3, 0, 1]
+@given(st.lists(st.lists(st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=40), max_size=5))
+def test_repeats_are_left_out_in_each_document_anew_and_nothing_else(documents):
+    seen = np.zeros(kernel.SEEN, np.uint64)
+    for number, one in enumerate(documents):
+        hashes = np.array([7, *one], np.uint64)
+        end = kernel.leave_out_repeats(hashes, 1, len(hashes), number, seen)
+        kept = hashes[1:end].tolist()
+        assert hashes[0] == 7
+        assert set(kept) == set(one)
+        if not any(a != b and (a ^ b) % kernel.SEEN == 0 for a in one for b in one):  # each has a place of its own
+            assert sorted(kept) == sorted(set(one))
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])

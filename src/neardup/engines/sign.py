@@ -13,21 +13,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import view_strings
+from neardup.arrays import arrow_of, view_strings
 from neardup.config import MinHash, Running
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.engines.local import thread_count
 from neardup.engines.readable import readable
 from neardup.errors import InputError
 from neardup.features.idf import FEATURES_VERSION, describe_features
-from neardup.features.shingles import Workspace, shingle_documents
+from neardup.features.shingles import Workspace, scan_of, shingle_documents
 from neardup.features.token_lists import HashedLists, limits_of_counts
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
 
-_BATCH_BYTES = 1 << 21  # of half as much, a tenth is lost between batches; of more, hashes leave the cache
-_SETS_BYTES = 1 << 23  # of sets, no hashes are kept between: with a fourth of it, a tenth is lost
+_LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 23  # of a batch: of less, threads wait for one another between batches
+_BATCHES_A_THREAD = 4
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
 Column: TypeAlias = pa.Array | HashedLists
@@ -38,8 +38,8 @@ Signer = Callable[[Any, int, Workspace, npt.NDArray[np.uint32]], None]
 class Rows(NamedTuple):
     """Rows to sign.
 
-    chunks : Arrow arrays of one type, or lists of Python's rows; convert : makes a column of such a list, given the
-    number of its first row.
+    chunks : a list of Arrow arrays of one type, or lists of Python's rows; convert : makes a column of such a list,
+    given the number of its first row.
     """
 
     kind: pa.DataType
@@ -58,13 +58,12 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
     """
     name, scheme = minhash.SCHEME_NAME, {"seed": method.seed, "num_hashes": num_hashes}
     signer: Signer
-    size = _BATCH_BYTES
     features = {"tokens": "given", "version": FEATURES_VERSION}
     element = _element_of(rows.kind)
     if is_text(rows.kind):
         features, signer = describe_features(method), partial(_sign_texts, method)
     elif element is not None and is_text(element):
-        signer, size = partial(_sign_tokens, method.seed), _SETS_BYTES
+        signer = partial(_sign_tokens, method.seed)
     elif element is not None and _is_weighted(element):
         name, signer = minhash.WEIGHTED_SCHEME_NAME, partial(_sign_weighted, method.seed)
     else:
@@ -74,6 +73,8 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
         )
     values = np.empty((rows.num_rows, num_hashes), np.uint32)
     kept, turn = local(), Lock()
+    workers = thread_count(Running(threads=threads))
+    size = _batch_bytes(rows, workers)
 
     def work(batch: tuple[int, Any]) -> None:
         first, part = batch
@@ -85,11 +86,17 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
         for start, some in _batches([part], size):
             signer(some, first + start, kept.workspace, values[first + start : first + start + len(some)])
 
-    workers = thread_count(Running(threads=threads))
     with ThreadPoolExecutor(workers) as pool:
         # To start a thread takes longer than to sign one set, and to hand batches over a tenth of signing them.
         list((pool.map if workers > 1 else map)(work, _batches(rows.chunks, size)))
     return Signatures(values, {"name": name, "version": minhash.SCHEME_VERSION, **scheme, "features": features})
+
+
+def _batch_bytes(rows: Rows, workers: int) -> int:
+    if rows.convert is not None:  # they come in blocks
+        return _MOST_BYTES
+    num_bytes = sum(int(chunk.nbytes) for chunk in rows.chunks)
+    return min(_MOST_BYTES, max(_LEAST_BYTES, num_bytes // (_BATCHES_A_THREAD * workers)))
 
 
 def _element_of(kind: pa.DataType) -> pa.DataType | None:
@@ -121,8 +128,16 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Mend it, or leave it out.")
-    shingles = shingle_documents(readable(texts, method), method, workspace, as_sets=True)
-    minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
+    texts = readable(texts, method)
+    scan = scan_of(texts, method)
+    if scan is None:
+        shingles = shingle_documents(texts, method, workspace)
+        minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
+        return
+    flagged = minhash.sign_texts(*scan, method.ngram, method.seed, out)
+    if flagged.any():
+        shingles = shingle_documents(texts.filter(arrow_of(flagged)), method)
+        out[flagged] = minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed)
 
 
 def _sign_tokens(seed: int, rows: Column, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:

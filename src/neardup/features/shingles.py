@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cutter_of
 from neardup.features.token_lists import cut_documents, shingle_strings
 from neardup.features.unicode_tables import load_tables
-from neardup.kernels.token_arrays import Shingles, Tables, Text, make_buffers
+from neardup.kernels.token_arrays import Shingles, Tables, Text, longest_of, make_buffers
 from neardup.shingling import Shingling
 
 _MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
@@ -33,9 +34,30 @@ class Workspace:
         return self._hashes
 
 
-def shingle_documents(
-    texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None, *, as_sets: bool = False
-) -> Shingles:
+class Scan(NamedTuple):
+    """Texts that a kernel cuts, the tables of their normal form, and how they are cut: see kernels/tokens.py."""
+
+    text: Text
+    tables: Tables
+    mode: int
+
+
+def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
+    """Return what a kernel needs to cut texts; None where they are cut in Python, or are pages cut into tags.
+
+    Parameters
+    ----------
+    texts : string array of any Arrow string type; a null has no features.
+    shingling : how texts become shingles.
+    """
+    if shingling.tokens == "tags" or cutter_of(shingling) is not None:
+        return None
+    mode = _MODES[str(shingling.tokens)]
+    tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
+    return Scan(Text(*flatten_strings(texts)), tables, mode)
+
+
+def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None) -> Shingles:
     """Return the shingle hashes and content hashes of a batch of documents.
 
     Parameters
@@ -43,7 +65,6 @@ def shingle_documents(
     texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
     shingling : how texts become shingles.
     workspace : where the hashes are written; valid until it is used again. None for memory of their own.
-    as_sets : whether only the sets of hashes are wanted, for MinHash: repeats may be left out, `content` is empty.
 
     Returns
     -------
@@ -55,34 +76,31 @@ def shingle_documents(
     cut = cutter_of(shingling)
     if cut is not None:
         return shingle_strings(cut_documents(texts, cut, shingling), shingling.ngram)
-    mode = _MODES[str(shingling.tokens)]
-    text = Text(*flatten_strings(texts))
-    tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
-    whole = _shingle(text, tables, mode, shingling.ngram, workspace or Workspace(), as_sets)
+    scan = scan_of(texts, shingling)
+    assert scan is not None
+    whole = _shingle(scan, shingling.ngram, workspace or Workspace())
     if not whole.flagged.any():
         return whole
     flagged = texts.filter(arrow_of(whole.flagged)).to_pylist()
     normalised = arrow_of_strings([normalise(one, shingling) for one in flagged])
-    plain = _tables(False, False, shingling.fold_chinese, mode)
-    part = _shingle(Text(*flatten_strings(normalised)), plain, mode, shingling.ngram, Workspace(), as_sets)
+    plain = _tables(False, False, shingling.fold_chinese, scan.mode)
+    part = _shingle(Scan(Text(*flatten_strings(normalised)), plain, scan.mode), shingling.ngram, Workspace())
     return _splice(whole, part, np.flatnonzero(whole.flagged))
 
 
-def _shingle(text: Text, tables: Tables, mode: int, ngram: int, workspace: Workspace, as_sets: bool) -> Shingles:
+def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
     from neardup.kernels import tokens as kernel
 
-    num_documents = len(text.offsets) - 1
-    longest = int(np.diff(text.offsets).max(initial=0))
+    num_documents = len(scan.text.offsets) - 1
     # Room for the worst case costs nothing: memory that is never written is never given out.
-    shingles = _empty(workspace.hashes(3 * len(text.data) + num_documents), num_documents, as_sets)
-    kernel.shingle_text(text, tables, mode, ngram, make_buffers(longest), shingles)
+    shingles = Shingles(
+        workspace.hashes(3 * len(scan.text.data) + num_documents),
+        np.empty(num_documents + 1, np.int64),
+        np.empty((num_documents, 2), np.uint64),
+        np.zeros(num_documents, np.bool_),
+    )
+    kernel.shingle_text(*scan, ngram, make_buffers(longest_of(scan.text)), shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
-
-
-def _empty(hashes: npt.NDArray[np.uint64], num_documents: int, as_sets: bool) -> Shingles:
-    offsets = np.empty(num_documents + 1, np.int64)
-    content = np.empty((0 if as_sets else num_documents, 2), np.uint64)
-    return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
 
 
 def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:
@@ -100,8 +118,7 @@ def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:
         source = whole.offsets[document + 1]
     hashes[len(hashes) - (len(whole.hashes) - source) :] = whole.hashes[source:]
     content = whole.content.copy()
-    if len(content):
-        content[documents] = part.content
+    content[documents] = part.content
     return whole._replace(hashes=hashes, offsets=offsets, content=content)
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels.token_arrays import Tables, Text, longest_of, make_buffers
+
 SCHEME_NAME, WEIGHTED_SCHEME_NAME = "minhash", "weighted-minhash"
 SCHEME_VERSION = 2
 _BLOCK = 128  # places of a signature that share a factor
@@ -97,6 +99,30 @@ def sign_strings(
 
     hashes = np.empty(np.diff(limits).max(initial=0), np.uint64)
     kernel.sign_strings(data, offsets, limits, *draw_permutations(out.shape[1], seed), hashes, out)
+
+
+def sign_texts(
+    text: Text, tables: Tables, mode: int, ngram: int, seed: int, out: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.bool_]:
+    """Fill the MinHash signatures of the shingles of texts, which are nowhere kept.
+
+    Parameters
+    ----------
+    text, tables, mode : the texts, and how they are cut; see kernels/tokens.py.
+    ngram : tokens of a shingle.
+    seed : seed of the permutations.
+    out : uint32 array of shape (num_documents, num_hashes), as `sign` returns.
+
+    Returns
+    -------
+    bool array of shape (num_documents,): where a text must be normalised as a whole before, and out means nothing.
+    """
+    from neardup.kernels import minhash as kernel
+
+    buffers = make_buffers(longest_of(text))
+    hashes, flagged = np.empty_like(buffers.tokens), np.empty(len(out), np.bool_)
+    kernel.sign_texts(text, tables, mode, ngram, buffers, *draw_permutations(out.shape[1], seed), hashes, out, flagged)
+    return flagged
 
 
 def sign_weighted(

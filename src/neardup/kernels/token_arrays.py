@@ -36,8 +36,7 @@ class Shingles(NamedTuple):
     """The shingle hashes of documents, in the order of the text, repeats included.
 
     hashes : uint64 array; offsets : int64 array of shape (num_documents + 1,);
-    content : uint64 array of shape (num_documents, 2), the 128-bit hash of each document's token sequence, or (0, 2),
-    if only the sets of hashes are wanted;
+    content : uint64 array of shape (num_documents, 2), the 128-bit hash of each document's token sequence;
     flagged : bool array of shape (num_documents,), where a text must be normalised as a whole before.
     """
 
@@ -57,6 +56,11 @@ class TokenStrings(NamedTuple):
     data: np.ndarray
     offsets: np.ndarray
     limits: np.ndarray
+
+
+def longest_of(text: Text) -> int:
+    """Return the bytes of the longest document."""
+    return int(np.diff(text.offsets).max(initial=0))
 
 
 def make_buffers(longest: int) -> Buffers:

@@ -26,7 +26,7 @@ _SEPARATOR, _WORD, _SINGLE, _TRANSPARENT = 0, 1, 2, 3
 _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
 
 _HIGH_BITS = U64(0x8080808080808080)
-_SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
+SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
 # What a character begins with, and a random odd base for n-grams.
 _CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
@@ -188,7 +188,7 @@ def _hash_tokens(stream, edges, count, tokens):
 
 
 @njit(nogil=True, cache=True)
-def _hash_ascii():
+def hash_ascii():
     """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,)."""
     hashes = np.empty(128, np.uint64)
     for byte in range(128):
@@ -259,10 +259,11 @@ def _content(tokens, count, content):
 
 
 @njit(nogil=True, cache=True)
-def _leave_out_repeats(hashes, first, stop, document, seen):
+def leave_out_repeats(hashes, first, stop, document, seen):
     """Keep one of each hash from `first` on, and some repeats; return the new end.
 
-    seen : uint64, the last hash of each place in a table whose length is a power of 2, told apart by document.
+    Of n-grams of characters half are repeats. seen : uint64 (SEEN,), the last hash of each place, told apart by
+    document; SEEN is a power of 2.
     """
     end = first
     mask, tag = U64(len(seen) - 1), U64(document + 1) * MIX_1
@@ -276,40 +277,42 @@ def _leave_out_repeats(hashes, first, stop, document, seen):
 
 
 @njit(nogil=True, cache=True)
+def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, first):
+    """Write the token hashes of a text to buffers.tokens, and its shingle hashes to `hashes` from `first` on.
+
+    Return how many tokens there are, the new end, and whether the text must be normalised as a whole before; then it
+    has none. ascii_hashes : of `hash_ascii`.
+    """
+    stream, edges, tokens = buffers
+    flagged = False
+    if mode == WORDS and _is_ascii(data):
+        length = len(data)
+        _fold_ascii_words(data, tables.ascii[65] & np.uint8(0x20), stream)
+    else:
+        length, flagged = _fold(data, tables, mode, stream)
+    stream[length : length + _PADDING] = 0
+    if mode == CHARACTERS:
+        count = _hash_characters(stream, length, ascii_hashes, tokens)
+    else:
+        count = _find_edges(stream, length, edges)
+        _hash_tokens(stream, edges, count, tokens)
+    return count, _roll(tokens, count, ngram, hashes, first), flagged
+
+
+@njit(nogil=True, cache=True)
 def shingle_text(text, tables, mode, ngram, buffers, shingles):
     """Fill `shingles` with the shingle hashes and content hash of each document, none where it is flagged.
 
-    Without room for content hashes, only the sets of shingles are wanted: repeats of n-grams of characters, of which
-    half are, are left out as far as a small table knows them.
-    Requires: buffers as of `buffer_sizes`;
-    len(shingles.hashes) >= 3 * len(text.data) + num_documents.
+    Requires: buffers as of `make_buffers`; len(shingles.hashes) >= 3 * len(text.data) + num_documents.
     """
-    stream, edges, tokens = buffers
-    as_sets = len(shingles.content) == 0
-    seen, ascii_hashes = np.zeros(_SEEN, np.uint64), _hash_ascii()
+    ascii_hashes = hash_ascii()
     shingles.offsets[0] = 0
     end = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        shingles.flagged[document] = False
-        if mode == WORDS and _is_ascii(data):
-            length = len(data)
-            _fold_ascii_words(data, tables.ascii[65] & np.uint8(0x20), stream)
-        else:
-            length, shingles.flagged[document] = _fold(data, tables, mode, stream)
-        stream[length : length + _PADDING] = 0
-        if mode == CHARACTERS:
-            count = _hash_characters(stream, length, ascii_hashes, tokens)
-        else:
-            count = _find_edges(stream, length, edges)
-            _hash_tokens(stream, edges, count, tokens)
-        first = end
-        end = _roll(tokens, count, ngram, shingles.hashes, first)
-        if not as_sets:
-            _content(tokens, count, shingles.content[document])
-        elif mode == CHARACTERS:
-            end = _leave_out_repeats(shingles.hashes, first, end, document, seen)
-        shingles.offsets[document + 1] = end
+        count, end, flagged = shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, shingles.hashes, end)
+        _content(buffers.tokens, count, shingles.content[document])
+        shingles.flagged[document], shingles.offsets[document + 1] = flagged, end
 
 
 @njit(nogil=True, cache=True)
