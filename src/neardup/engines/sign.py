@@ -176,7 +176,7 @@ def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, 
 
 def _limits(lists: pa.Array) -> npt.NDArray[np.int64]:
     if isinstance(lists, (pa.ListArray, pa.LargeListArray)) and not lists.null_count:
-        offsets = lists.offsets.to_numpy().astype(np.int64)
+        offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
         return offsets - offsets[0]
     return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
 
