@@ -176,8 +176,9 @@ def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, 
 
 def _limits(lists: pa.Array) -> npt.NDArray[np.int64]:
     if isinstance(lists, (pa.ListArray, pa.LargeListArray)) and not lists.null_count:
-        offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
-        return offsets - offsets[0]
+        limits: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
+        limits -= limits[0]
+        return limits
     return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
 
 
