@@ -15,6 +15,7 @@ from neardup.kernels.machine import (
     fold_product,
     load_at,
     load_byte_at,
+    load_half_at,
     load_u64,
     prefetch,
     store_u64,
@@ -48,7 +49,8 @@ def compiled_filled(data, index):
 
 @njit
 def compiled_load_at(array, index):
-    return load_at(address_of(array) + index), load_byte_at(address_of(array) + index)
+    address = address_of(array) + index
+    return load_at(address), load_half_at(address), load_byte_at(address)
 
 
 @njit
@@ -67,8 +69,10 @@ def test_a_load_is_little_endian_at_any_place(content, data):
     expected = int.from_bytes(content[index : index + 8], "little")
     array = np.frombuffer(content, np.uint8)
     assert int(compiled_load(array, index)) == int(load_u64(array, index)) == expected
-    found = load_at(address_of(array) + index), load_byte_at(address_of(array) + index)
-    assert tuple(map(int, compiled_load_at(array, index))) == tuple(map(int, found)) == (expected, content[index])
+    address = address_of(array) + index
+    found = load_at(address), load_half_at(address), load_byte_at(address)
+    expected = expected, expected % 2**32, content[index]
+    assert tuple(map(int, compiled_load_at(array, index))) == tuple(map(int, found)) == expected
 
 
 @given(st.binary(min_size=8, max_size=40), st.integers(0, 2**64 - 1), st.data())

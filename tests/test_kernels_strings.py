@@ -58,6 +58,7 @@ def test_no_load_reaches_out_of_the_strings(monkeypatch):
             return np.uint64(int.from_bytes(bytes(width), "little"))
 
         monkeypatch.setattr(kernel, "load_at", lambda address, load=load: load(address, 8))
+        monkeypatch.setattr(kernel, "load_half_at", lambda address, load=load: load(address, 4))
         monkeypatch.setattr(kernel, "load_byte_at", lambda address, load=load: load(address, 1))
         for offsets in ([0, size], list(range(size + 1)), [0, size // 2, size], [0, min(3, size), size]):
             kernel.hash_strings(data[:size], np.array(offsets), np.empty(len(offsets) - 1, np.uint64))

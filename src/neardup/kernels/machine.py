@@ -60,6 +60,11 @@ def load_at(address: int) -> np.uint64:
     return np.uint64(int.from_bytes(ctypes.string_at(int(address), 8), "little"))
 
 
+def load_half_at(address: int) -> np.uint64:
+    """Return the 4 bytes at an address as one little-endian integer. Requires: they may be read."""
+    return np.uint64(int.from_bytes(ctypes.string_at(int(address), 4), "little"))
+
+
 def load_byte_at(address: int) -> np.uint64:
     """Return the byte at an address. Requires: it may be read."""
     return np.uint64(ctypes.string_at(int(address), 1)[0])
@@ -126,6 +131,15 @@ def _load_at(typing_context: Any, address: types.Integer) -> Any:
 
 
 @intrinsic
+def _load_half_at(typing_context: Any, address: types.Integer) -> Any:
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        half = builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()), align=1)
+        return builder.zext(half, ir.IntType(64))
+
+    return types.uint64(types.int64), generate
+
+
+@intrinsic
 def _load_byte_at(typing_context: Any, address: types.Integer) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         byte = builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
@@ -181,6 +195,7 @@ overload(store_u64, inline="always")(
 overload(filled_bytes, inline="always")(lambda data, index: lambda data, index: _filled_bytes(data, index))  # type: ignore[call-arg]
 overload(address_of, inline="always")(lambda array: lambda array: _address_of(array))  # type: ignore[call-arg]
 overload(load_at, inline="always")(lambda address: lambda address: _load_at(address))  # type: ignore[call-arg]
+overload(load_half_at, inline="always")(lambda address: lambda address: _load_half_at(address))  # type: ignore[call-arg]
 overload(load_byte_at, inline="always")(lambda address: lambda address: _load_byte_at(address))  # type: ignore[call-arg]
 overload(prefetch, inline="always")(lambda address: lambda address: _prefetch(address))  # type: ignore[call-arg]
 overload(fold_product, inline="always")(lambda x, y: lambda x, y: _fold_product(x, y))  # type: ignore[call-arg]

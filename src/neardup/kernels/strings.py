@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from neardup.kernels.machine import address_of, fold_product, load_at, load_byte_at
+from neardup.kernels.machine import address_of, fold_product, load_at, load_byte_at, load_half_at
 
 U64 = np.uint64
 # Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero for a short one.
@@ -21,7 +21,7 @@ def hash_at(start, size, room):
     bytes a product and one more at the end. The last two words may overlap, or be the same, so no byte is masked and
     nothing behind the string is read.
 
-    Requires: size > 0; `room` bytes before it may be read: with 7 there is no loop over the bytes of a short one.
+    Requires: size > 0; `room` bytes before it may be read: with 7 a short one is read like a longer one.
     """
     state = _START
     end = start + size
@@ -35,9 +35,12 @@ def hash_at(start, size, room):
         beyond = U64(8 * max(8 - size, 0))  # bits of a word that are not of the string
         first, last = load_at(min(start, end - 8)) >> beyond, load_at(end - 8) >> beyond
     else:
-        first = U64(0)
-        for i in range(size):
-            first |= load_byte_at(start + i) << U64(8 * i)
+        if size >= 4:  # bytes that are read twice are the same
+            first = load_half_at(start) | load_half_at(end - 4) << U64(8 * (size - 4))
+        else:
+            middle = size >> 1
+            first = load_byte_at(start) | load_byte_at(start + middle) << U64(8 * middle)
+            first |= load_byte_at(end - 1) << U64(8 * (size - 1))
         last = first
     return fold_product(fold_product(first ^ _FIRST, last ^ state), _LAST ^ U64(size))
 
