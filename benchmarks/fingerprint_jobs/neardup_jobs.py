@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from shared import (
     NEAR,
+    SHORT_REPEATS,
     Done,
     Took,
     Words,
@@ -117,7 +118,7 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
     column, times = pq.read_table(source)["tokens"] if options["form"] == "arrow" else read_rows(source, "tokens"), []
     neardup.sign(column[:200])
     signed = None
-    for _ in range(_REPEATS):
+    for _ in range(SHORT_REPEATS):
         del signed
         signed, took = clock(lambda: neardup.sign(column, threads=options["threads"]))
         times.append(took)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 from rensa import CMinHash, RMinHash, RMinHashLSH
-from shared import Done, as_matches, clock, index_facts, main, memory, planted_rows, read_rows
+from shared import SHORT_REPEATS, Done, as_matches, clock, index_facts, main, memory, planted_rows, read_rows
 
 _HASHES, _SEED = 128, 1
 _AT_ONCE = 50_000
@@ -23,7 +23,7 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
     if form == "matrix":
         sign = RMinHash.digest_matrix_from_token_sets
     signed, times = None, []
-    for _ in range(5):
+    for _ in range(SHORT_REPEATS):
         del signed
         signed, took = clock(lambda: sign(sets, num_perm=_HASHES, seed=_SEED))
         times.append(took)

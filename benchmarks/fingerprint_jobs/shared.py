@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 NEAR = 3  # the distance of all jobs
+SHORT_REPEATS = 15  # of jobs of milliseconds: the first ones get their memory from the system
 Took = tuple[float, float]  # wall and processor seconds
 Words = npt.NDArray[np.uint64]
 
