@@ -158,6 +158,24 @@ def test_estimates_are_unbiased_and_spread_as_theory_says(size, jaccard):
     check_estimators(size, jaccard, NUM_SEEDS, NUM_HASHES)
 
 
+@pytest.mark.parametrize("size", [20, 100, 500])
+def test_no_pair_of_sets_is_estimated_with_a_bias_of_its_own(size):
+    """Permutations that are not random enough favour some elements, others in each pair: a mean over pairs hides it."""
+    num_pairs = 30
+    pairs = np.random.default_rng(size).integers(0, 2**64, (num_pairs, size), dtype=np.uint64)
+    shared = size * 9 // 10
+    hashes = np.concatenate([pairs, pairs[:, :shared]], axis=1).ravel()  # of each pair one set holds the other
+    offsets = np.concatenate([np.arange(num_pairs)[:, None] * (size + shared) + [0, size], [[len(hashes)] * 2]]).ravel()
+    agree = np.zeros(num_pairs)
+    for seed in range(NUM_SEEDS):
+        values = sign_hashes(hashes, offsets[:-1], NUM_HASHES, seed)
+        agree += (values[::2] == values[1::2]).mean(axis=1)
+    exact = shared / size
+    z = (agree / NUM_SEEDS - exact) / math.sqrt(exact * (1 - exact) / NUM_HASHES / NUM_SEEDS)
+    # The sum of n squares of normal values has mean n and variance 2 n.
+    assert (z**2).sum() < num_pairs + 5 * math.sqrt(2 * num_pairs)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "jaccard"), [(10_000, 0.5), (100_000, 0.8), (1_000_000, 0.5)])
 def test_estimates_of_large_sets_are_unbiased_too(size, jaccard):
