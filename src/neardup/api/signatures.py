@@ -18,7 +18,7 @@ from neardup.features.token_lists import STRING_LISTS, hash_lists, limits_of_cou
 from neardup.fingerprints.signatures import Signatures
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
-_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of more features, the text leaves the cache
+_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of fewer features, threads wait for one another
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 MAX_HASHES = 65_536
 

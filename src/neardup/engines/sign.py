@@ -145,15 +145,18 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
 def _sign_tokens(seed: int, rows: Column, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
     if isinstance(rows, HashedLists):
         minhash.sign(rows.hashes, rows.offsets, out.shape[1], seed, out)
-    else:
-        minhash.sign_strings(*_strings_of(rows.flatten()), _limits(rows), seed, out)
+        return
+    limits = _limits(rows, first)
+    damaged = minhash.sign_strings(*_strings_of(rows.flatten()), limits, seed, out)
+    if damaged >= 0:
+        raise _damaged(first + damaged)
 
 
 def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
     if pa.types.is_map(rows.type):
         rows = rows.cast(pa.list_(_element_of(rows.type)))
+    limits = _limits(rows, first)
     features, column = rows.flatten().flatten()
-    limits = _limits(rows)
     weights = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     wrong = ~((weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT)))
     if wrong.any():
@@ -163,7 +166,9 @@ def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, 
             f"A weight is 0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}: got {column[place].as_py()!r} for "
             f"{features[place].as_py()!r} in row {row:,}. Leave such features out, or scale all weights."
         )
-    hashes, filled = _hash_strings(features)
+    hashes, filled, damaged = _hash_strings(features)
+    if damaged >= 0:
+        raise _damaged(first + int(np.searchsorted(limits, damaged, side="right")) - 1)
     if not filled.all():  # an empty feature is none
         hashes, weights, limits = hashes[filled], weights[filled], limits_of_counts(filled)[limits]
     distinct = distinct_features(hashes, limits)
@@ -174,22 +179,34 @@ def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, 
     minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, out.shape[1], seed, out)
 
 
-def _limits(lists: pa.Array) -> npt.NDArray[np.int64]:
-    if isinstance(lists, (pa.ListArray, pa.LargeListArray)) and not lists.null_count:
-        limits: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
-        limits -= limits[0]
-        return limits
-    return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+def _limits(lists: pa.Array, first: int) -> npt.NDArray[np.int64]:
+    """Return where each list begins and ends in what `flatten` makes of them. first : the number of the first row."""
+    if not isinstance(lists, (pa.ListArray, pa.LargeListArray)) or lists.null_count:
+        return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+    offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
+    wrong = (offsets < 0) | (offsets > len(lists.values))
+    wrong[1:] |= np.diff(offsets) < 0
+    if wrong.any():
+        raise _damaged(first + max(0, int(np.argmax(wrong)) - 1))
+    offsets -= offsets[0]
+    return offsets
 
 
-def _hash_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """Return the hashes of strings, and which of them are not empty."""
+def _damaged(row: int) -> InputError:
+    return InputError(
+        f"Row {row:,} of the column points outside of its own memory. It is damaged: column.validate(full=True) says "
+        "where. Write it anew from its source."
+    )
+
+
+def _hash_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_], int]:
+    """Return the hashes of strings, which of them are not empty, and the first that is damaged, -1 if none is."""
     from neardup.kernels import strings as kernel
 
     data, offsets = _strings_of(strings)
     hashes = np.empty(len(strings), np.uint64)
-    kernel.hash_strings(data, offsets, hashes)
-    return hashes, np.diff(offsets) > 0
+    damaged = int(kernel.hash_strings(data, offsets, hashes))
+    return hashes, np.diff(offsets) > 0, damaged
 
 
 def _strings_of(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:

@@ -50,8 +50,10 @@ def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
     texts : string array of any Arrow string type; a null has no features.
     shingling : how texts become shingles.
     """
-    if shingling.tokens == "tags" or cutter_of(shingling) is not None:
-        return None
+    return None if shingling.tokens == "tags" or cutter_of(shingling) is not None else _scan(texts, shingling)
+
+
+def _scan(texts: pa.Array, shingling: Shingling) -> Scan:
     mode = _MODES[str(shingling.tokens)]
     tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
     return Scan(Text(*flatten_strings(texts)), tables, mode)
@@ -76,8 +78,7 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     cut = cutter_of(shingling)
     if cut is not None:
         return shingle_strings(cut_documents(texts, cut, shingling), shingling.ngram)
-    scan = scan_of(texts, shingling)
-    assert scan is not None
+    scan = _scan(texts, shingling)
     whole = _shingle(scan, shingling.ngram, workspace or Workspace())
     if not whole.flagged.any():
         return whole

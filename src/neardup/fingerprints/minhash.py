@@ -70,7 +70,7 @@ def sign(
     To multiply halves of 16 bits by odd numbers permutes them, and takes a processor half of the time of whole words.
     But there are few such permutations: of two hashes whose halves are in a ratio of small numbers, one hides the other
     in more than its share of the places. So the halves are others for every 64 places, and for every seed. That the
-    estimates are those of theory is measured: tests/test_signatures.py, docs/accuracy.md.
+    estimates are those of theory is measured: tests/test_estimates.py, docs/accuracy.md.
     """
     from neardup.kernels import minhash as kernel
 
@@ -85,7 +85,7 @@ def sign_strings(
     limits: npt.NDArray[np.int64],
     seed: int,
     out: npt.NDArray[np.uint32],
-) -> None:
+) -> int:
     """Fill the MinHash signatures of sets of strings, hashed as kernels/strings.py does, empty strings left out.
 
     Parameters
@@ -94,11 +94,16 @@ def sign_strings(
     limits : int64 array of shape (num_sets + 1,); the strings of set i are limits[i] to limits[i + 1].
     seed : seed of the permutations.
     out : uint32 array of shape (num_sets, num_hashes), as `sign` returns.
+
+    Returns
+    -------
+    The first set of which a string lies outside of the data, from which on nothing is filled; -1 if there is none.
     """
     from neardup.kernels import minhash as kernel
 
     hashes = np.empty(np.diff(limits).max(initial=0), np.uint64)
-    kernel.sign_strings(data, offsets, limits, *draw_permutations(out.shape[1], seed), hashes, out)
+    drawn = draw_permutations(out.shape[1], seed)
+    return int(kernel.sign_strings(data, offsets, limits, *drawn, hashes, out))
 
 
 def sign_texts(

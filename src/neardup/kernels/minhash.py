@@ -54,16 +54,20 @@ def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures
 
     data : uint8; offsets : int32 or int64 (num_strings + 1,); limits : int64 (num_sets + 1,), the strings of set i are
     limits[i] to limits[i + 1]; factors, multipliers, signatures : as of `sign`; hashes : uint64, working space for the
-    largest set.
+    largest set. Return the first set of which a string lies outside of the data, where this ends; -1 if there is none.
     """
     row, base, some, factor = np.empty_like(multipliers), address_of(data), load(multipliers, 0), factors[0]
     for one in range(len(limits) - 1):
         row[:LANES] = U32(0)
         most, count = load(row, 0), 0
         end = np.int64(offsets[limits[one]])
+        if U64(end) > U64(len(data)):  # a negative one, too
+            return one
         for i in range(limits[one] + 1, limits[one + 1] + 1):
             start, end = end, np.int64(offsets[U64(i)])  # unsigned, it needs no look at its sign
             prefetch(base + start + _AHEAD)
+            if U64(end) > U64(len(data)):
+                return one
             if end > start:
                 x = hash_at(base + start, end - start, start)
                 hashes[U64(count)] = x
@@ -73,6 +77,7 @@ def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures
         _cover(hashes, 0, count, factors, multipliers, LANES, row)
         for i in range(signatures.shape[1]):
             signatures[one, i] = ~row[i]
+    return -1
 
 
 @njit(nogil=True, cache=True)

@@ -47,8 +47,15 @@ def hash_at(start, size, room):
 
 @njit(nogil=True, cache=True)
 def hash_strings(data, offsets, hashes):
-    """Fill hashes (uint64) with the hash of each string. data : uint8; offsets : int64 (num_strings + 1,)."""
+    """Fill hashes (uint64) with the hash of each string, 0 of an empty one.
+
+    data : uint8; offsets : int32 or int64 (num_strings + 1,). Return the first string that lies outside of the data,
+    where this ends; -1 if there is none.
+    """
     base = address_of(data)
     for i in range(len(hashes)):
-        size = offsets[i + 1] - offsets[i]
-        hashes[i] = hash_at(base + offsets[i], size, offsets[i]) if size > 0 else U64(0)
+        start, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
+        if U64(start) > U64(len(data)) or U64(end) > U64(len(data)):  # a negative one, too
+            return i
+        hashes[i] = hash_at(base + start, end - start, start) if end > start else U64(0)
+    return -1

@@ -25,7 +25,7 @@ class Tables(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Working space of one thread. stream : uint8, edges : int32, tokens : uint64; see `buffer_sizes`."""
+    """Working space of one thread. stream : uint8, edges : int32, tokens : uint64; see `make_buffers`."""
 
     stream: np.ndarray
     edges: np.ndarray
