@@ -28,30 +28,34 @@ def test_packed_keys_rise_and_hold_every_position_once(keys):
     assert all(keys[value % 2**bits] >> bits == value >> bits for value in packed.tolist())
 
 
-@given(st.lists(st.one_of(st.none(), KEYS), max_size=25))
-@example([])
-@example([1])
-@example([2**64 - 1] * 3)
-def test_documents_that_share_a_key_share_a_bucket_with_a_slot_for_each(keys):
+@given(st.lists(st.one_of(st.none(), KEYS), max_size=25), st.sampled_from([1, 2, 3, 100]))
+@example([], 100)
+@example([1], 100)
+@example([2**64 - 1] * 3, 1)
+@example([2**64 - 1] * 3, 2)
+@example([2**64 - 1] * 3, 3)
+def test_documents_that_share_a_key_share_a_bucket_of_the_earliest_and_one_more(keys, max_bucket):
     positions = [position for position, key in enumerate(keys) if key is not None]
-    packed = packed_keys([keys[position] for position in positions], positions, max(1, len(keys)))
+    packed, bits = (
+        packed_keys([keys[place] for place in positions], positions, max(1, len(keys))),
+        bits_for(max(1, len(keys))),
+    )
     buckets = np.full(len(keys), kernel.NO_BUCKET, np.uint32)
-    count = kernel.assign_buckets(packed, bits_for(max(1, len(keys))), buckets)
     groups = reference.groups([key if key is not None else f"none {i}" for i, key in enumerate(keys)])
-    assert count == sum(len(group) for group in groups)
-    slots = np.zeros(count, np.uint32)
-    kernel.close_buckets(buckets, slots)
+    count = kernel.count_members(packed, bits, max_bucket)
+    assert count == sum(min(len(group), max_bucket + 1) for group in groups)
+    members = np.zeros(count, np.uint32)
+    kernel.list_members(packed, bits, max_bucket, buckets, members)
     grouped = {position for group in groups for position in group}
     assert {p for p in range(len(keys)) if buckets[p] == kernel.NO_BUCKET} == set(range(len(keys))) - grouped
-    taken: set[int] = set()
+    taken = 0
     for group in groups:
         (first,) = {int(buckets[position]) for position in group}
-        own = range(first, first + len(group))
-        assert not taken & set(own)
-        taken |= set(own)
-        assert [bool(slots[slot] & kernel.LAST_SLOT) for slot in own] == [False] * (len(group) - 1) + [True]
-        assert all(slots[slot] & ~kernel.LAST_SLOT == kernel.FREE_SLOT for slot in own)
-    assert len(taken) == count
+        listed = members[first : first + min(len(group), max_bucket + 1)]
+        assert (listed & ~kernel.LAST_MEMBER).tolist() == sorted(group)[: max_bucket + 1]
+        assert [bool(one & kernel.LAST_MEMBER) for one in listed] == [False] * (len(listed) - 1) + [True]
+        taken += len(listed)
+    assert taken == count
 
 
 CONTENTS = st.tuples(st.sampled_from([0, 1 << 62, 2**64 - 1, (1 << 62) + 1]), st.integers(0, 2))

@@ -64,6 +64,7 @@ def test_every_level_finds_every_pair_once(problem, room):
         assert sorted(pairs) == expected
 
 
+@pytest.mark.slow
 @given(problems())
 def test_the_first_blocks_that_agree_share_the_pairs_among_them(problem):
     bits, max_distance, num_blocks, fingerprints = problem

@@ -32,6 +32,7 @@ def words(texts: pa.Array) -> list[list[str]]:
     return [one.split(" ")[:-1] for one in compatible.mfonda_words(texts).to_pylist()]
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(st.one_of(st.none(), TEXTS), max_size=6), st.sampled_from([pa.string(), pa.large_string()]))
 @example(["http://.http:///''://'a://b'://c", "a://", "a:", "a:/", "a://'b", "a:///.é", "'"], pa.string())

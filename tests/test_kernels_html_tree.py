@@ -159,6 +159,7 @@ def test_a_page_has_the_same_elements_alone_and_among_others(pages):
     assert [outline(together, page) for page in range(len(pages))] == [outline(read(page)) for page in pages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "repeated", ["<div>", "<b>", "<a><p>", "<p>x", "<table><tr><td>", "</div>", "<b></p>", "<svg>", "<a><b><i></a>"]
 )

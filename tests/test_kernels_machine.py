@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
@@ -63,6 +64,7 @@ def compiled_fold(x, y):
     return fold_product(x, y)
 
 
+@pytest.mark.slow
 @given(st.binary(min_size=8, max_size=40), st.data())
 def test_a_load_is_little_endian_at_any_place(content, data):
     index = data.draw(st.integers(0, len(content) - 8))

@@ -39,6 +39,7 @@ def test_signatures_are_those_of_the_reference(documents, num_hashes, seed):
 def test_sets_of_strings_are_signed_by_the_hashes_of_those_that_are_not_empty(width, num_hashes, sets):
     strings = [string for one in sets for string in one]
     offsets = np.cumsum([0, *map(len, strings)]).astype(width)
+    offsets.flags.writeable = False  # as those of Arrow
     limits = np.cumsum([0, *map(len, sets)]).astype(np.int64)
     signatures = np.zeros((len(sets), num_hashes), np.uint32)
     sign_strings(np.frombuffer(b"".join(strings), np.uint8), offsets, limits, 1, signatures)

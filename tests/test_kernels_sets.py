@@ -26,57 +26,84 @@ def laid_out(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.nda
     return hashes, offsets[:-1].copy(), offsets[1:].copy()
 
 
-def sorted_sets(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return hashes, starts, sizes after sorting all."""
+def written_sets(documents: list[list[int]], wanted: list[bool] | None = None) -> tuple[np.ndarray, ...]:
+    """Return the sets, starts and sizes that the kernel writes, in the room it asks for."""
     hashes, starts, stops = laid_out(documents)
-    sizes = np.zeros(len(documents), np.uint32)
-    kernel.sort_sets(hashes, starts, stops, np.ones(len(documents), np.bool_), sizes)
-    return hashes, starts, sizes
+    wanted = [True] * len(documents) if wanted is None else wanted
+    lengths = [len(one) for one, chosen in zip(documents, wanted, strict=True) if chosen]
+    sets = np.empty(sum(lengths) + sum(kernel.sketch_words(length) for length in lengths), np.uint64)
+    set_starts, sizes = np.empty(len(documents), np.int64), np.empty(len(documents), np.uint32)
+    used = kernel.write_sets(hashes, starts, stops, np.array(wanted, np.bool_), sets, set_starts, sizes)
+    assert hashes.tolist() == laid_out(documents)[0].tolist()
+    assert used == sum(int(size) + kernel.sketch_words(int(size)) for size in sizes if size)
+    return sets, set_starts, sizes
 
 
 @given(DOCUMENTS)
 @example([[], [5], [5, 5, 5], [2**64 - 1, 0, 2**63, 2**63 - 1]])
 @example([[7] * 40, list(range(40, 0, -1))])
-def test_sorted_sets_are_those_of_python(documents):
-    hashes, starts, sizes = sorted_sets(documents)
+def test_written_sets_are_those_of_python(documents):
+    sets, starts, sizes = written_sets(documents)
     for document, start, size in zip(documents, starts, sizes, strict=True):
-        assert hashes[start : start + size].tolist() == sorted(set(document))
+        assert sets[start : start + size].tolist() == sorted(set(document))
 
 
 @given(DOCUMENTS)
-def test_sorting_again_changes_no_set(documents):
-    hashes, starts, sizes = sorted_sets(documents)
-    _, _, stops = laid_out(documents)
-    again, first = np.zeros_like(sizes), hashes.copy()
-    kernel.sort_sets(hashes, starts, stops, np.ones(len(documents), np.bool_), again)
-    assert again.tolist() == sizes.tolist()
-    for start, size in zip(starts, sizes, strict=True):
-        assert hashes[start : start + size].tolist() == first[start : start + size].tolist()
+def test_a_sketch_has_the_bits_that_the_hashes_name(documents):
+    sets, starts, sizes = written_sets(documents)
+    for document, start, size in zip(documents, starts, sizes, strict=True):
+        if size:
+            words = kernel.sketch_words(int(size))
+            bits = {64 * i + bit for i, word in enumerate(sets[start - words : start].tolist())
+                    for bit in range(64) if word >> bit & 1}  # fmt: skip
+            assert bits == {value % (64 * words) for value in document}
+
+
+def test_a_sketch_has_eight_bits_or_more_an_element():
+    for size in range(1, 2000):
+        words = kernel.sketch_words(size)
+        assert words.bit_count() == 1
+        assert 64 * words >= 8 * size
+        assert words == 1 or 32 * words < 8 * size
+
+
+@given(DOCUMENTS)
+@example([list(range(1000, 1040)), list(range(1000, 1005))])  # sketches of different lengths
+def test_two_sets_share_no_more_than_their_sketches_allow(documents):
+    sets, starts, sizes = written_sets(documents)
+    for i, left in enumerate(documents):
+        for j, right in enumerate(documents):
+            if left and right:
+                most = kernel.most_shared(sets, starts[i], int(sizes[i]), starts[j], int(sizes[j]))
+                assert reference.overlap(set(left), set(right)) <= most <= min(sizes[i], sizes[j])
+
+
+def test_the_sketches_of_unrelated_sets_tell_them_apart():
+    """Of 100 elements in 1,024 bits, some 95 bits are set; another set's element falls on one with p = 0.09."""
+    left, right = (np.random.default_rng(seed).integers(0, 2**64, 100, np.uint64).tolist() for seed in (1, 2))
+    sets, starts, _ = written_sets([left, right])
+    assert kernel.most_shared(sets, starts[0], 100, starts[1], 100) < 35
 
 
 @given(DOCUMENTS, st.data())
-def test_documents_that_are_not_wanted_are_left_alone(documents, data):
+def test_documents_that_are_not_wanted_are_left_out(documents, data):
     wanted = data.draw(st.lists(st.booleans(), min_size=len(documents), max_size=len(documents)))
-    hashes, starts, stops = laid_out(documents)
-    sizes = np.full(len(documents), 77, np.uint32)
-    kernel.sort_sets(hashes, starts, stops, np.array(wanted, np.bool_), sizes)
-    for i, document in enumerate(documents):
-        if not wanted[i]:
-            assert hashes[starts[i] : stops[i]].tolist() == document
-            assert sizes[i] == 77
+    sets, starts, sizes = written_sets(documents, wanted)
+    for document, chosen, start, size in zip(documents, wanted, starts, sizes, strict=True):
+        assert sets[start : start + size].tolist() == (sorted(set(document)) if chosen else [])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 255, 256, 257, 1000])
 def test_random_hashes_of_any_number_are_sorted(size):
     values = np.random.default_rng(size).integers(0, 2**64, size, np.uint64)
     document = [*values.tolist(), *values[: size // 2].tolist()]
-    hashes, _, sizes = sorted_sets([document])
-    assert hashes[: sizes[0]].tolist() == sorted(set(document))
+    sets, starts, sizes = written_sets([document])
+    assert sets[starts[0] : starts[0] + sizes[0]].tolist() == sorted(set(document))
 
 
 @given(DOCUMENTS)
 def test_overlaps_are_those_of_python_sets(documents):
-    hashes, starts, sizes = sorted_sets(documents)
+    hashes, starts, sizes = written_sets(documents)
     pairs = [(i, j) for i in range(len(documents)) for j in range(len(documents))]
     left, right = (np.array([pair[side] for pair in pairs], np.uint32) for side in (0, 1))
     shared = np.empty(len(pairs), np.int64)

@@ -204,6 +204,7 @@ def run_guarded(text: Text, tables, mode: int, ngram: int = 2) -> list[list[int]
     return rows(shingles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(reference.TOKENISERS))
 @pytest.mark.parametrize("fold", [False, True])
 def test_the_buffers_promised_hold_any_text_of_one_character_repeated(kind, fold):
@@ -255,6 +256,7 @@ def test_shingles_of_a_periodic_text_repeat_with_its_period():
     assert len(set(hashes)) == 3
 
 
+@pytest.mark.slow
 def test_random_shingles_of_a_large_vocabulary_never_collide():
     count = 2_000 if JIT_IS_OFF else 200_000
     words = [f"{random.Random(1).getrandbits(1)}w{i}" for i in range(count)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 _EMPTY = np.int64(-1)
@@ -59,7 +60,7 @@ def make_table(num_entries: int) -> Table:
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _slot(table, key):
     """Return the slot of a key, or the empty one where it belongs."""
     mask = len(table.keys) - 1
@@ -69,7 +70,7 @@ def _slot(table, key):
     return slot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill(table, hashes, starts, sizes):
     """Enter the sets of the sampled documents, hashes[starts[i]:starts[i] + sizes[i]]."""
     entry = 0
@@ -83,7 +84,7 @@ def fill(table, hashes, starts, sizes):
             entry += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _share_band(left, left_column, right, right_column):
     for band in range(left.shape[0]):
         if left[band, left_column] == right[band, right_column]:
@@ -91,7 +92,7 @@ def _share_band(left, left_column, right, right_column):
     return False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def compare(table, sample, stretch, sets, threshold, counts):
     """Compare every document of a stretch with every sampled one and count the pairs at or above the threshold.
 

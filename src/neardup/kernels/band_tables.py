@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 FREE = U64(0xFFFFFFFFFFFFFFFF)  # a slot without rows
@@ -43,7 +44,7 @@ class Found(NamedTuple):
     used: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find_slot(tag, slots, values, band, wanted):
     """Return the slot of rows whose values start as `wanted`, from place band.start; or a free one.
 
@@ -68,7 +69,7 @@ def _find_slot(tag, slots, values, band, wanted):
             slot = 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fetch(keys, slots, firsts):
     """Set firsts[i, band] to the slot that key i is looked for first."""
     for i in range(min(len(firsts), keys.shape[1])):
@@ -77,7 +78,7 @@ def _fetch(keys, slots, firsts):
             firsts[i, band] = slots[band, slot]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def enter_rows(keys, rows_per_band, first, featured, values, tables):
     """Enter rows into the tables.
 
@@ -101,7 +102,7 @@ def enter_rows(keys, rows_per_band, first, featured, values, tables):
             slots[slot] = entry
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def move_slots(old, new):
     """Enter the slots of smaller tables in larger ones, which are free."""
     for band in range(len(old)):
@@ -116,7 +117,7 @@ def move_slots(old, new):
                 larger[slot] = entry
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _shares_band(left, right, rows_per_band, num_bands):
     """Return whether two signatures agree in one of the first bands."""
     for band in range(num_bands):
@@ -130,7 +131,7 @@ def _shares_band(left, right, rows_per_band, num_bands):
     return False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found):
     """Find the rows that share a band with queries and agree with them in at least so many places.
 

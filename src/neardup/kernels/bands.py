@@ -3,48 +3,54 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 NO_BUCKET = np.uint32(0xFFFFFFFF)
-LAST_SLOT = np.uint32(0x80000000)  # set in the last slot of a bucket
-FREE_SLOT = np.uint32(0x7FFFFFFF)  # the other bits of a slot that holds no document
+LAST_MEMBER = np.uint32(0x80000000)  # set in the last entry of a bucket
 
 
-@njit(nogil=True, cache=True)
-def assign_buckets(packed, position_bits, buckets):
-    """Give each run of equal keys a bucket of as many slots; return how many slots there are in all.
+@kernel
+def count_members(packed, position_bits, max_bucket):
+    """Return how many entries `list_members` fills."""
+    shift = U64(position_bits)
+    entries = 0
+    first = 0
+    for stop in range(1, len(packed) + 1):
+        if stop == len(packed) or packed[stop] >> shift != packed[first] >> shift:
+            if stop - first > 1:
+                entries += min(stop - first, max_bucket + 1)
+            first = stop
+    return entries
+
+
+@kernel
+def list_members(packed, position_bits, max_bucket, buckets, members):
+    """Give each run of equal keys a bucket, and list its first positions there: max_bucket, and one more if there is.
 
     packed : uint64, rising, key in the upper bits, position in the lower `position_bits`; buckets : uint32 by
-    position, set to the bucket's first slot, or left alone where a key stands alone.
+    position, set to the bucket's first entry in `members`, or left alone where a key stands alone; members : uint32,
+    as many as `count_members` returns, positions, rising in each bucket, the last one marked.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
-    slots = 0
+    entries = 0
     first = 0
-    while first < len(packed):
-        stop = first + 1
-        while stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
-            stop += 1
+    for stop in range(1, len(packed) + 1):
+        if stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
+            continue
         if stop - first > 1:
             for i in range(first, stop):
-                buckets[packed[i] & mask] = slots
-            slots += stop - first
+                buckets[packed[i] & mask] = entries
+            listed = min(stop - first, max_bucket + 1)
+            for i in range(first, first + listed):
+                members[entries] = np.uint32(packed[i] & mask)
+                entries += 1
+            members[entries - 1] |= LAST_MEMBER
         first = stop
-    return slots
 
 
-@njit(nogil=True, cache=True)
-def close_buckets(buckets, slots):
-    """Free all slots and mark the last one of each bucket. Requires: `buckets` as `assign_buckets` left them."""
-    slots[:] = FREE_SLOT
-    for bucket in buckets:
-        if bucket != NO_BUCKET and bucket > 0:
-            slots[bucket - 1] = FREE_SLOT | LAST_SLOT
-    if len(slots) > 0:
-        slots[-1] = FREE_SLOT | LAST_SLOT
-
-
-@njit(nogil=True, cache=True)
+@kernel
 def find_copies(packed, position_bits, content, positions_to_documents, representative):
     """Set representative[position] to the first position with equal content.
 

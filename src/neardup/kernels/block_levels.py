@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 _FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
@@ -13,7 +14,7 @@ _SAMPLE, _SAMPLE_BITS = 1024, 16
 _GROUPING_COST, _COMPARISON_COST = 8.0, 0.7
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sample_cell(fingerprints, row, mask):
     """Return 16 bits from the bits of a fingerprint under a mask."""
     value = U64(0)
@@ -23,7 +24,7 @@ def _sample_cell(fingerprints, row, mask):
     return np.int64((value * _SECOND_FACTOR) >> U64(64 - _SAMPLE_BITS))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sampled_matches(fingerprints, mask, ends):
     """Return the estimated number of pairs of records with equal bits under a mask, from a sample."""
     count = len(fingerprints)
@@ -41,7 +42,7 @@ def _sampled_matches(fingerprints, mask, ends):
     return share * count * (count - 1) / 2
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def choose_level(fingerprints, nodes, ends):
     """Return the level whose grouping and comparisons cost least for these records.
 

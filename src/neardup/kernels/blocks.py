@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.machine import count_ones
 from neardup.kernels.parts import find_cells
 
@@ -89,7 +89,7 @@ class Rows(NamedTuple):
     alive: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _group(records, mask, scratch, num_cells):
     """Fill `order`, `cells` and `words` so that records with equal bits under the mask stand together, in order."""
     ends = scratch.ends[:num_cells]
@@ -113,7 +113,7 @@ def _group(records, mask, scratch, num_cells):
         scratch.words[place] = flat[row * num_words + num_words - 1]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _distance(lefts, left, rights, right):
     """Return the Hamming distance of two rows."""
     distance = np.int64(0)
@@ -122,7 +122,7 @@ def _distance(lefts, left, rights, right):
     return distance
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fits(lefts, left, rights, right, agree, differ, node):
     """Return whether two rows agree and differ as a node asks."""
     for word in range(agree.shape[1]):
@@ -139,7 +139,7 @@ def _fits(lefts, left, rights, right, agree, differ, node):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _report(records, nodes, node, places, scratch, max_distance, found):
     """Append the pair at two places of the order if it belongs to the node; return False when there is no room."""
     left, right = np.int64(scratch.order[places[0]]), np.int64(scratch.order[places[1]])
@@ -156,7 +156,7 @@ def _report(records, nodes, node, places, scratch, max_distance, found):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _next_close(words, word, first, stop, max_distance):
     """Return the first place from `first` on whose word is within the distance of a word, or `stop`."""
     while first + _LANES <= stop:
@@ -171,7 +171,7 @@ def _next_close(words, word, first, stop, max_distance):
     return first
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _next_close_pair(words, first, stop, max_distance):
     """Return the first place from `first` on whose word is within the distance of the next one's, or `stop`."""
     while first + _LANES <= stop:
@@ -186,7 +186,7 @@ def _next_close_pair(words, first, stop, max_distance):
     return first
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _list_places(cells, step, places, listed):
     """Keep those of the first `listed` places whose group goes on for `step` places more; return their number."""
     kept = 0
@@ -198,7 +198,7 @@ def _list_places(cells, step, places, listed):
     return kept
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _join_neighbours(records, nodes, max_distance, scratch, found, state):
     """Compare each place with the next one; return False when `found` is full."""
     last = len(records.positions) - 1
@@ -213,7 +213,7 @@ def _join_neighbours(records, nodes, max_distance, scratch, found, state):
         place += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _join_near(records, nodes, max_distance, scratch, listed, found, state):
     """Compare the places listed with those state[STEP] further; return False when `found` is full."""
     words, step = scratch.words, state[STEP]
@@ -229,7 +229,7 @@ def _join_near(records, nodes, max_distance, scratch, listed, found, state):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _join_far(records, nodes, max_distance, scratch, listed, found, state):
     """Compare the places listed with all of their group state[STEP] or more further; return False when full."""
     cells, words = scratch.cells, scratch.words
@@ -251,7 +251,7 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _join_node(records, nodes, max_distance, scratch, found, state):
     """Compare all pairs of each group; return False when `found` is full.
 
@@ -274,7 +274,7 @@ def _join_node(records, nodes, max_distance, scratch, found, state):
     return _join_far(records, nodes, max_distance, scratch, listed, found, state)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def join_part(records, nodes, level, max_distance, scratch, found, state):
     """Report all pairs of a part that the nodes of a level report; return False when `found` is full.
 
@@ -295,7 +295,7 @@ def join_part(records, nodes, level, max_distance, scratch, found, state):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _locate(tables, table, cells, places, stops, heads):
     """Set where each of some cells of a table begins and ends, and the first word in it.
 
@@ -309,7 +309,7 @@ def _locate(tables, table, cells, places, stops, heads):
             heads[i] = words[places[i]]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _scan_cell(query, table, span, queries, tables, rows, max_distance, found):
     """Report the rows of a cell, places span[0] to span[1], that are near to a query; return whether all had room."""
     place, stop = span
@@ -332,7 +332,7 @@ def _scan_cell(query, table, span, queries, tables, rows, max_distance, found):
             found.used[0] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def query_tables(queries, span, cells, tables, rows, max_distance, found):
     """Find the rows alive within the distance of queries span[1] to span[2]; return the query that is next.
 

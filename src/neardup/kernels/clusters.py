@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _root(parents, position):
     while parents[position] != position:
         parents[position] = parents[parents[position]]
@@ -14,7 +15,7 @@ def _root(parents, position):
     return position
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def connect(parents, left, right):
     """Join the clusters of left[i] and right[i]; a root is the least member. parents : uint32, written."""
     for i in range(len(left)):
@@ -25,7 +26,7 @@ def connect(parents, left, right):
             parents[a] = b
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def flatten(parents):
     """Set each entry to the root of its cluster. Requires: parents[i] <= i, as `connect` leaves it."""
     for position in range(len(parents)):

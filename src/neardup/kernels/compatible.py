@@ -8,12 +8,13 @@ twice the bytes of the one that is read.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 _SPACE, _APOSTROPHE, _DOT, _SLASH, _COLON = 0x20, 0x27, 0x2E, 0x2F, 0x3A
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _letter(data, position, letters):
     """Return what the code point at `position` becomes, and its length in bytes; of broken UTF-8 anything."""
     lead = data[position]
@@ -26,7 +27,7 @@ def _letter(data, position, letters):
     return letters[code] if code < len(letters) else np.uint32(0), width
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def keep_letters(text, letters, kept):
     """Fill `kept` with the letters of each document."""
     end = 0
@@ -51,7 +52,7 @@ def keep_letters(text, letters, kept):
         kept.offsets[document + 1] = end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _keep_link(data, position, letters, kept, end):
     r"""Append the match of (?:://[\w./]+)? at `position` to `kept`; return where it ends here and there."""
     if position + 3 >= len(data) or data[position + 1] != _SLASH or data[position + 2] != _SLASH:
@@ -72,7 +73,7 @@ def _keep_link(data, position, letters, kept, end):
     return (position, end) if end > first + 3 else (start, first)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _append(letter, before, kept, end):
     """Append a letter to `kept`, or the space that ends a word; return the new end. before : the letter before it.
 
@@ -83,7 +84,7 @@ def _append(letter, before, kept, end):
     return end + ((before | letter) != 0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def keep_words(text, letters, kept):
     r"""Fill `kept` with the matches of [\w']+(?:://[\w./]+)? in each document, in which a space ends a word.
 

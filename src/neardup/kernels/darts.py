@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.mixing import mix
 
 U64 = np.uint64
@@ -20,13 +20,13 @@ _NUM_STRIPS = 24  # darts below 2^-24 of a weight are left out
 _MARGIN = 3.0  # so much beyond log(num_hashes) leaves some place without a dart in one set of twenty
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _uniform(value):
     """Return a number above 0 and at most 1."""
     return np.float64((value >> U64(11)) + U64(1)) * 2.0**-53
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _throw(feature, weight, limit, ranks, signature):
     """Keep in `signature` the darts of one feature that have the least rank so far, none above the limit.
 
@@ -57,7 +57,7 @@ def _throw(feature, weight, limit, ranks, signature):
         spacing *= 2.0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sign_weighted(hashes, weights, offsets, seed, signatures):
     """Fill signatures[document, i] with the name of the dart of least rank among those of place i.
 

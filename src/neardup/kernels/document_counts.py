@@ -6,12 +6,13 @@ The table is open addressing with linear probing: a slot is free where its count
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _slot_of(value, hashes, counts):
     """Return the slot of a hash, or the free one where it belongs."""
     mask = len(hashes) - 1
@@ -22,7 +23,7 @@ def _slot_of(value, hashes, counts):
     return slot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_documents(features, offsets, first, most, missed, table, size):
     """Add documents from `first` on; return the next document to be added, and the new size of the table.
 
@@ -45,7 +46,7 @@ def add_documents(features, offsets, first, most, missed, table, size):
     return len(offsets) - 1, size
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def move_entries(table, missed, target):
     """Put those entries of a table into an empty one that may count more than `missed`; return how many."""
     hashes, counts, misses = table

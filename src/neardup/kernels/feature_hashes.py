@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U32, U64 = np.uint32, np.uint64
 _OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
@@ -16,7 +17,7 @@ _TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15,
 _SEEN = 1 << 16  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def join_runs(data, offsets, firsts, num_tokens, separator, joined, joined_offsets):
     """Fill joined with the strings firsts[i] to firsts[i] + num_tokens[i] of `data`, one after the other.
 
@@ -34,7 +35,7 @@ def join_runs(data, offsets, firsts, num_tokens, separator, joined, joined_offse
                 end += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fnv1(data, offsets, hashes):
     """Fill hashes (uint64) with the 64-bit FNV-1 hash of each string: multiply, then xor (Fowler, Noll and Vo)."""
     for i in range(len(offsets) - 1):
@@ -44,7 +45,7 @@ def fnv1(data, offsets, hashes):
         hashes[i] = state
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fnv1a(data, offsets, hashes):
     """Fill hashes (uint64) with the 64-bit FNV-1a hash of each string: xor, then multiply (Fowler, Noll and Vo)."""
     for i in range(len(offsets) - 1):
@@ -54,7 +55,7 @@ def fnv1a(data, offsets, hashes):
         hashes[i] = state
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _absorb(state, block):
     """Return the MD5 state after a block of 16 words: RFC 1321, section 3.4."""
     a, b, c, d = state
@@ -73,7 +74,7 @@ def _absorb(state, block):
     return U32(state[0] + a), U32(state[1] + b), U32(state[2] + c), U32(state[3] + d)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def md5(data, offsets, keys, digests):
     """Fill digests (uint32, (num_strings, 4)) with the MD5 digest of each string, four bytes a place.
 

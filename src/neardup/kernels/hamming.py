@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.machine import count_ones
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def row_distances(left, right, distances):
     """Set distances[i] to the number of bits in which rows i of two uint64 arrays (num_rows, num_words) differ."""
     for row in range(len(distances)):

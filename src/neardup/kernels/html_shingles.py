@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.html_tokens import START
 from neardup.kernels.html_tree import MAX_DEPTH
 from neardup.kernels.mixing import mix
@@ -14,7 +14,7 @@ _BASE = U64(0xD6E8FEB86659FD93)
 _START, _NUM_DEPTHS = np.uint8(START), MAX_DEPTH + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def shingle_tags(tags, ngram, shingles):
     """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one shingle of all.
 
@@ -43,7 +43,7 @@ def shingle_tags(tags, ngram, shingles):
         shingles.offsets[document + 1] = end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _hash_window(window, count, size):
     """Hash the last `size` of `count` tokens, which stand in a ring."""
     state = U64(size)
@@ -52,14 +52,14 @@ def _hash_window(window, count, size):
     return mix(state)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hash_names(elements, hashes):
     """Fill hashes (uint64) with the hash of each element's tag, all bits of it as good as any other."""
     for i in range(len(hashes)):
         hashes[i] = mix(elements.names[i])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hash_sequences(hashes, weights, offsets, content):
     """Fill content (uint64 (num_documents, 2)) with the hash of each document's sequence of weighed features.
 
@@ -74,7 +74,7 @@ def hash_sequences(hashes, weights, offsets, content):
         content[document, 1] = right
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hash_paths(elements, hashes):
     """Fill hashes (uint64) with the hash of each element's tag path, from html down to it."""
     path = np.zeros(_NUM_DEPTHS, np.uint64)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
 BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048
@@ -76,7 +77,7 @@ KEYS, FLAGS = _fill_slots()
 _SLOT_MASK = np.uint64(NUM_SLOTS - 1)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def flags_of(tag):
     """Return what a tag does: its bits, 0 for a tag that HTML does not name."""
     slot = tag & _SLOT_MASK

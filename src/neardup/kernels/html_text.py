@@ -7,9 +7,9 @@ here is linear in the bytes, whatever they are. Character references stay as wri
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from neardup.kernels import html_tags as names
+from neardup.kernels.compiled import kernel
 from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
 
 U64 = np.uint64
@@ -21,7 +21,7 @@ _LEFT_OUT = names.METADATA | names.FORMATTING | names.VOID | names.PAGE_PART
 _PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xmp", "a", "br"))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _write_piece(data, position, stop, literal, short, text, end, gap):
     """Append what data[position:stop] shows to text[:end], a run of blanks as one; return the new end and gap.
 
@@ -53,7 +53,7 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
     return end, gap
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _write_tag(data, start, stop, text, end):
     """Append a tag; one with many attributes without them. The name of no tag of HTML is longer than 32 bytes."""
     if stop - start > MAX_TAG_BYTES:
@@ -71,7 +71,7 @@ def _write_tag(data, start, stop, text, end):
     return end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _write_page(data, limits, tags, rows, short, text, end):
     """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return the new end."""
     gap, literal = _TOP, False
@@ -100,7 +100,7 @@ def _write_page(data, limits, tags, rows, short, text, end):
     return end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _is_kept(tag, flags, others):
     """Return whether a tag stays in a page in short. Of names that HTML does not know, the first of a slot stays."""
     if flags == 0:
@@ -111,7 +111,7 @@ def _is_kept(tag, flags, others):
     return tag in (_A, _BR) or not flags & _LEFT_OUT
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def write_texts(data, offsets, tags, short, text, text_offsets):
     """Fill `text` with what each page shows; page i has text[text_offsets[i]:text_offsets[i + 1]].
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from neardup.kernels import html_tags as names
+from neardup.kernels.compiled import kernel
 from neardup.kernels.machine import count_trailing_zeros, load_u64
 from neardup.kernels.mixing import mix
 
@@ -59,17 +59,17 @@ def tags_of(data: np.ndarray, offsets: np.ndarray) -> Tags:
     return tags
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def is_space(byte):
     return byte == 32 or byte == 10 or byte == 9 or byte == 13 or byte == 12
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def is_letter(byte):
     return np.uint8((byte | np.uint8(32)) - np.uint8(97)) < np.uint8(26)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find(data, byte, position, stop):
     """Return where a byte is next, or `stop`."""
     sought = _ONES * U64(byte)
@@ -84,7 +84,7 @@ def _find(data, byte, position, stop):
     return position
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _read_name(data, position, stop, ends_at_equals):
     """Return the hash of a name in lower case, and its end."""
     state = _OFFSET
@@ -100,7 +100,7 @@ def _read_name(data, position, stop, ends_at_equals):
     return state, position
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _read_value(data, position, stop, name, wanted):
     """Return the sum of the hashes of the words of a value, 0 where it is not wanted, and where the value ends."""
     quote = data[position]
@@ -132,7 +132,7 @@ def _read_value(data, position, stop, name, wanted):
     return total, position + 1 if quoted else position
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _read_attributes(data, position, stop, seen):
     """Return the sum of the hashes of a tag's attributes, its end (0: the page ends before), and whether it is "/>".
 
@@ -168,7 +168,7 @@ def _read_attributes(data, position, stop, seen):
     return total, 0, False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def skip_comment(data, position, stop):
     """Return the end of what begins with "<!", "<?" or "</" and no letter. Requires: data[position] follows "<"."""
     if not (position + 2 < stop and data[position] == 33 and data[position + 1] == 45 and data[position + 2] == 45):
@@ -192,7 +192,7 @@ def skip_comment(data, position, stop):
     return stop
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _skip_raw_text(data, position, stop, tag):
     """Return where the end tag of a script, style, title or the like begins, or `stop`."""
     while position < stop:
@@ -207,7 +207,7 @@ def _skip_raw_text(data, position, stop, tag):
     return stop
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _read_page(data, position, stop, seen, tags, count):
     """Write the tags of data[position:stop] behind the first `count`; return the new count."""
     text = False
@@ -246,7 +246,7 @@ def _read_page(data, position, stop, seen, tags, count):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def read_tags(data, offsets, tags):
     """Fill `tags` with those of the documents data[offsets[i]:offsets[i + 1]]. Requires: room for every "<"."""
     seen = np.empty(MAX_ATTRIBUTES, np.uint64)

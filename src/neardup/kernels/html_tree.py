@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from neardup.kernels import html_tags as names
+from neardup.kernels.compiled import kernel
 from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START, Tags
 from neardup.kernels.mixing import mix
 
@@ -62,7 +62,7 @@ def elements_of(tags: Tags) -> Elements:
     return elements
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _emit(elements, count, tag, token, depth):
     elements.names[count] = tag
     elements.tokens[count] = token
@@ -70,7 +70,7 @@ def _emit(elements, count, tag, token, depth):
     return count + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _push(stack, tag, flags):
     size = stack.state[0]
     if size < MAX_DEPTH:
@@ -79,7 +79,7 @@ def _push(stack, tag, flags):
         stack.state[0] = size + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _imply(stack, elements, count, tag):
     """Open an element that the page does not name."""
     count = _emit(elements, count, tag, mix(tag), stack.state[0])
@@ -87,7 +87,7 @@ def _imply(stack, elements, count, tag):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _index_of(stack, tag, boundary, also):
     """Return the index of the innermost open element with a tag; -1 behind a boundary (flags) or the tag `also`."""
     for index in range(stack.state[0] - 1, -1, -1):
@@ -98,14 +98,14 @@ def _index_of(stack, tag, boundary, also):
     return -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _close_to(stack, index):
     """Close the element at an index, unless it is -1, with all inside."""
     if index >= 0:
         stack.state[0] = index
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _enter_body(stack, elements, count, flags):
     """Open html, head and body where a start tag, or text (flags -1), stands in none."""
     if not stack.state[1] & _SEEN_HTML:
@@ -126,7 +126,7 @@ def _enter_body(stack, elements, count, flags):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _open_page_part(stack, elements, count, tag, token):
     """Open html, head or body, once each; return the count."""
     if tag == _HTML:
@@ -151,7 +151,7 @@ def _open_page_part(stack, elements, count, tag, token):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _open_table_part(stack, elements, count, tag):
     """Close and open rows and bodies of a table for its next part; return the count, -1 if there is no table."""
     cell, row = tag in (_TD, _TH), tag == _TR
@@ -172,7 +172,7 @@ def _open_table_part(stack, elements, count, tag):
     return np.int64(-1)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _close_before(stack, tag, flags):
     """Close the elements that a start tag closes: paragraphs, items, options, headings, links and buttons."""
     if tag in (_LI, _DD, _DT):
@@ -198,7 +198,7 @@ def _close_before(stack, tag, flags):
         _remove(stack, _index_of(stack, _A, names.SCOPE, _NONE))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _remove(stack, index):
     """Take an element out of the stack, unless the index is -1; what is inside stays open."""
     if index >= 0:
@@ -208,20 +208,20 @@ def _remove(stack, index):
         stack.state[0] -= 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _in_table(stack):
     """Return whether the page stands in a table, outside of its cells."""
     top = stack.state[0] - 1
     return stack.tags[top] in (_TABLE, _TR) or stack.flags[top] & names.ROWS != 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _in_foreign(stack):
     size = stack.state[0]
     return size > 0 and stack.flags[size - 1] & _IN_FOREIGN != 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _start(stack, elements, count, tag, token, kind):
     """Open the element of a start tag with what it implies; return the new count."""
     flags = names.flags_of(tag)
@@ -257,7 +257,7 @@ def _start(stack, elements, count, tag, token, kind):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _end(stack, elements, count, tag):
     """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an element."""
     if tag in (_HTML, _BODY) or (stack.state[0] == 0 and tag != _BR):
@@ -303,14 +303,14 @@ def _end(stack, elements, count, tag):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _ends_head(stack):
     """Return whether text here opens the body."""
     size = stack.state[0]
     return not stack.state[1] & _SEEN_BODY and (size < 2 or (size == 2 and stack.tags[1] == _HEAD))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def place_elements(tags, elements):
     """Fill `elements` with those of the pages whose tags are given."""
     stack = Stack(np.zeros(MAX_DEPTH, np.uint64), np.zeros(MAX_DEPTH, np.int64), np.zeros(2, np.int64))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 FREE, REMOVED = np.uint32(0xFFFFFFFF), np.uint32(0xFFFFFFFE)  # of a slot
@@ -19,7 +20,7 @@ class Ids(NamedTuple):
     offsets: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find(ids, number, stored, slots):
     """Return the slot of the row with an equal id, or of the first free one. Requires: one slot is free."""
     start, size = ids.offsets[number], ids.offsets[number + 1] - ids.offsets[number]
@@ -45,7 +46,7 @@ def _find(ids, number, stored, slots):
     return slot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_ids(ids, stored, slots, found):
     """Set found[i] (int64) to the slot that holds the row of ids[i], or -1."""
     for number in range(len(found)):
@@ -53,7 +54,7 @@ def find_ids(ids, stored, slots, found):
         found[number] = -1 if slots[slot] == FREE else slot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def enter_rows(stored, first, stop, alive, slots):
     """Enter rows `first` to `stop` that are alive; return the first of them whose id is there already, or -1."""
     for row in range(first, stop):

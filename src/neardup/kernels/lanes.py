@@ -50,7 +50,7 @@ _VECTOR, _HALVES = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(ir.IntTyp
 @register_model(_Lanes)
 class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
+        super().__init__(manager, kind, _VECTOR)
 
 
 def _place(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:

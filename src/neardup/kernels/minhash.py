@@ -8,8 +8,8 @@ complements the products. The least complement is the complement of the greatest
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.lanes import LANES, load, raise_lanes, store
 from neardup.kernels.machine import address_of, prefetch
 from neardup.kernels.mixing import MIX_1, MIX_2
@@ -21,7 +21,7 @@ _AHEAD = 2048  # bytes; with less, the memory is not there in time
 
 
 # Inlined by Numba, since an array that is passed on is counted twice, atomically.
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _cover(hashes, first, last, factors, multipliers, place, row):
     """Fill the row from lanes `place` on with the greatest products of hashes[first:last]."""
     row[place:] = U32(0)
@@ -33,7 +33,7 @@ def _cover(hashes, first, last, factors, multipliers, place, row):
         place += LANES
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sign(hashes, offsets, factors, multipliers, signatures):
     """Fill signatures[document, i] with the least permuted value, by multiplier i, of its shingles.
 
@@ -48,7 +48,7 @@ def sign(hashes, offsets, factors, multipliers, signatures):
             signatures[document, i] = ~row[i]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures):
     """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are hashed.
 
@@ -80,7 +80,7 @@ def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures
     return -1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sign_texts(text, tables, mode, ngram, buffers, factors, multipliers, hashes, signatures, flagged):
     """Fill signatures as `sign` does of the shingles of texts, while those of each are in the cache.
 
@@ -99,7 +99,7 @@ def sign_texts(text, tables, mode, ngram, buffers, factors, multipliers, hashes,
             signatures[document, i] = ~row[i]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def band_keys(signatures, rows_per_band, keys):
     """Fill keys[band, document] with a 64-bit hash of the band's rows. keys : uint64 (num_bands, num_documents)."""
     for document in range(signatures.shape[0]):
@@ -112,7 +112,7 @@ def band_keys(signatures, rows_per_band, keys):
             keys[band, document] = key ^ (key >> U64(29))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_equal(left, right, counts):
     """Fill counts[i] with the places in which row i of two sets of signatures agrees, 0 where either row is all ones.
 
@@ -128,7 +128,7 @@ def count_equal(left, right, counts):
         counts[i] = equal if some_left != 0 and some_right != 0 else 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_equal_packed(left, right, num_hashes, counts):
     """Fill counts[i] with the places in which row i of two packed sets of signatures agrees.
 

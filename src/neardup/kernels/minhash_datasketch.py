@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 _MERSENNE, _LOW_32 = U64((1 << 61) - 1), U64(0xFFFFFFFF)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mix_32(hashes):
     """Return the last step of MurmurHash3 (Appleby), 32 bits, of each hash; hashes : uint64, below 2^32."""
     mixed = np.empty(len(hashes), np.uint32)
@@ -22,7 +23,7 @@ def mix_32(hashes):
     return mixed
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mix_64(hashes):
     """Return the last step of MurmurHash3 (Appleby), 64 bits, of each hash; uint64."""
     mixed = np.empty(len(hashes), np.uint64)
@@ -35,7 +36,7 @@ def mix_64(hashes):
     return mixed
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sign_affine32(hashes, multipliers, addends, signature):
     """Fill signature[i] with the least (a_i x + b_i) mod 2^32; all arrays uint32. No hashes: all ones."""
     signature[:] = np.uint32(0xFFFFFFFF)
@@ -44,7 +45,7 @@ def sign_affine32(hashes, multipliers, addends, signature):
             signature[row] = min(signature[row], np.uint32(multipliers[row] * x + addends[row]))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sign_affine64(hashes, multipliers, addends, signature):
     """Fill signature[i] with the least (a_i x + b_i) mod 2^64; all arrays uint64. No hashes: all ones."""
     for row in range(len(multipliers)):
@@ -55,7 +56,7 @@ def sign_affine64(hashes, multipliers, addends, signature):
         signature[row] = least
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sign_mersenne(hashes, multipliers, addends, signature):
     """Fill signature[i] with the least ((a_i x + b_i) mod 2^64 mod (2^61 - 1)) mod 2^32; all arrays uint64."""
     for row in range(len(multipliers)):

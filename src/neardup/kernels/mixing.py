@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 U64 = np.uint64
 # Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
 MIX_1, MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mix(value):
     """Return a uint64 of which every bit depends on all bits of another."""
     value ^= value >> U64(27)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.machine import count_ones
 
 U64 = np.uint64
@@ -12,7 +12,7 @@ _FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _STRETCH = 4096  # rows hashed at a time
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _hash(fingerprints, row, mask):
     """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under a mask."""
     value = U64(0)
@@ -22,7 +22,7 @@ def _hash(fingerprints, row, mask):
     return value * _SECOND_FACTOR
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_cells(fingerprints, first, mask, num_cells, cells):
     """Set cells[i] (uint32) from the hash of row first + i. num_cells : a power of two, two or more."""
     shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
@@ -37,7 +37,7 @@ def find_cells(fingerprints, first, mask, num_cells, cells):
             cells[i] = np.uint32(_hash(fingerprints, first + i, mask) >> shift)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_parts(fingerprints, span, mask, counts):
     """Count the records of rows span[0] to span[1] in each part. counts : int64, a power of two, two or more."""
     parts = np.empty(_STRETCH, np.uint32)
@@ -48,7 +48,7 @@ def count_parts(fingerprints, span, mask, counts):
             counts[parts[i]] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def scatter_parts(fingerprints, span, mask, cursors, records):
     """Copy rows span[0] to span[1] to their parts, in order.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 EMPTY = np.uint32(0xFFFFFFFF)
 
@@ -25,7 +26,7 @@ class Trees(NamedTuple):
     heads: np.ndarray
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _compare(left, right, start, stop):
     """Return -1, 0 or 1: the order of two signatures by places start to stop."""
     for i in range(start, stop):
@@ -34,7 +35,7 @@ def _compare(left, right, start, stop):
     return 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sort_runs(rows, heads, values, start, stop):
     """Sort each run of equal heads by places start to stop of the rows; those equal there keep their order."""
     spare = np.empty_like(rows)
@@ -63,7 +64,7 @@ def sort_runs(rows, heads, values, start, stop):
         first = end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _bound(trees, tree, part, values, asked, depth):
     """Return the first column of a part whose first `depth` values are not below those asked for."""
     low, high = trees.edges[part], trees.edges[part + 1]
@@ -81,7 +82,7 @@ def _bound(trees, tree, part, values, asked, depth):
     return low
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _common(left, right, start, depth):
     """Return how many values two signatures share from a place on, at most `depth`."""
     for i in range(depth):
@@ -90,7 +91,7 @@ def _common(left, right, start, depth):
     return depth
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _longest(trees, left, right):
     """Return the longest common prefix of two signatures in any tree, and the first tree that has it."""
     longest, best = 0, 0
@@ -101,7 +102,7 @@ def _longest(trees, left, right):
     return longest, best
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _is_empty(signature):
     for value in signature:
         if value != EMPTY:
@@ -109,7 +110,7 @@ def _is_empty(signature):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _equal(left, right):
     equal = 0
     for i in range(len(left)):
@@ -117,7 +118,7 @@ def _equal(left, right):
     return equal
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _tail_levels(trees, asked, stored, tail, levels, counts):
     """Set levels[i] to the longest common prefix of row tail[0] + i, and add each level to its count."""
     for row in range(tail[0], tail[1]):
@@ -128,7 +129,7 @@ def _tail_levels(trees, asked, stored, tail, levels, counts):
         counts[level] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_longest(queries, begin, stored, trees, tail, wanted, found):
     """Find the rows that share the longest prefixes with each query, until `wanted` of them are there.
 
@@ -182,7 +183,7 @@ def find_longest(queries, begin, stored, trees, tail, wanted, found):
     return len(queries)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _shares_band(left, right, rows_per_band, num_bands):
     for band in range(num_bands):
         if _compare(left, right, band * rows_per_band, (band + 1) * rows_per_band) == 0:
@@ -190,7 +191,7 @@ def _shares_band(left, right, rows_per_band, num_bands):
     return False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_bands(queries, begin, stored, trees, tail, bands, found):
     """Find the rows of each part that share one of so many bands with each query.
 

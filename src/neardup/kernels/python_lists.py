@@ -12,9 +12,10 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.machine import address_of, load_at, load_byte_at, prefetch, store_u64
 from neardup.kernels.strings import hash_at
 
@@ -69,7 +70,7 @@ def _compiled_utf8(address: Any, size: Any) -> Any:
     return find
 
 
-@njit(cache=True)
+@kernel(nogil=False)
 def hash_lists(lists, hashes, offsets):
     """Write the hashes of the strings of each list, as kernels/strings.py has them, empty strings left out.
 
@@ -100,7 +101,7 @@ def hash_lists(lists, hashes, offsets):
     return True
 
 
-@njit(cache=True)
+@kernel(nogil=False)
 def measure_lists(lists, limits, offsets):
     """Write where the strings of each list, and the bytes of each string, would begin and end side by side.
 
@@ -122,7 +123,7 @@ def measure_lists(lists, limits, offsets):
     return count == len(offsets) - 1
 
 
-@njit(cache=True)
+@kernel(nogil=False)
 def copy_lists(lists, limits, offsets, data):
     """Write the bytes of the strings of each list, as measured. data : uint8 (offsets[-1],)."""
     size = np.zeros(1, np.int64)

@@ -7,15 +7,20 @@ similarity, postings of sampled shingles for containment, lists of near fingerpr
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from neardup.kernels.bands import FREE_SLOT, LAST_SLOT, NO_BUCKET
-from neardup.kernels.sieve_arrays import CONTAINMENT, COSINE, HAMMING, NO_NODE, NONE
+from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
+from neardup.kernels.compiled import kernel
+from neardup.kernels.machine import address_of, prefetch
+from neardup.kernels.sets import most_shared, sketch_words
+from neardup.kernels.sieve_arrays import CONTAINMENT, COSINE, HAMMING, NO_NODE, NONE, REMOVED
 
 U64 = np.uint64
+_MANY = (
+    8  # candidates from which on a table of a document's elements pays: a look-up takes a third of a step of a merge
+)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _overlap(left, right, needed):
     """Return the number of shared values of two rising arrays, or less than `needed` once that is out of reach."""
     i, j, shared = 0, 0, 0
@@ -33,65 +38,71 @@ def _overlap(left, right, needed):
     return shared
 
 
-@njit(nogil=True, cache=True)
-def _similarity(sets, document, other, measure, threshold):
-    """Return the exact similarity of a document to an earlier one, or any value below the threshold."""
-    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
-    mine = sets.hashes[sets.starts[document] : sets.starts[document] + size]
-    theirs = sets.hashes[sets.starts[other] : sets.starts[other] + other_size]
-    # One less than the bound, so that rounding can not lose a pair that just reaches the threshold.
+@kernel
+def _least_shared(size, other_size, measure, threshold):
+    """Return how many elements two sets share at the least where they reach the threshold; 1 less, so that rounding
+    loses no pair that just reaches it."""
     if measure == CONTAINMENT:
-        if other_size < threshold * size - 1:
-            return -1.0
-        return _overlap(mine, theirs, np.int64(threshold * size) - 1) / size
+        return np.int64(threshold * size) - 1
     if measure == COSINE:
-        most = np.sqrt(np.float64(size) * np.float64(other_size))
-        if most == 0.0 or min(size, other_size) < threshold * most - 1:
-            return -1.0
-        return _overlap(mine, theirs, np.int64(threshold * most) - 1) / most
-    if min(size, other_size) < threshold * max(size, other_size) - 1:
-        return -1.0
-    needed = np.int64(threshold / (1.0 + threshold) * (size + other_size)) - 1
-    shared = _overlap(mine, theirs, needed)
+        return np.int64(threshold * np.sqrt(np.float64(size) * np.float64(other_size))) - 1
+    return np.int64(threshold / (1.0 + threshold) * np.float64(size + other_size)) - 1
+
+
+@kernel
+def _may_reach(sets, document, other, measure, threshold):
+    """Return whether the sizes and the sketches of two sets leave it open that they reach the threshold."""
+    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
+    needed = _least_shared(size, other_size, measure, threshold)
+    if size == 0 or min(size, other_size) < needed:
+        return False
+    return most_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size) >= needed
+
+
+@kernel
+def _similarity(sets, document, other, measure, threshold):
+    """Return the exact similarity of a document to an earlier one, or any value below the threshold.
+
+    Requires: neither set is empty.
+    """
+    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
+    start, other_start = sets.starts[document], sets.starts[other]
+    mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
+    shared = _overlap(mine, theirs, _least_shared(size, other_size, measure, threshold))
+    if measure == CONTAINMENT:
+        return shared / size
+    if measure == COSINE:
+        return shared / np.sqrt(np.float64(size) * np.float64(other_size))
     return shared / (size + other_size - shared)
 
 
-@njit(nogil=True, cache=True)
-def _gather(buckets, column, max_bucket, candidates, ends):
-    """List the kept documents of a position's buckets, rising, each once; return (their number, full buckets met).
-
-    ends : int64 (num_bands,), set to the free slot where the position itself would be listed, or -1.
-    """
-    count, full = 0, 0
+@kernel
+def _gather(buckets, column, position, max_bucket, seen, candidates):
+    """List the kept documents before a position in its buckets, each once; return their number, and 1 if a bucket has
+    an earlier member that it does not list."""
+    count, full, mark = 0, 0, np.uint32(position + 1)
     for band in range(buckets.first.shape[0]):
-        ends[band] = -1
         if buckets.first[band, column] == NO_BUCKET:
             continue
-        slot = buckets.band_starts[band] + np.int64(buckets.first[band, column])
-        for listed in range(max_bucket + 1):
-            value = buckets.slots[slot]
-            if value & ~LAST_SLOT == FREE_SLOT:
-                ends[band] = slot if listed < max_bucket else -1
-                full += listed == max_bucket
+        entry = buckets.band_starts[band] + np.int64(buckets.first[band, column])
+        for rank in range(max_bucket + 1):
+            member = buckets.members[entry]
+            other = np.int64(member & ~LAST_MEMBER)
+            if other >= position:
                 break
-            if listed < max_bucket:
-                candidates[count] = value & ~LAST_SLOT
+            if rank == max_bucket:
+                full = 1
+            elif seen[other] < mark:
+                seen[other] = mark
+                candidates[count] = other
                 count += 1
-            else:
-                full += 1
-            if value & LAST_SLOT:
+            if member & LAST_MEMBER:
                 break
-            slot += 1
-    candidates[:count].sort()
-    unique = 0
-    for i in range(count):
-        if i == 0 or candidates[i] != candidates[i - 1]:
-            candidates[unique] = candidates[i]
-            unique += 1
-    return unique, full
+            entry += 1
+    return count, full
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _append(found, left, right, similarity, distance, structure, exact):
     """Append a pair; return its place."""
     place = found.counters[0]
@@ -106,13 +117,47 @@ def _append(found, left, right, similarity, distance, structure, exact):
     return place
 
 
-@njit(nogil=True, cache=True)
+@kernel
+def _sift(position, candidates, order, sets, rules, found):
+    """Leave the candidates that may reach the threshold, and ask for their sets to be brought; return their number.
+
+    What is needed of a set lies far apart in memory, so it is asked for some steps before.
+    """
+    first, count, hashes = np.int64(order.representative[position]), 0, address_of(sets.hashes)
+    starts, sizes = address_of(sets.starts), address_of(sets.sizes)
+    document = order.documents[first]
+    for candidate in candidates:
+        other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
+        prefetch(starts + 8 * other)
+        prefetch(sizes + 4 * other)
+    for candidate in candidates:
+        other = order.documents[np.int64(order.representative[np.int64(candidate)])]
+        begin = sets.starts[other]
+        for word in range(begin - sketch_words(np.int64(sets.sizes[other])), begin, 8):
+            prefetch(hashes + 8 * word)
+    for candidate in candidates:
+        other_first = np.int64(order.representative[np.int64(candidate)])
+        if other_first != first:
+            found.counters[1] += 1
+            other = order.documents[other_first]
+            if not _may_reach(sets, document, other, rules.similarity, rules.threshold):
+                continue
+            begin = sets.starts[other]
+            for word in range(begin, begin + np.int64(sets.sizes[other]), 8):
+                prefetch(hashes + 8 * word)
+        candidates[count] = candidate
+        count += 1
+    return count
+
+
+@kernel
 def _judge(position, candidates, order, compared, rules, found):
-    """Measure a document against its candidates, rising positions; return whether one of them removes it."""
+    """Measure a document against its candidates; return whether one of them removes it."""
     first = np.int64(order.representative[position])
     document = order.documents[first]
     best = -1
-    for candidate in candidates:
+    count = _sift(position, candidates, order, compared.shingles, rules, found)
+    for candidate in candidates[:count]:
         other = np.int64(candidate)
         other_first = np.int64(order.representative[other])
         exact = other_first == first
@@ -120,12 +165,14 @@ def _judge(position, candidates, order, compared, rules, found):
         if not exact:
             earlier = order.documents[other_first]
             similarity = _similarity(compared.shingles, document, earlier, rules.similarity, rules.threshold)
-            found.counters[1] += 1
             if similarity >= rules.threshold and rules.structure > 0.0:
-                structure = _similarity(compared.structure, document, earlier, COSINE, rules.structure)
+                structure = -1.0
+                if _may_reach(compared.structure, document, earlier, COSINE, rules.structure):
+                    structure = _similarity(compared.structure, document, earlier, COSINE, rules.structure)
         if similarity >= rules.threshold and structure >= rules.structure:
             place = _append(found, other, position, similarity, 0, structure, exact)
-            if best < 0 or similarity > found.similarity[best]:
+            ahead = best < 0 or similarity > found.similarity[best]
+            if ahead or (similarity == found.similarity[best] and other < found.left[best]):
                 best = place
     if best >= 0 and not rules.all_pairs:
         found.best[best] = 1
@@ -133,7 +180,7 @@ def _judge(position, candidates, order, compared, rules, found):
     return False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _is_plain_copy(position, order, rules, found):
     """Decide a copy of a kept document without a comparison; return whether it was one."""
     first = np.int64(order.representative[position])
@@ -142,42 +189,37 @@ def _is_plain_copy(position, order, rules, found):
     if position < rules.num_against:
         order.kept[position] = 1
     else:
+        order.seen[position] = REMOVED
         found.best[_append(found, first, position, 1.0, 0, 1.0, True)] = 1
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sieve(begin, stop, order, compared, buckets, rules, found):
     """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly full.
 
-    buckets.first covers begin to stop. Each document is compared with the kept ones in its buckets, at most
-    `max_bucket` a bucket; the most similar that reaches the threshold removes it (ties: the earlier). A document
-    that is kept enters its buckets. A copy of a kept document is removed without a comparison.
+    buckets.first covers begin to stop. Each document is compared with the kept ones among the earliest `max_bucket` of
+    each of its buckets; the most similar that reaches the threshold removes it (ties: the earlier). A copy of a kept
+    document is removed without a comparison.
     """
     num_bands = buckets.first.shape[0]
     candidates = np.empty(num_bands * rules.max_bucket + 1, np.uint32)
-    ends = np.empty(num_bands, np.int64)
-    room = num_bands * rules.max_bucket + 2
     for position in range(begin, stop):
-        if len(found.left) - found.counters[0] < room:
+        if len(found.left) - found.counters[0] < len(candidates) + 1:
             return position
         if _is_plain_copy(position, order, rules, found):
             continue
-        count, full = _gather(buckets, position - begin, rules.max_bucket, candidates, ends)
-        found.counters[2] += full > 0
-        if (position >= rules.num_against or rules.all_pairs) and _judge(
-            position, candidates[:count], order, compared, rules, found
-        ):
-            continue
+        if position >= rules.num_against or rules.all_pairs:
+            count, full = _gather(buckets, position - begin, position, rules.max_bucket, order.seen, candidates)
+            found.counters[2] += full
+            if _judge(position, candidates[:count], order, compared, rules, found):
+                order.seen[position] = REMOVED
+                continue
         order.kept[position] = 1
-        for band in range(num_bands):
-            if ends[band] >= 0:
-                slot = ends[band]
-                buckets.slots[slot] = np.uint32(position) | (buckets.slots[slot] & LAST_SLOT)
     return stop
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _slot(keys, key):
     """Return the slot of a key, or the free one where it belongs."""
     mask = len(keys) - 1
@@ -187,7 +229,7 @@ def _slot(keys, key):
     return slot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def enter_samples(postings, sets, documents, num_samples):
     """Enter the least `num_samples` shingles of each document as keys. Requires: sorted sets."""
     for document in documents:
@@ -197,16 +239,21 @@ def enter_samples(postings, sets, documents, num_samples):
                 postings.keys[_slot(postings.keys, sets.hashes[i])] = sets.hashes[i]
 
 
-@njit(nogil=True, cache=True)
-def _hits(postings, sample, needed, hits, candidates):
-    """List the kept documents that have `needed` or more of a sample, rising; return their number.
+@kernel
+def _hits(postings, sample, needed, max_bucket, hits, candidates):
+    """List the kept documents that have `needed` or more of a sample; return their number, and 1 if a shingle has an
+    earlier document that it does not list.
 
     hits : int32 by position, zero before and after. candidates : as long as all postings met may be.
     """
-    touched = 0
+    touched, full = 0, 0
     for key in sample:
         slot = _slot(postings.keys, key)
-        entry = postings.head[slot] if postings.keys[slot] == key and key != U64(0) else NONE
+        if postings.keys[slot] != key or key == U64(0):
+            continue
+        if postings.lengths[slot] > max_bucket:
+            full = 1
+        entry = postings.head[slot]
         while entry != NONE:
             member = postings.member[entry]
             if hits[member] == 0:
@@ -221,21 +268,38 @@ def _hits(postings, sample, needed, hits, candidates):
             candidates[count] = member
             count += 1
         hits[member] = 0
-    candidates[:count].sort()
-    return count
+    return count, full
 
 
-@njit(nogil=True, cache=True)
+@kernel
+def _post(postings, position, own, kept, max_bucket):
+    """Enter a document under its shingles; those that have `max_bucket` documents already do not list it."""
+    for key in own:
+        slot = _slot(postings.keys, key)
+        if postings.keys[slot] != key or key == U64(0):
+            continue
+        postings.lengths[slot] += 1
+        if kept and postings.lengths[slot] <= max_bucket:
+            entry = postings.used[0]
+            postings.member[entry] = position
+            postings.next[entry] = postings.head[slot]
+            postings.head[slot] = entry
+            postings.used[0] = entry + 1
+
+
+@kernel
 def sieve_contained(span, order, compared, postings, needed, hits, rules, found):
     """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the postings are full.
 
-    As `sieve`, but a document is compared with the kept ones that hold needed[n] of the n shingles sampled from it.
-    A key lists at most `max_bucket` documents. needed : int64 (num_samples + 1,); hits : int32 by position, zeros.
+    As `sieve`, but a document is compared with the kept ones that have needed[n] of the n shingles sampled from it,
+    among the earliest `max_bucket` documents of each. needed : int64 (num_samples + 1,); hits : int32 by position,
+    zeros.
     """
     num_samples, sets = len(needed) - 1, compared.shingles
     candidates = np.empty(num_samples * rules.max_bucket + 1, np.uint32)
     for position in range(span[0], span[1]):
-        document = order.documents[order.representative[position]]
+        first = np.int64(order.representative[position])
+        document = order.documents[first]
         size = np.int64(sets.sizes[document])
         own = sets.hashes[sets.starts[document] : sets.starts[document] + size]
         room = len(found.left) - found.counters[0] > len(candidates) + 1
@@ -243,40 +307,28 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
             return position
         if _is_plain_copy(position, order, rules, found):
             continue
-        sampled = min(size, num_samples)
-        count = _hits(postings, own[:sampled], needed[sampled], hits, candidates)
-        if (position >= rules.num_against or rules.all_pairs) and _judge(
-            position, candidates[:count], order, compared, rules, found
-        ):
-            continue
         order.kept[position] = 1
-        full = False
-        for key in own:
-            slot = _slot(postings.keys, key)
-            if postings.keys[slot] == key and key != U64(0):
-                if postings.lengths[slot] >= rules.max_bucket:
-                    full = True
-                    continue
-                entry = postings.used[0]
-                postings.member[entry] = position
-                postings.next[entry] = postings.head[slot]
-                postings.head[slot] = entry
-                postings.lengths[slot] += 1
-                postings.used[0] = entry + 1
-        found.counters[2] += full
+        if position >= rules.num_against or rules.all_pairs:
+            sampled = min(size, num_samples)
+            count, full = _hits(postings, own[:sampled], needed[sampled], rules.max_bucket, hits, candidates)
+            found.counters[2] += full
+            if _judge(position, candidates[:count], order, compared, rules, found):
+                order.kept[position] = 0
+        if first == position or rules.all_pairs:
+            _post(postings, position, own, order.kept[position], rules.max_bucket)
     return span[1]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _num_listed(node, near, listed, max_bucket):
-    """Return how many kept documents are listed for this fingerprint and those near it."""
-    total = min(np.int64(listed.num_kept[node]), max_bucket)
+    """Return how many documents may be listed for this fingerprint and those near it."""
+    total = min(np.int64(listed.num_members[node]), max_bucket)
     for i in range(near.starts[node], near.starts[node + 1]):
-        total += min(np.int64(listed.num_kept[near.others[i]]), max_bucket)
+        total += min(np.int64(listed.num_members[near.others[i]]), max_bucket)
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _judge_near(position, order, sets, near, listed, rules, found):
     """Measure a document against the kept ones with near fingerprints; return whether one of them removes it."""
     first = np.int64(order.representative[position])
@@ -284,11 +336,11 @@ def _judge_near(position, order, sets, near, listed, rules, found):
     node = np.int64(near.node[position])
     begin = near.starts[node] - 1  # stands for the document's own fingerprint
     best = -1
-    full = False
+    full, one_is_enough = False, rules.similarity == HAMMING and not rules.all_pairs
     for i in range(begin, near.starts[node + 1]):
         other = node if i == begin else np.int64(near.others[i])
         distance = np.int64(0) if i == begin else np.int64(near.distances[i])
-        full |= listed.num_kept[other] > rules.max_bucket
+        full |= listed.num_members[other] > rules.max_bucket and not one_is_enough
         member = listed.first[other]
         while member != NONE:
             exact = np.int64(order.representative[member]) == first
@@ -297,7 +349,9 @@ def _judge_near(position, order, sets, near, listed, rules, found):
                 found.counters[1] += 1
                 if rules.similarity != HAMMING:
                     kept = order.documents[np.int64(order.representative[member])]
-                    similarity = _similarity(sets, document, kept, rules.similarity, rules.threshold)
+                    similarity = -1.0
+                    if _may_reach(sets, document, kept, rules.similarity, rules.threshold):
+                        similarity = _similarity(sets, document, kept, rules.similarity, rules.threshold)
             if rules.similarity == HAMMING or similarity >= rules.threshold:
                 place = _append(found, member, position, similarity, distance, 1.0, exact)
                 ahead = best < 0 or similarity > found.similarity[best]
@@ -313,14 +367,15 @@ def _judge_near(position, order, sets, near, listed, rules, found):
     return False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sieve_near(span, order, sets, near, listed, rules, found):
     """Decide positions span[0] to span[1]; return where it stopped, early when `found` is nearly full.
 
-    As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own. A fingerprint
-    lists at most `max_bucket` documents, of which one is enough where the distance alone decides: the earliest.
+    As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own, among the earliest
+    `max_bucket` of each fingerprint. Where the distance alone decides one is enough, the earliest: the others are as
+    far from all.
     """
-    alone = rules.similarity == HAMMING and not rules.all_pairs
+    most = 1 if rules.similarity == HAMMING and not rules.all_pairs else rules.max_bucket
     for position in range(span[0], span[1]):
         if len(found.left) - found.counters[0] < 2:
             return position
@@ -336,15 +391,14 @@ def sieve_near(span, order, sets, near, listed, rules, found):
             position, order, sets, near, listed, rules, found
         ):
             order.kept[position] = 0
+        if np.int64(order.representative[position]) != position and not rules.all_pairs:
             continue
-        if alone and listed.num_kept[node] > 0:
-            continue
-        listed.num_kept[node] += 1
-        if listed.num_kept[node] > rules.max_bucket:
-            continue
-        if listed.first[node] == NONE:
-            listed.first[node] = position
-        else:
-            listed.next[listed.last[node]] = position
-        listed.last[node] = position
+        if listed.num_members[node] < most and order.kept[position]:
+            if listed.first[node] == NONE:
+                listed.first[node] = position
+            else:
+                listed.next[listed.last[node]] = position
+            listed.last[node] = position
+        if listed.num_members[node] <= most:
+            listed.num_members[node] += 1
     return span[1]

@@ -9,10 +9,14 @@ import numpy as np
 JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
 NO_NODE = np.uint32(0xFFFFFFFF)
 NONE = np.int64(-1)
+REMOVED = np.uint32(0xFFFFFFFF)
 
 
 class Sets(NamedTuple):
-    """The sorted shingle sets. hashes : uint64; starts : int64, sizes : uint32, by document."""
+    """The sorted shingle sets, each after its sketch: see kernels/sets.py.
+
+    hashes : uint64; starts : int64, sizes : uint32, by document.
+    """
 
     hashes: np.ndarray
     starts: np.ndarray
@@ -30,29 +34,32 @@ class Order(NamedTuple):
     """Documents in the order of the sieve, all by position.
 
     documents : uint32, the document at each position; representative : uint32, the first position of equal
-    content; kept : uint8, written by the sieve.
+    content; kept : uint8, written by the sieve; seen : uint32, zeros before, then the last position, from 1 on, that
+    was compared with this one, or REMOVED.
     """
 
     documents: np.ndarray
     representative: np.ndarray
     kept: np.ndarray
+    seen: np.ndarray
 
 
 class Buckets(NamedTuple):
     """The buckets of a stretch of positions.
 
-    first : uint32 (num_bands, num_positions), a bucket's first slot within its band, or NO_BUCKET;
-    slots : uint32, all bands one after the other; band_starts : int64 (num_bands,).
+    first : uint32 (num_bands, num_positions), a bucket's first entry within its band, or NO_BUCKET;
+    members : uint32, all bands one after the other, see `bands.list_members`; band_starts : int64 (num_bands,).
     """
 
     first: np.ndarray
-    slots: np.ndarray
+    members: np.ndarray
     band_starts: np.ndarray
 
 
 class Rules(NamedTuple):
-    """What counts as a duplicate: threshold; JACCARD, CONTAINMENT, HAMMING or COSINE; how many kept documents a bucket
-    lists; how many positions from 0 are kept whatever they resemble; whether none is ever removed (all pairs);
+    """What counts as a duplicate: threshold; JACCARD, CONTAINMENT, HAMMING or COSINE; how many documents a bucket
+    lists, its earliest; how many positions from 0 are kept whatever they resemble; whether none is ever removed (all
+    pairs);
     the bits of a fingerprint, if there are any; the cosine that the structure of two pages must reach, 0 for none."""
 
     threshold: float
@@ -67,7 +74,8 @@ class Rules(NamedTuple):
 class Found(NamedTuple):
     """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; structure : float64;
     exact : uint8; best : uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared,
-    documents that met a full bucket, pairs near by fingerprint and below the threshold."""
+    documents with an earlier one in a bucket that does not list it, pairs near by fingerprint and below the
+    threshold."""
 
     left: np.ndarray
     right: np.ndarray
@@ -80,10 +88,11 @@ class Found(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """For each sampled shingle, the kept documents that have it.
+    """For each sampled shingle, the earliest documents that have it, those that are kept.
 
     keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
-    (num_slots,), the latest entry; lengths : int64 (num_slots,). next : int64, member : uint32, (capacity,).
+    (num_slots,), the latest entry; lengths : int64 (num_slots,), of all documents that have it, kept or removed,
+    listed or not. next : int64, member : uint32, (capacity,).
     used : int64 (1,), entries in use.
     """
 
@@ -109,15 +118,15 @@ class Neighbours(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The kept documents of each fingerprint, in their order: chains of positions.
+    """The earliest documents of each fingerprint, those that are kept, in their order: chains of positions.
 
-    first, last : int64 by node, NONE where empty; num_kept : uint32 by node, those that are not listed included;
-    next : int64 by position.
+    first, last : int64 by node, NONE where empty; num_members : uint32 by node, of all its documents, kept or removed,
+    listed or not; next : int64 by position.
     """
 
     first: np.ndarray
     last: np.ndarray
-    num_kept: np.ndarray
+    num_members: np.ndarray
     next: np.ndarray
 
 

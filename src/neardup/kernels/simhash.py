@@ -8,8 +8,8 @@ works on all of them: some five operations a feature instead of sixty-four addit
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.mixing import mix
 
 U64 = np.uint64
@@ -19,7 +19,7 @@ _NUM_PLANES = 48  # counts below 2^48
 _GROUP = 16  # features that are added up before their carry reaches the planes
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def extend_hashes(hashes, words):
     """Fill words[:, w] with word w of the 64-bit feature hashes: the hash itself, then mixes of it.
 
@@ -30,21 +30,21 @@ def extend_hashes(hashes, words):
             words[i, word] = _word_of(hashes[i], word)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _word_of(value, word):
     if word == 0:
         return value
     return mix(value + _STEP * U64(word))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _add_three(a, b, c):
     """Return the sum of three bits as (carry, rest), in every lane: a carry-save adder."""
     either = a ^ b
     return (a & b) | (either & c), either ^ c
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _add_up(planes, level, carry):
     """Add a number of weight 2^level to the counts."""
     while carry != U64(0):
@@ -54,7 +54,7 @@ def _add_up(planes, level, carry):
         level += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count(values, planes):
     """Set the planes to how many values have each bit: Harley and Seal's method, 16 values at a time."""
     planes[:] = U64(0)
@@ -81,7 +81,7 @@ def _count(values, planes):
         _add_up(planes, 0, values[i])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _at_least(planes, least):
     """Return the bits whose count is `least` or more."""
     above, equal = U64(0), _ALL
@@ -95,7 +95,7 @@ def _at_least(planes, least):
     return above | equal
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def vote(hashes, offsets, tie, fingerprints):
     """Fill the fingerprints of documents whose features, repeats included, have one vote each.
 
@@ -123,7 +123,7 @@ def vote(hashes, offsets, tie, fingerprints):
             fingerprints[document, word] = _at_least(planes[:num_planes], least) if len(span) else U64(0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_up(words, weights, offsets, tie, sums, fingerprints):
     """Fill the fingerprints of documents whose features have weights; leave the sums of the last one in `sums`.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.machine import address_of, fold_product, load_at, load_byte_at, load_half_at
 
 U64 = np.uint64
@@ -13,7 +13,7 @@ _START, _FIRST, _LAST = U64(0x9E3779B97F4A7C15), U64(0xA0761D6478BD642F), U64(0x
 
 
 # Inlined by Numba, since arithmetic of the next string and of its caller then fill each other's gaps.
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def hash_at(start, size, room):
     """Return the hash, uint64, of the `size` bytes at an address.
 
@@ -45,7 +45,7 @@ def hash_at(start, size, room):
     return fold_product(fold_product(first ^ _FIRST, last ^ state), _LAST ^ U64(size))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hash_strings(data, offsets, hashes):
     """Fill hashes (uint64) with the hash of each string, 0 of an empty one.
 

@@ -7,8 +7,8 @@ tokens) and its token hashes. From the hashes come its shingles: token n-grams, 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.machine import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.strings import hash_at
@@ -32,7 +32,7 @@ _CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
 _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _append(entry, mode, stream, length):
     """Append one normalised code point to the stream as its class demands; return the new length."""
     kind = (entry >> _CLASS_SHIFT) & np.uint32(3)
@@ -52,7 +52,7 @@ def _append(entry, mode, stream, length):
     return length
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _is_ascii(data):
     """Return whether all bytes are below 128."""
     high = np.uint8(0)
@@ -61,7 +61,7 @@ def _is_ascii(data):
     return high < 128
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fold_ascii_words(data, case_bit, stream):
     """Write ASCII text to the stream: letters with case_bit set, digits, underscores, zeros for the rest.
 
@@ -74,7 +74,7 @@ def _fold_ascii_words(data, case_bit, stream):
         stream[i] = np.uint8(byte | case_bit) if letter else (byte if other else np.uint8(0))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _ascii_run(data, position):
     """Return where the run of ASCII bytes that begins at `position` ends."""
     while position + 8 <= len(data):
@@ -88,7 +88,7 @@ def _ascii_run(data, position):
 
 
 # Inlined by Numba, as an array that is passed on is counted twice, atomically.
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _fold_singles(data, position, entries, stream, length):
     """Write a run of Chinese characters that stay as they are and of signs between; return its end, and the stream's.
 
@@ -113,7 +113,7 @@ def _fold_singles(data, position, entries, stream, length):
     return position, length
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fold(data, tables, mode, stream):
     """Write a text to the stream; return its length there and whether it must be normalised as a whole.
 
@@ -156,7 +156,7 @@ def _fold(data, tables, mode, stream):
     return length, False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find_edges(stream, length, edges):
     """Write where runs of non-zero bytes begin and end, in turn; return the number of runs.
 
@@ -178,7 +178,7 @@ def _find_edges(stream, length, edges):
     return count >> 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _hash_tokens(stream, edges, count, tokens):
     """Hash `count` tokens that lie between edges, as kernels/strings.py does."""
     base = address_of(stream)
@@ -187,7 +187,7 @@ def _hash_tokens(stream, edges, count, tokens):
         tokens[i] = hash_at(base + start, np.int64(edges[2 * i + 1]) - start, start)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hash_ascii():
     """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,)."""
     hashes = np.empty(128, np.uint64)
@@ -197,7 +197,7 @@ def hash_ascii():
     return hashes
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _hash_characters(stream, length, ascii_hashes, tokens):
     """Hash every code point of a stream, a run of zeros as one space, none at the ends; return their number."""
     count = 0
@@ -220,7 +220,7 @@ def _hash_characters(stream, length, ascii_hashes, tokens):
     return count - 1 if count > 0 and before == 0 else count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _roll(tokens, count, ngram, hashes, first):
     """Append the hashes of all n-grams of tokens from `first` on; return the new end.
 
@@ -244,7 +244,7 @@ def _roll(tokens, count, ngram, hashes, first):
     return first + count - size + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _content(tokens, count, content):
     """Write the 128-bit hash of a token sequence: two lanes in the manner of MurmurHash3_x64_128."""
     left, right = U64(count), ~U64(count)
@@ -258,7 +258,7 @@ def _content(tokens, count, content):
     content[1] = mix(right)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def leave_out_repeats(hashes, first, stop, document, seen):
     """Keep one of each hash from `first` on, and some repeats; return the new end.
 
@@ -276,7 +276,7 @@ def leave_out_repeats(hashes, first, stop, document, seen):
     return end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, first):
     """Write the token hashes of a text to buffers.tokens, and its shingle hashes to `hashes` from `first` on.
 
@@ -299,7 +299,7 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
     return count, _roll(tokens, count, ngram, hashes, first), flagged
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def shingle_text(text, tables, mode, ngram, buffers, shingles):
     """Fill `shingles` with the shingle hashes and content hash of each document, none where it is flagged.
 
@@ -315,7 +315,7 @@ def shingle_text(text, tables, mode, ngram, buffers, shingles):
         shingles.flagged[document], shingles.offsets[document + 1] = flagged, end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
     """Fill `shingles` from documents given as lists of tokens.
 
@@ -338,7 +338,7 @@ def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
         shingles.offsets[document + 1] = end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _copy_tokens(stream, length, mode, tokens, count):
     """Append the tokens of a stream to those written, of which there are `count`; return the new count."""
     first, end, space = count, tokens.offsets[count], False
@@ -361,7 +361,7 @@ def _copy_tokens(stream, length, mode, tokens, count):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def write_tokens(text, tables, mode, stream, tokens, flagged):
     """Fill `tokens` with the tokens that `shingle_text` hashes; stream and flagged as there.
 

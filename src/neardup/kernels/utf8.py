@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.compiled import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def decode(data, position):
     """Return (code point, its length in bytes); (0, 1) where the bytes are not UTF-8."""
     lead, stop = np.uint32(data[position]), len(data)
@@ -27,7 +28,7 @@ def decode(data, position):
     return np.uint32(0), 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def encode(code, stream, length):
     """Append a code point in UTF-8; return the new length."""
     if code < 0x80:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from neardup.kernels.compiled import kernel
 from neardup.kernels.mixing import mix
 
 U64 = np.uint64
 _REPEATED = U64(0x9E3779B97F4A7C15)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _spread(hashes, order, ends):
     """Order uniform hashes by their leading bits, about one a bucket: one stable pass of a counting sort.
 
@@ -33,7 +33,7 @@ def _spread(hashes, order, ends):
         ends[bucket] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offsets):
     """Write the distinct hashes of each document, rising, how often each occurs, and where it occurs first.
 
@@ -68,7 +68,7 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
         distinct_offsets[document + 1] = size
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def choose(weights, offsets, top, levels, kept):
     """Mark the `top` weightiest features of each document, all if 0; with `levels`, put levels for their weights.
 
@@ -93,7 +93,7 @@ def choose(weights, offsets, top, levels, kept):
                 span[i] = 1 + 5 * np.searchsorted(ranked, span[i]) // len(ranked)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def look_up(wanted, hashes, starts, counts, found):
     """Fill found with the count of each wanted hash, 0 where it is not in the table.
 
@@ -118,7 +118,7 @@ def look_up(wanted, hashes, starts, counts, found):
         found[i] = counts[low] if hit else 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def repeat_rare(hashes, offsets, document_counts, limits, repeated, repeated_offsets):
     """Write each feature once, and once more for each of two limits that its count, of 2 or more, does not exceed.
 
@@ -140,7 +140,7 @@ def repeat_rare(hashes, offsets, document_counts, limits, repeated, repeated_off
         repeated_offsets[document + 1] = end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
     """Fill found with the count of each wanted hash in the table of its own document, 0 where it is not there.
 
