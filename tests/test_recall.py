@@ -181,6 +181,7 @@ def test_every_pair_that_is_found_is_one_of_brute_force_with_the_same_similarity
     assert found == truth.pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
 def test_the_estimated_recall_of_all_pairs_agrees_with_the_measured_one(name, threshold, bands, truths):
     """The interval is to hold whatever the clusters: their pairs share signatures, and are found or missed together."""
@@ -191,13 +192,14 @@ def test_the_estimated_recall_of_all_pairs_agrees_with_the_measured_one(name, th
         found = found_pairs(result)
         assert found <= truth.pairs
         measured = len(found) / len(truth.pairs)
-        assert measured < 0.97  # there is something to miss
+        assert measured < 1.0  # there is something to miss
         recall = result.summary["recall"]
         assert recall["low"] <= recall["estimated"] <= recall["high"]
         misses += not recall["low"] <= measured <= recall["high"]
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
 def test_the_estimated_number_of_pairs_has_no_bias(name, threshold, bands, truths):
     """The mean over seeds, within 5 of its standard errors; these are seen in the runs, for pairs depend."""
@@ -218,6 +220,7 @@ def candidates(truth: Truth, bands: Bands, seed: int) -> np.ndarray:
     return (keys[:, truth.left] == keys[:, truth.right]).any(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
 def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(name, threshold, bands, truths):
     """Measured among what the sieve looks for: pairs of a kept document and a later one."""

@@ -194,6 +194,7 @@ def test_a_chain_is_one_connected_cluster_and_several_documents_to_the_sieve():
 POLICIES = ["first", "last", "longest", "shortest", "max:score", "min:score"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", POLICIES)
 @settings(max_examples=15)
 @given(case=cases(), data=st.data())

@@ -63,6 +63,7 @@ def test_small_batches_of_any_texts_change_nothing(texts, method, threads, batch
     assert runs.answer_of(result) == runs.expected(texts, method)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), "dictionary"])
 @settings(max_examples=15)
 @given(texts=corpora.corpora(), cuts=st.lists(st.integers(0, 14), max_size=4), before=st.integers(0, 3))
@@ -152,6 +153,7 @@ def removals_of(result: neardup.Deduplication) -> list[tuple]:
     return [tuple(row[name] for name in ("id", "kept_id", "similarity", "exact")) for row in result.removed.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", sorted(WRITERS))
 def test_every_format_gives_the_answer_of_the_table(suffix, real_texts, tmp_path):
     texts = real_lines(real_texts)

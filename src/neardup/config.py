@@ -326,7 +326,7 @@ class Sieve(Checked):
     keep: str = parameter(
         "first",
         Limits(
-            "Which document of several alike stays: by place, by length, or by a numeric column.",
+            "Which document of several alike stays: by place, by length, or by a column of numbers or dates.",
             str,
             choices=("first", "last", "longest", "shortest"),
             prefixes=("max:", "min:"),
@@ -340,14 +340,16 @@ class Sieve(Checked):
             choices=("sieve", "connected"),
         ),
     )
-    max_bucket: int = parameter(
-        1000,
+    max_bucket: int | None = parameter(
+        None,
         Limits(
-            "Kept documents that one bucket lists at most, so that boilerplate does not turn the work "
-            "quadratic; the report says when the bound was met.",
+            "Documents that one bucket lists at most, its earliest, so that boilerplate does not turn the work "
+            "quadratic; the report says when others were left out. When unset: 64 in a band, 1,000 of one "
+            "fingerprint, 10,000 that share a sampled shingle (containment).",
             int,
             low=1,
             high=100_000,
+            optional=True,
         ),
     )
     audit: int = parameter(
@@ -356,6 +358,22 @@ class Sieve(Checked):
             "Documents to compare with all others exactly, to measure the recall; 0 for none.", int, low=0, high=100_000
         ),
     )
+
+
+def max_bucket_of(method: Method, sieve: Sieve) -> int:
+    """Return how many documents a bucket lists: as asked, or as the method's kind of bucket needs.
+
+    Notes
+    -----
+    Among 57,401 manual pages, changelogs and chapters (300 MB) bands that list 64 lose 3 of 10,014 removals, samples
+    that list 1,000 lose 911 of 14,430. 200,000 fillings of one template of 80 words take 2.7 times as long as unrelated
+    texts with 64, 30 times with 1,000, which removes 3 % more.
+    """
+    if sieve.max_bucket is not None:
+        return sieve.max_bucket
+    if isinstance(method, SimHash):
+        return 1_000
+    return 10_000 if method.similarity == "containment" else 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,8 +392,9 @@ class Running(Checked):
     on_error: str = parameter(
         "reject",
         Limits(
-            "What a document that cannot be read does: land in rejected.jsonl, or stop the run.",
+            "What cannot be read: reject lists it in rejected.jsonl, and a file that cannot be read to its end makes "
+            "the result incomplete (exit code 1); skip lists it and accepts that; stop ends the run at the first.",
             str,
-            choices=("reject", "stop"),
+            choices=("reject", "skip", "stop"),
         ),
     )

@@ -24,7 +24,7 @@ class Document(NamedTuple):
 class Rules(NamedTuple):
     """The settings. threshold : of the Jaccard similarity, or None where the distance alone decides.
 
-    max_bucket : kept documents that one fingerprint lists. num_against : so many, the first, are kept whatever they
+    max_bucket : documents that one fingerprint lists. num_against : so many, the first, are kept whatever they
     resemble.
     """
 
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
 class Decisions(NamedTuple):
     """removals : by removed document, the pair that removed it. pairs : all that were confirmed.
 
-    collisions : pairs of near fingerprints below the threshold. full : documents that met a full list.
+    collisions : pairs of near fingerprints below the threshold. full : documents that met a list that leaves some out.
     """
 
     removals: dict[int, Pair]
@@ -57,15 +57,19 @@ class Decisions(NamedTuple):
 
 
 class Lists:
-    """The kept documents of each fingerprint, no more than `max_bucket` of them."""
+    """The documents of each fingerprint: the earliest `max_bucket` are listed, whether they are kept or not."""
 
     def __init__(self, max_bucket: int) -> None:
         self.max_bucket = max_bucket
-        self.kept: dict[int, list[int]] = {}
+        self.members: dict[int, list[int]] = {}
+
+    def add(self, number: int, fingerprint: int) -> None:
+        """Make a document a member."""
+        self.members.setdefault(fingerprint, []).append(number)
 
     def near(self, fingerprint: int, max_distance: int) -> tuple[list[int], bool]:
-        """Return the documents listed within a distance, rising, and whether a list of them had no room for all."""
-        lists = [members for value, members in self.kept.items() if distance(value, fingerprint) <= max_distance]
+        """Return the documents listed within a distance, rising, and whether a list of them leaves some out."""
+        lists = [members for value, members in self.members.items() if distance(value, fingerprint) <= max_distance]
         listed = sorted(number for members in lists for number in members[: self.max_bucket])
         return listed, any(len(members) > self.max_bucket for members in lists)
 
@@ -75,30 +79,30 @@ def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
     # Where the distance alone decides, documents of one fingerprint are equally far from all: the earliest stands for
     # them.
     lists = Lists(rules.max_bucket if rules.threshold is not None else 1)
-    kept_texts: dict[tuple[str, ...], int] = {}
+    first_of_text: dict[tuple[str, ...], int] = {}
     removals: dict[int, Pair] = {}
     pairs: list[Pair] = []
     collisions = full = 0
     for number, document in enumerate(documents):
         if not document.features:
             continue  # kept, and never compared
-        copy_of = kept_texts.get(document.tokens)
-        if copy_of is not None:  # exact copies of what is kept collapse first
+        first = first_of_text.setdefault(document.tokens, number)
+        if first != number and first not in removals:  # exact copies of what is kept collapse first
             if number >= rules.num_against:
-                removals[number] = _pair(copy_of, number, documents, rules)
+                removals[number] = _pair(first, number, documents, rules)
                 pairs.append(removals[number])
             continue
         if number >= rules.num_against:
-            candidates, met_full = lists.near(document.fingerprint, rules.max_distance)
-            full += met_full and rules.threshold is not None
+            listed, left_out = lists.near(document.fingerprint, rules.max_distance)
+            candidates = [one for one in listed if one not in removals]
+            full += left_out and rules.threshold is not None
             confirmed = confirm(number, candidates, documents, rules)
             collisions += len(candidates) - len(confirmed)
             pairs += confirmed
             if confirmed:
                 removals[number] = min(confirmed, key=lambda pair: _unlikeness(pair, rules))
-                continue
-        kept_texts[document.tokens] = number
-        lists.kept.setdefault(document.fingerprint, []).append(number)
+        if first == number:
+            lists.add(number, document.fingerprint)
     return Decisions(removals, pairs, collisions, full)
 
 
@@ -110,7 +114,7 @@ def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
         if document.features:
             candidates, _ = lists.near(document.fingerprint, rules.max_distance)
             pairs += confirm(number, candidates, documents, rules)
-            lists.kept.setdefault(document.fingerprint, []).append(number)
+            lists.add(number, document.fingerprint)
     return pairs
 
 

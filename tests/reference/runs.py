@@ -79,7 +79,7 @@ def expected(
     against: Texts = (),
     ranks: Sequence[float | None] | None = None,
     keep: str = "first",
-    max_bucket: int = 1000,
+    max_bucket: int = 100_000,
 ) -> Answer:
     """Return what the oracle decides."""
     order, documents, rules = _in_order(texts, method, against, ranks, keep, max_bucket)
@@ -96,23 +96,23 @@ def expected_connected(
     keep: str = "first",
 ) -> Answer:
     """Return the connected clusters of the oracle; pairs are left out."""
-    order, documents, rules = _in_order(texts, method, against, ranks, keep, 1000)
+    order, documents, rules = _in_order(texts, method, against, ranks, keep, 100_000)
     return _answer(order, len(against), _oracle(method).connected(documents, rules), [])
 
 
-def expected_pairs(texts: Texts, method: Method, max_bucket: int = 1000) -> list[tuple]:
+def expected_pairs(texts: Texts, method: Method, max_bucket: int = 100_000) -> list[tuple]:
     """Return all pairs of the oracle."""
     order, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
     return _answer(order, 0, {}, _oracle(method).find_pairs(documents, rules)).pairs
 
 
 def expected_bound(texts: Texts, method: Method, max_bucket: int) -> int:
-    """Return how many documents meet a bucket that has no room left."""
+    """Return how many documents have earlier ones in a bucket that does not list them."""
     _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
-    return sieve.count_full_buckets(documents, rules)
+    return sieve.sieve(documents, rules).left_out
 
 
-def expected_collisions(texts: Texts, method: Method, max_bucket: int = 1000) -> tuple[int, int]:
+def expected_collisions(texts: Texts, method: Method, max_bucket: int = 100_000) -> tuple[int, int]:
     """Return how many pairs of near fingerprints the sieve finds unlike, and how many documents meet a full list."""
     _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
     decisions = near.sieve(documents, rules)

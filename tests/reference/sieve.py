@@ -1,7 +1,7 @@
 """The sieve as DESIGN.md, section 2, states it: the oracle that every engine must equal.
 
 Documents stand in priority order here: their numbers are their positions. Whom a document is compared with is
-an `Index`: kept documents are listed under keys, and a candidate is listed under enough of a document's own.
+an `Index`: documents are listed under keys, and a candidate is a kept one listed under enough of a document's own.
 """
 
 from __future__ import annotations
@@ -48,59 +48,65 @@ class Pair(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """removals : by removed document, the pair that removed it. pairs : all that were confirmed."""
+    """removals : by removed document, the pair that removed it. pairs : all that were confirmed. left_out : documents
+    with earlier ones in a bucket that does not list them."""
 
     removals: dict[int, Pair]
     pairs: list[Pair]
+    left_out: int
 
 
 class Index:
-    """Lists of documents under keys, none longer than `max_bucket`."""
+    """The documents under each key: the earliest `max_bucket` are listed, whether they are kept or not."""
 
     def __init__(self, max_bucket: int) -> None:
         self.max_bucket = max_bucket
-        self.lists: dict[Hashable, list[int]] = {}
+        self.members: dict[Hashable, list[int]] = {}
 
     def add(self, number: int, document: Document) -> None:
-        """List a document under its keys, where there is room."""
+        """Make a document a member of its buckets."""
         for key in document.listed:
-            members = self.lists.setdefault(key, [])
-            if len(members) < self.max_bucket:
-                members.append(number)
+            self.members.setdefault(key, []).append(number)
 
     def candidates(self, document: Document) -> list[int]:
         """Return the documents listed under enough of the keys, rising."""
         hits: dict[int, int] = {}
         for key in document.asks:
-            for member in self.lists.get(key, []):
+            for member in self.members.get(key, [])[: self.max_bucket]:
                 hits[member] = hits.get(member, 0) + 1
         return sorted(member for member, count in hits.items() if count >= document.needed)
+
+    def leaves_out(self, document: Document) -> bool:
+        """Return whether one of a document's buckets has members that it does not list."""
+        return any(len(self.members.get(key, [])) > self.max_bucket for key in document.asks)
 
 
 def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
     """Let the documents pass in order; a kept one removes what is measured at least `threshold` similar to it."""
     index = Index(rules.max_bucket)
-    kept_texts: dict[tuple[str, ...], int] = {}
+    first_of_text: dict[tuple[str, ...], int] = {}
     removals: dict[int, Pair] = {}
     pairs: list[Pair] = []
+    left_out = 0
     for number, document in enumerate(documents):
         if not document.shingles:
             continue  # kept, and never compared
-        copy_of = kept_texts.get(document.tokens)
-        if copy_of is not None:  # exact copies of what is kept collapse first
+        first = first_of_text.setdefault(document.tokens, number)
+        if first != number and first not in removals:  # exact copies of what is kept collapse first
             if number >= rules.num_against:
-                removals[number] = Pair(copy_of, number, 1.0, True)
+                removals[number] = Pair(first, number, 1.0, True)
                 pairs.append(removals[number])
             continue
         if number >= rules.num_against:
-            confirmed = confirm(number, index.candidates(document), documents, rules)
+            left_out += index.leaves_out(document)
+            candidates = [one for one in index.candidates(document) if one not in removals]
+            confirmed = confirm(number, candidates, documents, rules)
             pairs += confirmed
             if confirmed:
                 removals[number] = max(confirmed, key=lambda pair: (pair.similarity, -pair.left))
-                continue
-        kept_texts[document.tokens] = number
-        index.add(number, document)
-    return Decisions(removals, pairs)
+        if first == number:
+            index.add(number, document)
+    return Decisions(removals, pairs, left_out)
 
 
 def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
@@ -147,29 +153,3 @@ def confirm(number: int, candidates: Sequence[int], documents: Sequence[Document
 def measure(document: Document, other: Document, rules: Rules) -> float:
     """Return how similar a document is to an earlier one."""
     return MEASURES[rules.similarity](document.shingles, other.shingles)
-
-
-def count_full_buckets(documents: Sequence[Document], rules: Rules) -> int:
-    """Return how many documents met a list that had no room for all of its bucket's originals."""
-    bucket_sizes: dict[Hashable, int] = {}
-    seen: set[tuple[str, ...]] = set()
-    for document in documents:
-        if document.shingles and document.tokens not in seen:
-            seen.add(document.tokens)
-            for key in document.asks:
-                bucket_sizes[key] = bucket_sizes.get(key, 0) + 1
-    index = Index(rules.max_bucket)
-    removals = sieve(documents, rules).removals
-    kept_texts: set[tuple[str, ...]] = set()
-    count = 0
-    for number, document in enumerate(documents):
-        if not document.shingles or document.tokens in kept_texts:
-            continue
-        count += any(
-            len(index.lists.get(key, [])) >= rules.max_bucket and bucket_sizes[key] > rules.max_bucket
-            for key in document.asks
-        )
-        if number not in removals:
-            kept_texts.add(document.tokens)
-            index.add(number, document)
-    return count

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.samples import choose_samples, needed_by_size
-from neardup.config import Method, MinHash, Sieve, SimHash
+from neardup.config import Method, MinHash, Sieve, SimHash, max_bucket_of
 from neardup.engines.propose import Proposed
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Watcher
@@ -27,7 +27,7 @@ class Confirmed(NamedTuple):
 
     kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
     order of `right`, and what was measured of it; best : bool, on the pair that removed its right document.
-    compared : pairs measured. bound_met : documents that met a bucket whose list was full. collisions : pairs whose
+    compared : pairs measured. bound_met : documents that a bucket kept from an earlier one. collisions : pairs whose
     fingerprints are near and whose features are not.
     """
 
@@ -47,11 +47,13 @@ def sort_wanted(
     wanted: npt.NDArray[np.bool_],
     threads: int,
     watcher: Watcher,
+    name: str,
     columns: tuple[str, str] = ("shingles", "starts"),
 ) -> Sets:
-    """Turn the shingles of the wanted documents into sorted sets, in place, on a pool of threads.
+    """Write the shingles of the wanted documents as sorted sets, on a pool of threads, into a column of their own.
 
-    columns : the names of the shingles and of where those of each document begin.
+    A run that is killed meanwhile finds the shingles as they were. columns : the names of the shingles and of where
+    those of each document begin; name : of the sets.
     """
     from neardup.kernels import sets as kernel
     from neardup.kernels.sieve_arrays import Sets
@@ -59,18 +61,25 @@ def sort_wanted(
     hashes, starts = scratch.column(columns[0], np.uint64), scratch.column(columns[1], np.int64)
     sizes = np.zeros(len(starts), np.uint32)
 
-    def work(stretch: slice) -> int:
+    def work(stretch: slice) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
         stops = np.append(starts[stretch][1:], starts[stretch.stop] if stretch.stop < len(starts) else num_shingles)
-        kernel.sort_sets(hashes, starts[stretch], stops, wanted[stretch], sizes[stretch])
-        return int(stretch.stop - stretch.start)
+        lengths = (stops - starts[stretch])[wanted[stretch]]
+        sets = np.empty(int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum()), np.uint64)
+        set_starts = np.empty(stretch.stop - stretch.start, np.int64)
+        used = kernel.write_sets(hashes, starts[stretch], stops, wanted[stretch], sets, set_starts, sizes[stretch])
+        return sets[:used], set_starts
 
+    written = 0
     with ThreadPoolExecutor(threads) as pool:
         stretches = list(_stretches(len(starts), 1024))
         for group in range(0, len(stretches), 4 * threads):
-            for count in pool.map(work, stretches[group : group + 4 * threads]):
-                watcher.advance(count, 0)
+            for sets, set_starts in pool.map(work, stretches[group : group + 4 * threads]):
+                scratch.append(name, sets)
+                scratch.append(f"{name}-starts", set_starts + written)
+                written += len(sets)
+                watcher.advance(len(set_starts), 0)
             scratch.release_pages()
-    return Sets(hashes, starts, sizes)
+    return Sets(scratch.column(name, np.uint64), scratch.column(f"{name}-starts", np.int64), sizes)
 
 
 class Line(NamedTuple):
@@ -92,10 +101,10 @@ def rules_of(method: Method, sieve: Sieve, num_against: int, all_pairs: bool) ->
 
     if isinstance(method, SimHash):
         measure = JACCARD if method.compares_features else HAMMING
-        return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, method.bits)
+        return Rules(method.threshold, measure, max_bucket_of(method, sieve), num_against, all_pairs, method.bits)
     measure = {"jaccard": JACCARD, "containment": CONTAINMENT, "cosine": COSINE}[method.similarity]
     structure = method.structure or 0.0
-    return Rules(method.threshold, measure, sieve.max_bucket, num_against, all_pairs, structure=structure)
+    return Rules(method.threshold, measure, max_bucket_of(method, sieve), num_against, all_pairs, structure=structure)
 
 
 def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, watcher: Watcher) -> Confirmed:
@@ -109,7 +118,7 @@ def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, watcher: Watche
 
     def step(begin: int, stop: int, order: Order, found: Found) -> int:
         first = np.stack([column[begin:stop] for column in columns])
-        buckets = Buckets(first, proposed.slots, proposed.band_starts)
+        buckets = Buckets(first, proposed.members, proposed.band_starts)
         return int(kernel.sieve(begin, stop, order, compared, buckets, line.rules, found))
 
     return _pass(scratch, line, step, 4 * num_bands * line.rules.max_bucket, watcher)
@@ -167,7 +176,7 @@ def _pass(scratch: Scratch, line: Line, step: Step, room: int, watcher: Watcher)
     from neardup.kernels.sieve_arrays import Order
 
     kept = np.zeros(len(line.order), np.uint8)
-    order = Order(line.order, line.representative, kept)
+    order = Order(line.order, line.representative, kept, np.zeros(len(kept), np.uint32))
     found = _empty_found(max(1 << 18, room))
     for stretch in _stretches(len(line.order), _STRETCH):
         begin = stretch.start

@@ -1,0 +1,62 @@
+"""Crawls are made of templates: many fillings of one text cost little more than as many unrelated texts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reference.sets import jaccard
+
+WORDS = np.array([f"w{number:05d}" for number in range(50_000)])
+
+
+def unrelated(count: int, rng: np.random.Generator) -> list[str]:
+    return [" ".join(WORDS[rng.integers(0, len(WORDS), 80)]) for _ in range(count)]
+
+
+def fillings(count: int, rng: np.random.Generator, slots: np.ndarray) -> list[str]:
+    """Return a text of 80 words so many times, one to three of its slots filled with other words."""
+    template, result = WORDS[rng.integers(0, len(WORDS), 80)], []
+    for _ in range(count):
+        words, num_filled = template.copy(), int(rng.integers(1, 4))
+        words[rng.choice(slots, num_filled, replace=False)] = WORDS[rng.integers(0, len(WORDS), num_filled)]
+        result.append(" ".join(words))
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slots", [np.arange(80), np.array([15, 40, 62])], ids=["anywhere", "three slots"])
+def test_fillings_of_a_template_take_no_more_than_thrice_the_time_of_unrelated_texts(
+    slots: np.ndarray, tmp_path: Path
+) -> None:
+    """As commands, whole processes."""
+    rng, seconds = np.random.default_rng(1), {}
+    texts: list[str] = []
+    for name, make in (("unrelated", unrelated), ("template", partial(fillings, slots=slots))):
+        texts = make(200_000, rng)
+        pq.write_table(pa.table({"text": texts}), tmp_path / f"{name}.parquet")
+        command = [sys.executable, "-m", "neardup", "dedup", str(tmp_path / f"{name}.parquet"), "--overwrite", "-q"]
+        seconds[name] = []
+        for _ in range(4):  # the first may compile
+            begun = time.perf_counter()
+            subprocess.run([*command, "-o", str(tmp_path / name)], check=True)
+            seconds[name].append(time.perf_counter() - begun)
+    assert min(seconds["template"]) < 3 * min(seconds["unrelated"])
+    report = json.loads((tmp_path / "template" / "report.json").read_text())
+    assert report["bound"]["documents"] > 100_000
+    shingles = [{" ".join(words[i : i + 5]) for i in range(76)} for words in (text.split() for text in texts)]
+    removed = pq.read_table(tmp_path / "template" / "removed.parquet")
+    kept = set(range(len(texts))) - set(removed["row"].to_pylist())
+    for row in removed.slice(0, 500).to_pylist():
+        assert row["kept_row"] in kept
+        assert row["kept_row"] < row["row"]
+        assert row["similarity"] == jaccard(shingles[row["row"]], shingles[row["kept_row"]]) >= 0.8
