@@ -43,6 +43,7 @@ def blocks_to_try(bits: int, max_distance: int) -> list[int | None]:
     return [None, *few, bits // 4, bits // 2, bits - 1, bits] if max_distance < bits // 4 else [None, *few, bits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", WIDTHS)
 @pytest.mark.parametrize("max_distance", [0, 1, 2, 3, 5, 8, 16])
 def test_pairs_are_those_of_brute_force_for_any_number_of_blocks(bits, max_distance):
@@ -82,6 +83,7 @@ def matrix_pairs(fingerprints: np.ndarray, max_distance: int) -> set[tuple[int, 
     return set(zip(*(place.tolist() for place in np.nonzero(np.triu(distances <= max_distance, 1))), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_blocks", [None, 4, 5, 6, 9, 16])
 @pytest.mark.parametrize("shared_bits", [0, 20, 40, 52])
 def test_fingerprints_that_crowd_in_few_keys_lose_no_pair(num_blocks, shared_bits, monkeypatch):

@@ -25,6 +25,9 @@ def removed_schema(measures: tuple[str, ...]) -> pa.Schema:
             _field("source_file", pa.string(), "The input it came from, as it was named."),
             _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
             _field("kept_id", pa.string(), "The kept document that removed it: the most similar, ties to the earlier."),
+            _field("kept_source_file", pa.string(), "The input that the kept document came from, as it was named."),
+            _field("kept_row", pa.int64(), "The row of the kept document in that input, from 0."),
+            _field("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
             *(_MEASURES[name] for name in measures),
             _field("cluster", pa.int64(), "The running number of the kept document; equal within a cluster."),
         ]

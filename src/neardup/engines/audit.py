@@ -26,7 +26,7 @@ def audit(
     from neardup.kernels import audit as kernel
 
     total = corpus.num_documents
-    sets = sort_wanted(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, watcher)
+    sets = sort_wanted(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, watcher, "all-sets")
     featured = np.flatnonzero(sets.sizes > 0)
     drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
     samples = np.sort(featured[drawn]).astype(np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.engines.describe import Task
+from neardup.documents.reading import Task
 from neardup.engines.stages import Watcher
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def map_batches(
 
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for batch in _put_together(batch for task in tasks for batch in task.part.read(task.columns, reject)):
+            for batch in _put_together(batch for task in tasks for batch in task.read(reject)):
                 waiting.append((batch, pool.submit(work, batch.text)))
                 if len(waiting) > _AHEAD:
                     yield take_one()

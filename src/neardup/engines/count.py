@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from neardup.config import IdfSource, Method, MinHash, SimHash
 from neardup.documents.batch import Rejected
+from neardup.documents.reading import Task
 from neardup.engines.batches import map_batches
-from neardup.engines.describe import Task
 from neardup.engines.readable import readable
 from neardup.engines.scratch import Scratch
 from neardup.engines.stages import Watcher

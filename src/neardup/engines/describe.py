@@ -17,7 +17,8 @@ import pyarrow as pa
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.candidates.bands import Bands
 from neardup.config import IdfSource, Method, MinHash, SimHash
-from neardup.documents.batch import Columns, DocumentBatch, Part, Rejected
+from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.reading import Task
 from neardup.engines.readable import readable
 from neardup.engines.scratch import Scratch
 from neardup.engines.simhash import fingerprint_documents
@@ -30,16 +31,11 @@ from neardup.fingerprints.minhash import band_keys, sign
 
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
 _BATCHES_AHEAD = 8  # decoded and waiting: enough to read on while the compiler is loaded
+_BYTES_AHEAD = 64 << 20  # and no more than so many, unless one batch alone has more
 _CHECKPOINT_EVERY = 64
+_SMALL_BYTES, _MAX_PIECES = 1 << 20, 4096  # put together before they are described
+MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 _TEXT = np.uint64(0x9E3779B97F4A7C15)  # sets the hash of a text apart from that of its tags
-
-
-class Task(NamedTuple):
-    """One part to read, and whether it belongs to the earlier corpus."""
-
-    part: Part
-    columns: Columns
-    against: bool
 
 
 @dataclass
@@ -52,6 +48,7 @@ class Tally:
     documents: int = 0
     rejected: int = 0
     without_features: int = 0
+    unread_files: int = 0
     shingles: int = 0
     structure: int = 0
     text_bytes: int = 0
@@ -60,10 +57,15 @@ class Tally:
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is known after reading. part_ends : where each task's documents end; the rest lies in the scratch files."""
+    """What is known after reading; the rest lies in the scratch files.
 
-    part_ends: tuple[int, ...]
-    part_rejected: tuple[int, ...]
+    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows. unread : the
+    first files that could not be read to their end.
+    """
+
+    part_ends: np.ndarray
+    part_rejected: np.ndarray
+    unread: tuple[str, ...]
     num_against: int
     tally: Tally
 
@@ -131,6 +133,14 @@ def _describe_by_fingerprint(
     return Described(hashes, made.offsets, made.content, {"fingerprints": made.fingerprints})
 
 
+class Piece(NamedTuple):
+    """The next of one part: rows rejected, then documents, then its end, each if there is any."""
+
+    rejected: list[Rejected]
+    batch: DocumentBatch | None
+    is_end: bool
+
+
 class Reading:
     """The reading of all parts into scratch columns; see `read_all`."""
 
@@ -138,34 +148,30 @@ class Reading:
         self.tasks, self.scratch = tasks, scratch
         self.needs_lengths = keep in ("longest", "shortest")
         self.needs_ranks = keep.startswith(("max:", "min:"))
+        self.has_ids = any(task.columns.id is not None for task in tasks)
         self.stop_on_error = on_error == "stop"
         self.tally = Tally()
-        self.part_ends: list[int] = []
-        self.part_rejected: list[int] = []
+        self.unread: list[str] = []
 
     def resume(self) -> None:
         """Go on from the last checkpoint, if there is one."""
         state = self.scratch.restore()
         if state is not None:
-            self.tally = Tally(**state["tally"])
-            self.part_ends, self.part_rejected = state["part_ends"], state["part_rejected"]
+            self.tally, self.unread = Tally(**state["tally"]), state["unread"]
 
     def checkpoint(self) -> None:
         """Record what is done."""
-        self.scratch.checkpoint(
-            {"tally": asdict(self.tally), "part_ends": self.part_ends, "part_rejected": self.part_rejected}
-        )
+        self.scratch.checkpoint({"tally": asdict(self.tally), "unread": self.unread})
 
-    def batches(self, batch_rows: int | None) -> Iterator[tuple[int, DocumentBatch | None, list[Rejected]]]:
-        """Yield what is still to be read: task index, batch, rows rejected before it; a None batch ends a part."""
+    def pieces(self, batch_rows: int | None) -> Iterator[Piece]:
+        """Yield what is still to be read."""
         for index in range(self.tally.part, len(self.tasks)):
             first = index == self.tally.part
             documents = self.tally.part_documents if first else 0
             rejected: list[Rejected] = []
             old = self.tally.part_rejected if first else 0
-            task = self.tasks[index]
             seen = 0
-            for batch in task.part.read(task.columns, self._rejecter(rejected)):
+            for batch in self.tasks[index].read(self._rejecter(rejected)):
                 for piece in _cut(batch, batch_rows):
                     seen += len(piece.rows)
                     if seen <= documents:
@@ -173,8 +179,8 @@ class Reading:
                     skip = max(0, len(piece.rows) - (seen - documents))
                     fresh, old = rejected[old:], max(0, old - len(rejected))
                     rejected.clear()
-                    yield index, _slice(piece, skip, len(piece.rows)) if skip else piece, fresh
-            yield index, None, rejected[old:]
+                    yield Piece(fresh, _slice(piece, skip, len(piece.rows)) if skip else piece, False)
+            yield Piece(rejected[old:], None, True)
 
     def _rejecter(self, rejected: list[Rejected]) -> Callable[[Rejected], None]:
         def reject(row: Rejected) -> None:
@@ -187,10 +193,27 @@ class Reading:
 
         return reject
 
-    def store(self, batch: DocumentBatch, described: Described, has_ids: bool) -> None:
-        """Append one batch to the columns."""
+    def store(self, pieces: list[Piece], described: Described | None) -> None:
+        """Append pieces to the columns; described : their documents, all together."""
+        batches = [piece.batch for piece in pieces if piece.batch is not None]
+        if described is not None:
+            self._store_described(described)
+            self._store_documents(batches)
+        for piece in pieces:
+            self._store_rejected(piece.rejected)
+            if piece.batch is not None:
+                self.tally.documents += len(piece.batch.rows)
+                self.tally.part_documents += len(piece.batch.rows)
+            if piece.is_end:
+                self._end_part()
+        if self.tally.documents > MAX_DOCUMENTS:
+            raise InputError(
+                f"One run takes at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one after "
+                "the other with --against."
+            )
+
+    def _store_described(self, described: Described) -> None:
         scratch, tally = self.scratch, self.tally
-        count = len(batch.rows)
         if described.hashes is not None:
             scratch.append("shingles", described.hashes)
         if described.structure is not None:
@@ -200,83 +223,95 @@ class Reading:
             tally.structure += int(offsets[-1])
         scratch.append("starts", described.offsets[:-1] + tally.shingles)
         scratch.append("content", described.content)
-        scratch.append("rows", batch.rows.astype(np.int64, copy=False))
         for name, values in described.summary.items():
             scratch.append(name, values)
-        if has_ids:
-            ids = batch.ids
-            if ids is None:
-                ids = arrow_of(np.arange(tally.documents, tally.documents + count)).cast(pa.string())
-            data, offsets = flatten_strings(ids)
+        tally.shingles += int(described.offsets[-1])
+        tally.without_features += int(np.count_nonzero(np.diff(described.offsets) == 0))
+
+    def _store_documents(self, batches: list[DocumentBatch]) -> None:
+        """Append what is known of the documents themselves."""
+        scratch, tally = self.scratch, self.tally
+        scratch.append("rows", np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False))
+        if self.has_ids:
+            data, offsets = flatten_strings(_ids_of(batches, tally.documents))
             scratch.append("ids", data)
             scratch.append("id_hashes", _hash_strings(data, offsets))
             scratch.append("id_offsets", offsets[1 if tally.documents else 0 :] + tally.id_bytes)
             tally.id_bytes += int(offsets[-1])
         if self.needs_lengths:
-            scratch.append("lengths", np.diff(flatten_strings(batch.text)[1]))
+            scratch.append("lengths", np.concatenate([np.diff(flatten_strings(batch.text)[1]) for batch in batches]))
         if self.needs_ranks:
-            scratch.append("ranks", batch.rank if batch.rank is not None else np.full(count, np.nan))
-        tally.documents += count
-        tally.part_documents += count
-        tally.shingles += int(described.offsets[-1])
-        tally.without_features += int(np.count_nonzero(np.diff(described.offsets) == 0))
-        tally.text_bytes += int(batch.text.nbytes)
-        if tally.documents > MAX_DOCUMENTS:
-            raise InputError(
-                f"One run takes at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one after "
-                "the other with --against."
-            )
+            ranks = [np.full(len(one.rows), np.nan) if one.rank is None else one.rank for one in batches]
+            scratch.append("ranks", np.concatenate(ranks))
+        tally.text_bytes += sum(int(batch.text.nbytes) for batch in batches)
 
-    def store_rejected(self, rejected: list[Rejected]) -> None:
+    def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
         for row in rejected:
             line = json.dumps(row._asdict(), ensure_ascii=False) + "\n"
             self.scratch.append("rejected.jsonl", np.frombuffer(line.encode("utf-8", "replace"), np.uint8))
-        self.tally.rejected += len(rejected)
+            if row.rest_of_file:
+                self.tally.unread_files += 1
+                if len(self.unread) < MAX_UNREAD_NAMED:
+                    self.unread.append(row.file)
+            else:
+                self.tally.rejected += 1
         self.tally.part_rejected += len(rejected)
 
-    def end_part(self) -> None:
+    def _end_part(self) -> None:
         """Note that a part is done."""
-        self.part_ends.append(self.tally.documents)
-        self.part_rejected.append(self.tally.part_rejected)
+        self.scratch.append("part-ends", np.array([self.tally.documents], np.int64))
+        self.scratch.append("part-rejected", np.array([self.tally.part_rejected], np.int64))
         self.tally.part += 1
         self.tally.part_documents = self.tally.part_rejected = 0
+
+    def corpus(self) -> Corpus:
+        """Return what is known once all is read."""
+        ends = self.scratch.column("part-ends", np.int64).copy()
+        rejected = self.scratch.column("part-rejected", np.int64).copy()
+        num_parts_against = sum(1 for task in self.tasks if task.against)
+        num_against = int(ends[num_parts_against - 1]) if num_parts_against else 0
+        return Corpus(ends, rejected, tuple(self.unread), num_against, self.tally)
 
 
 def read_all(reading: Reading, describer: Describer, threads: int, batch_rows: int | None, watcher: Watcher) -> Corpus:
     """Read all parts, describe their documents on a pool of threads, and store the results in order."""
-    has_ids = any(task.columns.id is not None for task in reading.tasks)
-    waiting: deque[tuple[DocumentBatch | None, Future[tuple[Described, Workspace]] | None, list[Rejected]]] = deque()
-    stored = 0
+    waiting: deque[tuple[list[Piece], Future[tuple[Described, Workspace]] | None]] = deque()
+    stored = bytes_ahead = 0
     workspaces: LifoQueue[Workspace] = LifoQueue()
     for _ in range(threads + _BATCHES_AHEAD + 2):
         workspaces.put(Workspace())
 
-    def describe(texts: pa.Array) -> tuple[Described, Workspace]:
+    def describe(texts: list[pa.Array]) -> tuple[Described, Workspace]:
         workspace = workspaces.get()
-        return describer(texts, workspace), workspace
+        return describer(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace), workspace
 
     def store_one() -> None:
-        nonlocal stored
-        batch, future, rejected = waiting.popleft()
-        reading.store_rejected(rejected)
-        if batch is None or future is None:
-            reading.end_part()
+        nonlocal stored, bytes_ahead
+        pieces, future = waiting.popleft()
+        bytes_ahead -= _bytes_of(pieces)
+        if future is None:
+            reading.store(pieces, None)
         else:
             described, workspace = future.result()
-            reading.store(batch, described, has_ids)
+            reading.store(pieces, described)
             workspaces.put(workspace)
-            watcher.advance(len(batch.rows), int(batch.text.nbytes))
+            for piece in pieces:
+                if piece.batch is not None:
+                    watcher.advance(len(piece.batch.rows), int(piece.batch.text.nbytes))
         stored += 1
         if stored % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()
 
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for _, batch, rejected in reading.batches(batch_rows):
-                future = None if batch is None else pool.submit(describe, batch.text)
-                waiting.append((batch, future, rejected))
-                while waiting and (len(waiting) > _BATCHES_AHEAD or _is_done(waiting[0][1])):
+            for pieces in _put_together(reading.pieces(batch_rows), batch_rows):
+                texts = [piece.batch.text for piece in pieces if piece.batch is not None]
+                waiting.append((pieces, pool.submit(describe, texts) if texts else None))
+                bytes_ahead += _bytes_of(pieces)
+                while waiting and (
+                    len(waiting) > _BATCHES_AHEAD or bytes_ahead > _BYTES_AHEAD or _is_done(waiting[0][1])
+                ):
                     store_one()
             while waiting:
                 store_one()
@@ -285,13 +320,42 @@ def read_all(reading: Reading, describer: Describer, threads: int, batch_rows: i
             raise
     reading.checkpoint()
     reading.scratch.close_columns()
-    num_against = sum(1 for task in reading.tasks if task.against)
-    return Corpus(
-        tuple(reading.part_ends),
-        tuple(reading.part_rejected),
-        reading.part_ends[num_against - 1] if num_against else 0,
-        reading.tally,
-    )
+    return reading.corpus()
+
+
+def _put_together(pieces: Iterator[Piece], batch_rows: int | None) -> Iterator[list[Piece]]:
+    """Yield pieces in lists that are not small, but for the last: what a batch costs, whatever is in it, is more than
+    the work on a short text, and each file begins one."""
+    together: list[Piece] = []
+    num_bytes = num_rows = 0
+    for piece in pieces:
+        count = 0 if piece.batch is None else len(piece.batch.rows)
+        if together and batch_rows is not None and num_rows + count > batch_rows:
+            yield together
+            together, num_bytes, num_rows = [], 0, 0
+        together.append(piece)
+        num_rows += count
+        num_bytes += 0 if piece.batch is None else piece.batch.text.nbytes
+        if num_bytes >= _SMALL_BYTES or len(together) >= _MAX_PIECES:
+            yield together
+            together, num_bytes, num_rows = [], 0, 0
+    if together:
+        yield together
+
+
+def _bytes_of(pieces: list[Piece]) -> int:
+    return sum(piece.batch.text.nbytes for piece in pieces if piece.batch is not None)
+
+
+def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
+    """Return the ids of documents, of which the first has the running number `first`, and which it names where there
+    are none."""
+    arrays = []
+    for batch in batches:
+        ids = arrow_of(np.arange(first, first + len(batch.rows))) if batch.ids is None else batch.ids
+        arrays.append(ids.cast(pa.large_string()))
+        first += len(batch.rows)
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def describe_rejected(row: Rejected) -> str:

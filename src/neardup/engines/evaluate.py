@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.config import MAX_HAMMING_DISTANCE, Method, MinHash, Running, Sieve, SimHash
+from neardup.config import MAX_HAMMING_DISTANCE, Method, MinHash, Running, Sieve, SimHash, max_bucket_of
 from neardup.decide.connected import connect, roots
 from neardup.documents.labels import Verdicts, read_labels
+from neardup.documents.reading import Task
 from neardup.engines import local
-from neardup.engines.describe import Task
 from neardup.engines.ids import find_repeated_id
 from neardup.engines.report import build_report, warn_of_bound
 from neardup.engines.scratch import Scratch
@@ -43,6 +43,7 @@ from neardup.verify.scores import (
 Ints = npt.NDArray[np.int64]
 STEPS = 20  # of the curve, from threshold 0 to 1
 LOWEST = 0.1  # threshold of the curve: below it, a search for what shares so little compares almost everything
+_WIDE_BUCKET = 1000  # documents that a bucket lists in that search, where rows are few and buckets large
 RECALL = 0.99  # at least, at the lowest threshold of the curve
 _MOST_NAMED = 100
 
@@ -150,13 +151,16 @@ def _search_curve(
         rows = None if method.num_bands is None else method.rows_per_band
         loose = replace(method, threshold=LOWEST, recall=max(method.recall, RECALL), rows_per_band=rows)
     with _scratch() as scratch:
-        outcome = local.run(tasks, loose, sieve, running, scratch, stages, all_pairs=True)
+        wide = sieve if sieve.max_bucket is not None else replace(sieve, max_bucket=_WIDE_BUCKET)
+        outcome = local.run(tasks, loose, wide, running, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)
     at_least = isinstance(method, MinHash)
     all_found = count_within(limits, found.limits, at_least=at_least)
     correct = count_within(limits, found.limits[found.same], at_least=at_least)
     scores = [Score(*one, positives) for one in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)]
-    return scores, [f"In the search for the curve, {one}" for one in warn_of_bound(outcome.bound_met, sieve)]
+    return scores, [
+        f"In the search for the curve, {one}" for one in warn_of_bound(outcome.bound_met, max_bucket_of(loose, sieve))
+    ]
 
 
 def _score_clusters(
@@ -200,7 +204,7 @@ def _read_known(tasks: list[Task], told: str | Verdicts, outcome: local.Outcome,
     documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
     rows, first = places.rows(documents), 0
     lengths, labels = np.zeros(len(rows), np.int64), []
-    for task, end in zip(tasks, outcome.corpus.part_ends, strict=True):
+    for task, end in zip(tasks, outcome.corpus.part_ends.tolist(), strict=True):
         read = read_labels(task.part, task.columns.text, column)
         # The first reading may have refused other rows than this one.
         place = np.searchsorted(read.rows, rows[first:end])

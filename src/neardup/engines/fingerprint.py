@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from neardup.config import IdfSource, SimHash
 from neardup.documents.batch import Rejected
+from neardup.documents.reading import Task
 from neardup.engines.batches import map_batches
-from neardup.engines.describe import Task
 from neardup.engines.simhash import Fingerprinted, fingerprint_documents
 from neardup.engines.stages import Watcher
 from neardup.fingerprint_files import to_binary, to_hex

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.samples import Samples, choose_samples, hit_probability
-from neardup.config import Method, MinHash, Running, Sieve, SimHash
+from neardup.config import Method, MinHash, Running, Sieve, SimHash, max_bucket_of
 from neardup.decide.connected import connect, roots
 from neardup.decide.priority import priority_order
+from neardup.documents.reading import Task
 from neardup.engines.audit import audit
 from neardup.engines.confirm import (
     Confirmed,
@@ -25,15 +27,18 @@ from neardup.engines.confirm import (
     sort_wanted,
 )
 from neardup.engines.count import given_idf, idf_of, needs_count
-from neardup.engines.describe import Corpus, Reading, Task, describer_of, read_all
+from neardup.engines.describe import Corpus, Reading, describer_of, read_all
 from neardup.engines.near import Near, find_near, fingerprints_of
 from neardup.engines.propose import fill_buckets, find_copies
 from neardup.engines.scratch import Scratch
-from neardup.engines.stages import Stages
+from neardup.engines.stages import Stages, Watcher
 from neardup.engines.tell import Measured, Pairs, Removals
 from neardup.processors import count_processors
 from neardup.verify.hamming import hamming_distances
 from neardup.verify.recall import Recall, estimate_recall
+
+if TYPE_CHECKING:
+    from neardup.kernels.sieve_arrays import Sets
 
 SHORT = 32  # features under which SimHash is unreliable: docs/accuracy.md
 
@@ -107,16 +112,14 @@ def run(
             near = find_near(scratch, order, featured, representative, method, threads, copies_join=not connected)
             wanted = near.wanted if method.compares_features else np.zeros_like(featured)
         else:
-            copies_share = "slots" if all_pairs else "nothing" if connected else "bucket"
+            copies_share = "membership" if all_pairs else "nothing" if connected else "bucket"
             num_bands = 0 if bands is None else bands.num_bands
-            proposed = fill_buckets(scratch, num_bands, order, featured, representative, copies_share)
+            proposed = fill_buckets(
+                scratch, num_bands, order, featured, representative, copies_share, max_bucket_of(method, sieve)
+            )
             wanted = featured if bands is None else proposed.wanted
     with stages.stage("sort", corpus.num_documents) as watcher:
-        sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, watcher)
-        structure = sets
-        if isinstance(method, MinHash) and method.structure is not None:
-            columns = "structure", "structure-starts"
-            structure = sort_wanted(scratch, corpus.tally.structure, wanted, threads, watcher, columns)
+        sets, structure = _sort(scratch, corpus, method, wanted, threads, watcher)
     with stages.stage("confirm", corpus.num_documents) as watcher:
         rules = rules_of(method, sieve, corpus.num_against, all_pairs or connected)
         line = Line(order, representative, sets, structure, rules)
@@ -143,6 +146,17 @@ def run(
         _recall(confirmed, bands, samples, _jaccard_of(method, sets.sizes[order[representative]])), audited,
         int(np.count_nonzero(featured & (sizes < SHORT))),
     )  # fmt: skip
+
+
+def _sort(
+    scratch: Scratch, corpus: Corpus, method: Method, wanted: npt.NDArray[np.bool_], threads: int, watcher: Watcher
+) -> tuple[Sets, Sets]:
+    """Return the sets of the wanted documents, and those of their structure, or the same again."""
+    sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, watcher, "sets")
+    if not isinstance(method, MinHash) or method.structure is None:
+        return sets, sets
+    columns = "structure", "structure-starts"
+    return sets, sort_wanted(scratch, corpus.tally.structure, wanted, threads, watcher, "structure-sets", columns)
 
 
 def _proposers(method: Method) -> tuple[Bands | None, Samples | None]:

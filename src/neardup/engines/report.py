@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import Method, MinHash, Sieve, SimHash
-from neardup.engines.describe import Task
+from neardup.config import Method, MinHash, Sieve, SimHash, max_bucket_of
+from neardup.documents.batch import Rejected
+from neardup.documents.reading import Task
+from neardup.engines.describe import MAX_UNREAD_NAMED
 from neardup.engines.local import SHORT, Outcome
 from neardup.engines.settings import other_settings, scheme_settings
 from neardup.engines.stages import Stages
 from neardup.engines.tell import Measured
 from neardup.fingerprint_files import FingerprintFile
 from neardup.fingerprints import minhash, simhash
+from neardup.output.wording import plural
 from neardup.verify.recall import Recall
 from neardup.version import __version__
 
 _HISTOGRAM_BARS = 20
+MAX_INPUTS = 1000  # that the report lists
 
 
 def build_report(
@@ -40,18 +44,21 @@ def build_report(
         "command": command,
         "scheme": _scheme(method, outcome),
         "settings": other_settings(method, sieve),
-        "inputs": _inputs(tasks, outcome),
+        "inputs": _inputs(tasks, outcome)[:MAX_INPUTS],
+        "num_inputs": len(tasks),
         "counts": _counts(outcome),
+        "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.unread),
         "bands": None if outcome.bands is None else outcome.bands._asdict(),
         "samples": None if outcome.samples is None else outcome.samples._asdict(),
         "fingerprints": _fingerprints(method, outcome),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, sieve.audit),
-        "bound": {"max_bucket": sieve.max_bucket, "documents": outcome.bound_met},
+        "bound": {"max_bucket": max_bucket_of(method, sieve), "documents": outcome.bound_met},
         **_histograms(method, outcome.removals.measured),
         "cluster_sizes": _cluster_sizes(outcome.removals.kept),
         "timings": _timings(stages),
         "seconds": round(seconds, 4),
+        "compile_seconds": round(stages.compile_seconds, 4),
         "bytes": tally.text_bytes,
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
@@ -60,8 +67,32 @@ def build_report(
     }
 
 
+def describe_incomplete(num_files: int, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return how many files could not be read to their end, and the first of them; None if all could."""
+    if not num_files:
+        return None
+    shown = ", ".join(names[:3]) + (f" and {num_files - 3:,} more" if num_files > 3 else "")
+    message = (
+        f"{plural(num_files, 'file')} could not be read to the end: {shown}. What could be read is in the result, the "
+        "rest is missing; the list of rejected documents says why. Replace the files and run again, or accept it with "
+        "on_error='skip' (--on-error skip)."
+    )
+    return {"files": num_files, "names": list(names), "message": message}
+
+
+def incomplete_by(rejected: Sequence[Rejected]) -> dict[str, Any] | None:
+    """Return the same of what was rejected."""
+    names = [row.file for row in rejected if row.rest_of_file]
+    return describe_incomplete(len(names), names[:MAX_UNREAD_NAMED])
+
+
 def peak_memory() -> int | None:
     """Return the most memory that this process has held so far, in bytes, where the system tells."""
+    try:  # on Linux, ru_maxrss counts what the parent held at the fork too
+        with open("/proc/self/status", "rb") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(b"VmHWM:"))
+    except (OSError, StopIteration):
+        pass
     try:
         import resource
     except ImportError:
@@ -103,7 +134,7 @@ def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
             "rejected": rejected,
             "role": "against" if task.against else "source",
         }
-        for task, count, rejected in zip(tasks, counts, outcome.corpus.part_rejected, strict=True)
+        for task, count, rejected in zip(tasks, counts, outcome.corpus.part_rejected.tolist(), strict=True)
     ]
 
 
@@ -178,17 +209,18 @@ def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
 
 
 def _warnings(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
-    warnings = warn_of_bound(outcome.bound_met, sieve)
+    warnings = warn_of_bound(outcome.bound_met, max_bucket_of(method, sieve))
     return warnings + (warn_of_short(outcome.short) if isinstance(method, SimHash) else [])
 
 
-def warn_of_bound(num_documents: int, sieve: Sieve) -> list[str]:
-    """Return a warning if there are documents that met a full bucket."""
+def warn_of_bound(num_documents: int, max_bucket: int) -> list[str]:
+    """Return a warning if there are documents that a bucket kept from earlier ones."""
     if not num_documents:
         return []
     return [
-        f"{num_documents:,} documents met a bucket that lists {sieve.max_bucket:,} kept documents already, "
-        "and were not compared with the others in it. Raise max_bucket (--max-bucket) to compare them all."
+        f"{num_documents:,} documents share a bucket with more than {max_bucket:,} others before them, and were "
+        f"compared with the first {max_bucket:,} of these only. Raise max_bucket (--max-bucket) to compare them with "
+        "all."
     ]
 
 
@@ -212,8 +244,10 @@ def fingerprint_pairs_report(
             "without_features": sum(file.num_null for file in files.values()),
             "confirmed": num_pairs,
         },
+        "incomplete": None,
         "timings": _timings(stages),
         "seconds": round(seconds, 4),
+        "compile_seconds": round(stages.compile_seconds, 4),
         "fingerprints_per_second": round(count / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
         "warnings": [],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from neardup.config import Method, Sieve
+from neardup.documents.reading import Task
 from neardup.engines.scratch import Scratch
 from neardup.engines.settings import other_settings, scheme_settings
 from neardup.errors import ResumeError
@@ -13,24 +15,29 @@ from neardup.version import __version__
 
 
 def prepare(
-    scratch: Scratch, identities: list[tuple[str, int, float]], method: Method, sieve: Sieve, resume: bool
+    scratch: Scratch,
+    tasks: Sequence[Task],
+    identities: Sequence[tuple[str, int, float]],
+    method: Method,
+    sieve: Sieve,
+    resume: bool,
 ) -> bool:
     """Leave a note of what the run is, or check the one that is there; return whether there is something to resume.
 
     Raises
     ------
     ResumeError
-        If the scratch files belong to other inputs, settings or another version.
+        If the scratch files belong to other inputs, settings or another version; the message names what differs.
     """
     note = scratch.directory / "run.json"
-    this = _describe(identities, method, sieve)
+    this = json.loads(json.dumps(_describe(tasks, identities, method, sieve)))
     if resume and note.exists():
         other = json.loads(note.read_text())
-        different = sorted(name for name in this if this[name] != other.get(name))
+        different = [*_differences(other, this)]
         if different:
             raise ResumeError(
-                f"The interrupted run in {scratch.directory.parent} had other {' and '.join(different)}. Run with "
-                "the same inputs and settings, or without resume (--resume) to start anew."
+                f"The interrupted run in {scratch.directory.parent} is another one: it had {'; '.join(different)}. Run "
+                "with the same inputs and settings, or without resume (--resume) to start anew."
             )
         return True
     scratch.clear()
@@ -38,6 +45,28 @@ def prepare(
     return False
 
 
-def _describe(identities: list[tuple[str, int, float]], method: Method, sieve: Sieve) -> dict[str, Any]:
-    settings = scheme_settings(method) | other_settings(method, sieve)
-    return {"version": __version__, "settings": settings, "inputs": [list(identity) for identity in identities]}
+def _describe(
+    tasks: Sequence[Task], identities: Sequence[tuple[str, int, float]], method: Method, sieve: Sieve
+) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "settings": scheme_settings(method) | other_settings(method, sieve),
+        "inputs": [list(identity) for identity in identities],
+        "reading": [
+            [*task.columns, task.against, task.max_document_bytes, task.part.format, task.part.unit] for task in tasks
+        ],
+    }
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Say what differs between two notes."""
+    if old.get("version") != new["version"]:
+        yield f"version {old.get('version')}, now {new['version']}"
+    before, now = old.get("settings", {}), new["settings"]
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            yield f"{name} {before.get(name)}, now {now.get(name)}"
+    if old.get("inputs") != new["inputs"]:
+        yield "other inputs, or they have changed since"
+    elif old.get("reading") != new["reading"]:
+        yield "its inputs read in another way (columns, format, unit or longest document)"

@@ -103,14 +103,14 @@ class Scratch:
         self._open.clear()
 
     def column(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Map a column into memory, writable in place; a column never written is empty."""
+        """Map a column into memory; a column never written is empty. What is written to the array stays in memory."""
         if name in self._open:
             self._open.pop(name).close()
         path = self.directory / name
         if not path.exists() or path.stat().st_size == 0:
             return np.empty(0, dtype)
-        with open(path, "r+b") as file:
-            mapped = mmap.mmap(file.fileno(), 0)
+        with open(path, "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         self._maps.append(mapped)
         return np.frombuffer(mapped, dtype)
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
-from neardup.engines.describe import Corpus, Task
+from neardup.documents.reading import Task
+from neardup.engines.describe import Corpus
 from neardup.engines.scratch import Scratch
 from neardup.schemas import pairs_schema, removed_schema
 
@@ -67,6 +68,7 @@ class Places:
 
     def __init__(self, tasks: list[Task], corpus: Corpus, scratch: Scratch) -> None:
         self.part_ends = np.array(corpus.part_ends, np.int64)
+        self.num_against = corpus.num_against
         self.names = [task.part.name for task in tasks]
         self._rows = scratch.column("rows", np.int64)
         self._ids: pa.LargeStringArray | None = None
@@ -92,6 +94,11 @@ class Places:
         index = np.searchsorted(self.part_ends, documents, side="right")
         return arrow_of_strings(self.names).take(arrow_of(index)).cast(pa.string())
 
+    def roles(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+        """Return "source" or, for documents of the earlier collection, "against"."""
+        index = arrow_of((documents < self.num_against).astype(np.int8))
+        return arrow_of_strings(["source", "against"]).take(index).cast(pa.string())
+
 
 class Named:
     """The ids of fingerprints that came without their documents."""
@@ -113,6 +120,9 @@ def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...
             places.parts(part.documents),
             arrow_of(places.rows(part.documents)),
             places.ids(part.kept),
+            places.parts(part.kept),
+            arrow_of(places.rows(part.kept)),
+            places.roles(part.kept),
             *part.measured.columns(measures),
             arrow_of(part.kept.astype(np.int64)),
         ]

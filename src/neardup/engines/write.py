@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.config import Method
 from neardup.documents.batch import DocumentBatch, Part, Rejected
 from neardup.documents.input_file import InputFile
+from neardup.documents.reading import Task
 from neardup.documents.tables import TablePart
 from neardup.engines.ahead import read_ahead
-from neardup.engines.describe import Task
 from neardup.engines.local import Outcome
 from neardup.engines.readable import readable
 from neardup.engines.stages import Watcher
@@ -34,6 +34,7 @@ from neardup.verify.passages import LocatedTokens, Passage, passages
 
 MAX_EXAMPLES = 100
 _EXAMPLE_CHARACTERS = 2000
+_GROUP_BYTES, _GROUP_ITEMS = 1 << 20, 1024
 
 
 class Shown(NamedTuple):
@@ -70,25 +71,75 @@ def write_kept(
     InputError
         If an input has changed since it was read first.
     """
+    ends = outcome.corpus.part_ends.tolist()
+    num_against = sum(task.against for task in tasks)
     first = 0
-    for task, identity, stop in zip(tasks, identities, outcome.corpus.part_ends, strict=True):
+    for task, identity, stop in zip(tasks[:num_against], identities, ends, strict=False):
         _refuse_changed(task, identity)
-        if not task.against:
-            with open_kept(_writable(task.part), directory, out_format, task.columns.text) as writer:
-                for start, batch in read_ahead(_numbered(task, first, with_payload=True)):
-                    mask = outcome.kept[start : start + len(batch.rows)]
-                    writer.write(batch.payload, mask)
-                    shown.texts.update(_texts_in(batch, start, shown.documents))
-                    watcher.advance(len(mask), batch.text.nbytes)
-        else:
-            shown.texts.update(_texts_of(task, first, stop, shown.documents))
+        shown.texts.update(_texts_of(task, first, stop, shown.documents))
         first = stop
+    writer = None
+    try:
+        for item in _ahead_in_groups(_items(tasks[num_against:], identities[num_against:], first)):
+            if item.is_first:
+                writer = open_kept(_writable(item.task.part), directory, out_format, item.task.columns.text)
+            assert writer is not None
+            if item.batch is not None:
+                mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
+                writer.write(item.batch.payload, mask)
+                shown.texts.update(_texts_in(item.batch, item.start, shown.documents))
+                watcher.advance(len(mask), item.batch.text.nbytes)
+            else:
+                writer.close()
+                writer = None
+    except BaseException:
+        if writer is not None:
+            writer.discard()
+        raise
+
+
+class _Item(NamedTuple):
+    """A batch of a part, of which the first document has the number `start`; none at the end of the part."""
+
+    task: Task
+    start: int
+    batch: DocumentBatch | None
+    is_first: bool
+
+
+def _items(tasks: list[Task], identities: list[tuple[str, int, float]], first: int) -> Iterator[_Item]:
+    """Yield the batches of parts with their payload, and the end of each part."""
+    for task, identity in zip(tasks, identities, strict=True):
+        _refuse_changed(task, identity)
+        is_first = True
+        for start, batch in _numbered(task, first, with_payload=True):
+            yield _Item(task, start, batch, is_first)
+            is_first, first = False, start + len(batch.rows)
+        yield _Item(task, first, None, is_first)
+
+
+def _ahead_in_groups(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Yield items that are read ahead on another thread, small ones handed over many at a time."""
+
+    def groups() -> Iterator[list[_Item]]:
+        group: list[_Item] = []
+        num_bytes = 0
+        for item in items:
+            group.append(item)
+            num_bytes += 0 if item.batch is None else item.batch.text.nbytes
+            if num_bytes >= _GROUP_BYTES or len(group) >= _GROUP_ITEMS:
+                yield group
+                group, num_bytes = [], 0
+        yield group
+
+    for group in read_ahead(groups()):
+        yield from group
 
 
 def read_texts(
     tasks: list[Task],
     identities: list[tuple[str, int, float]],
-    part_ends: Sequence[int],
+    part_ends: npt.NDArray[np.int64],
     documents: npt.NDArray[np.uint32],
 ) -> Iterator[tuple[int, str]]:
     """Read some documents again, which rise; yield each with its text.
@@ -99,7 +150,7 @@ def read_texts(
         If an input has changed since it was read first.
     """
     first = 0
-    for task, identity, stop in zip(tasks, identities, part_ends, strict=True):
+    for task, identity, stop in zip(tasks, identities, part_ends.tolist(), strict=True):
         _refuse_changed(task, identity)
         yield from _texts_of(task, first, stop, documents)
         first = stop
@@ -126,7 +177,7 @@ def _writable(part: Part) -> InputFile | TablePart:
 
 
 def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[int, DocumentBatch]]:
-    for batch in task.part.read(task.columns, _ignore, with_payload=with_payload):
+    for batch in task.read(_ignore, with_payload=with_payload):
         yield first, batch
         first += len(batch.rows)
 
