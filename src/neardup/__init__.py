@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from neardup.engines.explain import keywords, simhash
     from neardup.errors import (
         ColumnError,
+        IncompleteWarning,
         InputError,
         MissingExtraError,
         NeardupError,
@@ -61,8 +62,8 @@ _HOMES = {
     "neardup.config": ("MinHash", "SimHash"),
     "neardup.engines.explain": ("keywords", "simhash"),
     "neardup.errors": (
-        "ColumnError", "InputError", "MissingExtraError", "NeardupError", "OutputError", "ResumeError", "SchemeError",
-        "SettingError",
+        "ColumnError", "IncompleteWarning", "InputError", "MissingExtraError", "NeardupError", "OutputError",
+        "ResumeError", "SchemeError", "SettingError",
     ),
     "neardup.features.idf": ("IdfTable",),
     "neardup.fingerprints.signatures": ("PackedSignatures", "Signatures"),
@@ -88,6 +89,7 @@ __all__ = [
     "Evaluation",
     "HammingIndex",
     "IdfTable",
+    "IncompleteWarning",
     "InputError",
     "Jieba",
     "LSHEnsemble",

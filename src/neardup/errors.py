@@ -11,6 +11,9 @@
     ├── SchemeError       fingerprints of two schemes meet
     └── MissingExtraError an optional package is not installed
 
+    UserWarning
+    └── IncompleteWarning some files could not be read to their end; what could be read is in the result
+
 The command line turns any of them into one line and exit code 2. Every message says what was wrong, the value
 received, what is accepted, where, and what to do next.
 """
@@ -48,3 +51,7 @@ class SchemeError(NeardupError, ValueError):
 
 class MissingExtraError(NeardupError, ImportError):
     """An optional package is needed and not installed."""
+
+
+class IncompleteWarning(UserWarning):
+    """Some files could not be read to their end; the result holds what could be read."""

@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of
 
@@ -84,6 +85,11 @@ def split_name(name: str) -> tuple[str, str | None, str | None]:
             if stem.lower().endswith(suffix) and (compression is None or known.compressible):
                 return stem[: -len(suffix)], format_name, compression
     return name, None, None
+
+
+def compression_of(name: str) -> str | None:
+    """Return the compression that a file's last suffix stands for."""
+    return next((codec for suffix, codec in COMPRESSIONS.items() if name.lower().endswith(suffix)), None)
 
 
 def accepted_suffixes() -> str:
@@ -173,11 +179,30 @@ def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray)
 def filter_rows(rows: Any, mask: Any) -> Any:
     """Return the rows of a RecordBatch or Table where `mask` is true.
 
-    Arrow has no filter for its string and binary views; their columns take the way over plain ones.
+    Arrow has no filter for its views, nor for runs; their columns take the way over plain ones.
     """
-    if not any(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) for kind in rows.schema.types):
+    if not any(_has_no_filter(kind) for kind in rows.schema.types):
         return rows.filter(mask)
-    return rows.cast(without_views(rows.schema)).filter(mask).cast(rows.schema)
+    columns = [_filter_column(column, mask) for column in rows.columns]
+    return type(rows).from_arrays(columns, schema=rows.schema)
+
+
+def _has_no_filter(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) or pa.types.is_run_end_encoded(kind))
+
+
+def _filter_column(column: Any, mask: Any) -> Any:
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        plain = pc.run_end_decode(column).filter(mask)
+        return pc.run_end_encode(plain, run_end_type=kind.run_end_type)
+    if _has_no_filter(kind):
+        return (
+            column.cast(pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary())
+            .filter(mask)
+            .cast(kind)
+        )
+    return column.filter(mask)
 
 
 def without_views(schema: pa.Schema) -> pa.Schema:

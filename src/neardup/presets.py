@@ -25,6 +25,34 @@ CONTENT = MinHash(html="main")
 """What `content` starts from."""
 
 
+METHODS: dict[str, Method] = {
+    "minhash": MinHash(),
+    "simhash": SimHash(),
+    "structure": STRUCTURE["shingles"],
+    "content": CONTENT,
+    "page": PAGE,
+}
+"""What each method starts from, by the name that stands for it. The last three are for web pages."""
+
+
+def method_named(method: Method | str) -> Method:
+    """Return settings as they are, and for a name those that it stands for.
+
+    Raises
+    ------
+    SettingError
+        If it is no name of a method, or neither a name nor settings.
+    """
+    if isinstance(method, (MinHash, SimHash)):
+        return method
+    if isinstance(method, str) and method in METHODS:
+        return METHODS[method]
+    raise SettingError(
+        f"method must be one of {', '.join(METHODS)}, or settings such as MinHash(threshold=0.7): got {method!r}. "
+        "Change method."
+    )
+
+
 def structure(features: str = "shingles", **settings: Any) -> Method:
     """Return the settings under which pages of one template are alike, whatever they say.
 

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
 from neardup.api.runs import Run, decide, workspace
-from neardup.config import Method, MinHash, Running, Sieve
+from neardup.config import Method, Running, Sieve
 from neardup.decide.groups import Groups, group_documents
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines import write
 from neardup.engines.cluster import cluster_batches, describe_groups, first_rows, group_batches
 from neardup.engines.group_names import name_groups
@@ -20,6 +22,7 @@ from neardup.engines.report import build_report
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.output.directory import OutputDirectory
 from neardup.output.groups_html import MAX_SHOWN, render_groups
+from neardup.presets import method_named
 from neardup.results import Clustering
 from neardup.schemas import clusters_schema, groups_schema
 
@@ -27,15 +30,17 @@ from neardup.schemas import clusters_schema, groups_schema
 def cluster(
     source: Source,
     *,
-    method: Method = MinHash(),  # noqa: B008 - frozen
+    method: Method | str = "minhash",
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
     clusters: str = "sieve",
-    max_bucket: int = 1000,
+    max_bucket: int | None = None,
     audit: int = 0,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     overwrite: bool = False,
     resume: bool = False,
     threads: int | None = None,
@@ -48,6 +53,7 @@ def cluster(
     Parameters
     ----------
     source, method, keep, max_bucket, audit, text_column, id_column, text_unit : as in `dedup`.
+    in_format, max_document_bytes : as in `dedup`.
     overwrite, resume, threads, batch_rows, on_error, watcher : as in `dedup`.
     output : a folder to write clusters.parquet, groups.parquet, rejected.jsonl, report.json and report.html to; None to
         only return the result.
@@ -72,9 +78,9 @@ def cluster(
     >>> result.groups.select(["size", "name", "example_ids"]).to_pylist()
     [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
     """
-    return run_cluster(
-        Inputs(source, None, text_column, id_column, text_unit),
-        method,
+    result = run_cluster(
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
+        method_named(method),
         Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit),
         Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
         None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume),
@@ -82,6 +88,8 @@ def cluster(
         watcher=watcher,
         with_tables=True,
     )
+    warn_if_incomplete(result.summary, on_error)
+    return result
 
 
 def run_cluster(

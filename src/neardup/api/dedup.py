@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
 from neardup.api.runs import Run, decide, workspace
-from neardup.config import Method, MinHash, Running, Sieve
+from neardup.config import Method, Running, Sieve
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines import write
 from neardup.engines.report import build_report
 from neardup.engines.stages import Nobody, Stages, Watcher
@@ -16,6 +18,7 @@ from neardup.formats import OUT_FORMATS
 from neardup.output.directory import OutputDirectory
 from neardup.output.report_html import render_report
 from neardup.output.report_items import Example
+from neardup.presets import method_named
 from neardup.results import Deduplication
 from neardup.schemas import pairs_schema, removed_schema
 
@@ -23,16 +26,18 @@ from neardup.schemas import pairs_schema, removed_schema
 def dedup(
     source: Source,
     *,
-    method: Method = MinHash(),  # noqa: B008 - frozen
+    method: Method | str = "minhash",
     against: Source | None = None,
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
     clusters: str = "sieve",
-    max_bucket: int = 1000,
+    max_bucket: int | None = None,
     audit: int = 0,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     out_format: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -49,22 +54,26 @@ def dedup(
         Arrow's PyCapsule stream (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path, and a
         list of str is a list of paths if each of them exists, has a known suffix, or is a pattern or an address, else a
         list of texts.
-    method : how texts are compared, and from when two are duplicates.
+    method : how texts are compared, and from when two are duplicates; or the name of such settings: minhash, simhash,
+        structure, content, page.
     against : an earlier collection, read the same way. Its documents are never removed, and come before all others.
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; None to only
         return the result.
     keep : which document of several alike stays: first, last, longest, shortest, max:COLUMN or min:COLUMN.
     clusters : sieve, or connected for chains of resemblances.
-    max_bucket : kept documents that one bucket lists at most.
+    max_bucket : documents that one bucket lists at most, its earliest; default: by the method.
     audit : documents to compare with all others exactly, to measure the recall.
     text_column, id_column : columns; guessed when obvious.
     text_unit : for text files, whether a document is a line or a file; auto: lines when one file is named.
+    in_format : the format of all inputs, whatever their names; default: by suffix, of standard input by its beginning.
+    max_document_bytes : longer documents are rejected.
     out_format : format of the kept files; default: that of each input.
     overwrite : replace the output folder, if it exists, once the new result is whole.
     resume : go on where an interrupted run with the same inputs, settings and output stopped.
     threads : worker threads; default: all processors of this process.
     batch_rows : documents worked on at once; default: by their size. Changes no answer.
-    on_error : reject a document that cannot be read, or stop.
+    on_error : reject documents that cannot be read, with an IncompleteWarning if a file cannot be read to its end; skip
+        both; or stop at the first.
     watcher : told of the progress.
 
     Returns
@@ -86,9 +95,9 @@ def dedup(
     >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
-    return run_dedup(
-        Inputs(source, against, text_column, id_column, text_unit),
-        method,
+    result = run_dedup(
+        Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes),
+        method_named(method),
         Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit),
         Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
         None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume),
@@ -97,6 +106,8 @@ def dedup(
         watcher=watcher,
         with_tables=True,
     )
+    warn_if_incomplete(result.summary, on_error)
+    return result
 
 
 def run_dedup(

@@ -6,16 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve
 from neardup.documents.columns import choose_label
 from neardup.documents.inputs import list_inputs
 from neardup.documents.labels import Verdicts, read_verdicts
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.documents.tables import TablePart
 from neardup.engines import evaluate as engine
 from neardup.engines.count import with_table
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.errors import InputError
+from neardup.presets import method_named
 from neardup.results import Evaluation
 from neardup.schemas import curve_schema, length_schema
 from neardup.verify.scores import Score
@@ -28,11 +31,13 @@ def evaluate(
     *,
     label: str | None = None,
     pairs: Source | None = None,
-    method: Method = MinHash(),  # noqa: B008 - frozen
-    max_bucket: int = 1000,
+    method: Method | str = "minhash",
+    max_bucket: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     batch_rows: int | None = None,
     on_error: str = "reject",
@@ -42,7 +47,8 @@ def evaluate(
 
     Parameters
     ----------
-    source, method, text_column, id_column, text_unit, threads, batch_rows, on_error, watcher : as in `dedup`.
+    source, method, text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, watcher : as in `dedup`.
     label : the column of labels; default: cluster. Two documents under one label are duplicates, under two they are
         not; a pair with a document whose label is null or empty counts for nothing. With `pairs`, the column of
         verdicts; default: duplicate, else label.
@@ -79,15 +85,17 @@ def evaluate(
     >>> result.best.limit, result.best.f1
     (0.5, 1.0)
     """
-    return run_evaluation(
-        Inputs(source, None, text_column, id_column, text_unit),
+    result = run_evaluation(
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
         label,
         pairs,
-        method,
+        method_named(method),
         Sieve(max_bucket=max_bucket),
         Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
         watcher=watcher,
     )
+    warn_if_incomplete(result.summary, on_error)
+    return result
 
 
 def run_evaluation(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.config import Running, SimHash
 from neardup.documents.batch import Rejected
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines.count import count_corpus
 from neardup.engines.describe import describe_rejected
 from neardup.engines.local import known_total, thread_count
+from neardup.engines.report import incomplete_by
 from neardup.engines.stages import Nobody, Stages, Watcher
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
@@ -20,6 +23,8 @@ def document_frequencies(
     method: Shingling = SimHash(),  # noqa: B008 - frozen
     text_column: str | None = None,
     text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     on_error: str = "reject",
     watcher: Watcher | None = None,
@@ -28,8 +33,8 @@ def document_frequencies(
 
     Parameters
     ----------
-    source, text_column, text_unit, threads, on_error, watcher : as in `dedup`. A document that cannot be read is not
-        counted.
+    source, text_column, text_unit, in_format, max_document_bytes, threads, watcher : as in `dedup`.
+    on_error : as in `dedup`. A document that cannot be read is not counted.
     method : how texts are cut into features.
 
     Returns
@@ -44,9 +49,9 @@ def document_frequencies(
     'cat'
     """
     running = Running(threads=threads, on_error=on_error)
-    table, _ = run_document_frequencies(
-        Inputs(source, None, text_column, None, text_unit), method, running, watcher=watcher
-    )
+    inputs = Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes)
+    table, rejected = run_document_frequencies(inputs, method, running, watcher=watcher)
+    warn_if_incomplete({"incomplete": incomplete_by(rejected)}, on_error)
     return table
 
 

@@ -9,19 +9,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.config import Running, SimHash
 from neardup.documents.batch import Rejected
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines.count import given_idf, idf_of, needs_count
 from neardup.engines.describe import describe_rejected
 from neardup.engines.fingerprint import Counts, fingerprint_corpus
 from neardup.engines.local import SHORT, known_total, thread_count
-from neardup.engines.report import peak_memory, warn_of_short
+from neardup.engines.report import incomplete_by, peak_memory, warn_of_short
 from neardup.engines.scratch import Scratch
 from neardup.engines.simhash import scheme_of
 from neardup.engines.stages import Nobody, Stages, Watcher
-from neardup.errors import InputError
+from neardup.errors import InputError, SettingError
 from neardup.fingerprint_files import fingerprint_schema
+from neardup.presets import method_named
 from neardup.version import __version__
 
 Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
@@ -30,10 +33,12 @@ Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
 def fingerprint(
     source: Source,
     *,
-    method: SimHash = SimHash(),  # noqa: B008 - frozen
+    method: SimHash | str = "simhash",
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     on_error: str = "reject",
     watcher: Watcher | None = None,
@@ -42,7 +47,8 @@ def fingerprint(
 
     Parameters
     ----------
-    source, text_column, id_column, text_unit, threads, on_error, watcher : as in `dedup`.
+    source, text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, on_error, watcher : as in `dedup`.
     method : how texts become fingerprints.
 
     Returns
@@ -58,14 +64,22 @@ def fingerprint(
     'd8dbe7186bad3db3'
     """
     tables: list[pa.Table] = []
-    run_fingerprint(
-        Inputs(source, None, text_column, id_column, text_unit),
-        method,
+    report = run_fingerprint(
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
+        _fingerprint_method(method),
         Running(threads=threads, on_error=on_error),
         lambda batches, schema: tables.append(pa.Table.from_batches(batches, schema)),
         watcher=watcher,
     )
+    warn_if_incomplete(report, on_error)
     return tables[0]
+
+
+def _fingerprint_method(method: SimHash | str) -> SimHash:
+    found = method_named(method)
+    if not isinstance(found, SimHash):
+        raise SettingError(f"method must make SimHash fingerprints: got {method!r}. Use SimHash(...) or 'simhash'.")
+    return found
 
 
 def run_fingerprint(
@@ -114,10 +128,12 @@ def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str,
             "fingerprints": counts.read - counts.without_features,
             "without_features": counts.without_features,
             "short": counts.short,
-            "rejected": len(counts.rejected),
+            "rejected": sum(not row.rest_of_file for row in counts.rejected),
         },
+        "incomplete": incomplete_by(counts.rejected),
         "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
         "seconds": round(seconds, 4),
+        "compile_seconds": round(stages.compile_seconds, 4),
         "bytes": counts.text_bytes,
         "megabytes_per_second": round(counts.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(counts.read / max(seconds, 1e-9)),

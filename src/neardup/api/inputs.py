@@ -11,10 +11,12 @@ from neardup.documents.batch import Part
 from neardup.documents.columns import choose_columns
 from neardup.documents.input_file import format_of
 from neardup.documents.inputs import list_inputs
+from neardup.documents.pages import TEXT_COLUMN
+from neardup.documents.reading import MAX_DOCUMENT_BYTES, Task
 from neardup.documents.tables import TablePart
-from neardup.engines.describe import Task
-from neardup.errors import InputError
+from neardup.errors import InputError, SettingError
 from neardup.formats import is_pages
+from neardup.output.wording import plural
 from neardup.shingling import PAGE_TOKENS, Shingling
 
 Source = Any  # a path, a glob, an address, a list of these or of texts, or what speaks Arrow's PyCapsule stream
@@ -30,33 +32,54 @@ class Inputs(NamedTuple):
     text_column: str | None = None
     id_column: str | None = None
     text_unit: str = "auto"
+    in_format: str | None = None
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
 
 
-def tasks_of(inputs: Inputs, keep: str) -> list[Task]:
-    """Return the parts to read, those of the earlier collection first."""
+def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None) -> list[Task]:
+    """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
+    skipped: dict[str, list[str]] = {}
+    _check_limit(inputs.max_document_bytes)
     rank = keep.partition(":")[2] or None
     tasks = []
-    if inputs.against is not None:
-        parts = _parts(inputs.against, inputs.text_unit, "against")
-        columns = choose_columns(parts, inputs.text_column, inputs.id_column, None)
-        tasks += [Task(part, columns, True) for part in parts]
-    parts = _parts(inputs.source, inputs.text_unit, "source")
-    columns = choose_columns(parts, inputs.text_column, inputs.id_column, rank)
-    return tasks + [Task(part, columns, False) for part in parts]
+    for source, is_against in ((inputs.against, True), (inputs.source, False)):
+        if is_against and source is None:
+            continue
+        parts = _parts(source, inputs, "against" if is_against else "source", skipped)
+        columns = choose_columns(parts, inputs.text_column, inputs.id_column, None if is_against else rank)
+        tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
+    if warnings is not None:
+        warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
+    return tasks
+
+
+def _warn_of_skipped(reason: str, names: list[str]) -> str:
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return f"Left out {plural(len(names), 'file')} {reason}: {shown}."
+
+
+def _check_limit(max_document_bytes: int) -> None:
+    if isinstance(max_document_bytes, bool) or not isinstance(max_document_bytes, int) or max_document_bytes < 1:
+        raise SettingError(
+            f"max_document_bytes must be a whole number of 1 or more: got {max_document_bytes!r}. Change "
+            "max_document_bytes (--max-document-bytes)."
+        )
 
 
 def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     """Return the method for these inputs: of web pages it compares the main text, unless it says what else.
+
+    Pages are HTML and WARC files, and tables whose text is in a column named html.
 
     Raises
     ------
     InputError
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
-    pages = [task.part for task in tasks if is_pages(task.part.format)]
+    pages = [task.part for task in tasks if _holds_pages(task)]
     if not pages or method.html is not None or method.tokens in PAGE_TOKENS:
         return method
-    other = next((task.part for task in tasks if not is_pages(task.part.format)), None)
+    other = next((task.part for task in tasks if not _holds_pages(task)), None)
     if other is not None:
         raise InputError(
             f"Some inputs are web pages, and others texts: {pages[0].name} and {other.name}. Run them one after the "
@@ -65,10 +88,21 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     return replace(method, html="main")
 
 
-def _parts(source: Source, text_unit: str, name: str) -> Sequence[Part]:
+def _holds_pages(task: Task) -> bool:
+    if is_pages(task.part.format):
+        return True
+    return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_names() is not None
+
+
+def _parts(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]) -> Sequence[Part]:
     paths = named_paths(source)
     if paths:
-        return list_inputs(paths, unit=text_unit)
+        return list_inputs(
+            paths,
+            unit=inputs.text_unit,
+            format_name=inputs.in_format,
+            skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
+        )
     return [TablePart(source, name)]
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
-from neardup.config import Method, MinHash, Running, Sieve, SimHash
+from neardup.config import Method, Running, Sieve, SimHash
 from neardup.documents.find import find
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines import local, write
 from neardup.engines.count import with_table
 from neardup.engines.local import thread_count
@@ -31,6 +33,7 @@ from neardup.fingerprint_files import (
     read_fingerprints,
     require_same,
 )
+from neardup.presets import method_named
 from neardup.results import DuplicatePairs
 from neardup.schemas import pairs_schema
 
@@ -41,11 +44,13 @@ Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
 def find_pairs(
     source: Source,
     *,
-    method: Method = MinHash(),  # noqa: B008 - frozen
-    max_bucket: int = 1000,
+    method: Method | str = "minhash",
+    max_bucket: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     batch_rows: int | None = None,
     on_error: str = "reject",
@@ -55,8 +60,10 @@ def find_pairs(
 
     Parameters
     ----------
-    source, method, text_column, id_column, text_unit, threads, batch_rows, on_error, watcher : as in `dedup`.
-    max_bucket : documents of one bucket that each other one is compared with at most, the earliest.
+    source, method, text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, watcher : as in `dedup`.
+    max_bucket : documents of one bucket that each other one is compared with at most, the earliest; default: by the
+        method.
 
     Returns
     -------
@@ -70,13 +77,14 @@ def find_pairs(
     """
     tables: list[pa.Table] = []
     report = run_pairs(
-        Inputs(source, None, text_column, id_column, text_unit),
-        method,
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
+        method_named(method),
         Sieve(max_bucket=max_bucket),
         Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
         lambda batches, schema: tables.append(write.to_table(batches, schema)),
         watcher=watcher,
     )
+    warn_if_incomplete(report, on_error)
     return DuplicatePairs(tables[0], report)
 
 

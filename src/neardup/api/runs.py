@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
 from neardup.config import Method, MinHash, Running, Sieve, SimHash
+from neardup.documents.reading import Task
 from neardup.engines import local
 from neardup.engines.count import with_table
-from neardup.engines.describe import Corpus, Task
+from neardup.engines.describe import Corpus
 from neardup.engines.ids import find_repeated_id
 from neardup.engines.resume import prepare
 from neardup.engines.scratch import Scratch
@@ -70,13 +71,14 @@ def decide(
     _refuse_audit(method, sieve)
     if folder is not None:
         folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
-    tasks = tasks_of(inputs, sieve.keep)
+    warnings: list[str] = []
+    tasks = tasks_of(inputs, sieve.keep, warnings)
     method = with_table(for_pages(method, tasks))
     identities = [task.part.identity() for task in tasks]
-    resuming = prepare(scratch, identities, method, sieve, resume)
+    resuming = prepare(scratch, tasks, identities, method, sieve, resume)
     outcome = local.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
     places = Places(tasks, outcome.corpus, scratch)
-    warnings = _check_ids(scratch, outcome.corpus, places, inputs.id_column, table)
+    warnings += _check_ids(scratch, outcome.corpus, places, inputs.id_column, table)
     return Run(tasks, identities, method, outcome, places, warnings)
 
 

@@ -7,10 +7,12 @@ from functools import partial
 from neardup.config import Method, MinHash
 from neardup.engines import compare as comparing
 from neardup.engines import local
+from neardup.errors import InputError
+from neardup.presets import method_named
 from neardup.results import Comparison
 
 
-def compare(left: str, right: str, *, method: Method = MinHash()) -> Comparison:  # noqa: B008 - frozen
+def compare(left: str, right: str, *, method: Method | str = "minhash") -> Comparison:
     """Compare two texts: how alike they are, and where.
 
     Parameters
@@ -29,6 +31,12 @@ def compare(left: str, right: str, *, method: Method = MinHash()) -> Comparison:
     >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=method).similarity
     0.75
     """
+    method = method_named(method)
+    for side, text in (("left", left), ("right", right)):
+        if not isinstance(text, str):
+            raise InputError(
+                f"The {side} text is {type(text).__name__}, not a string: got {text!r:.80}. Pass two strings."
+            )
     bands = local.bands_of(method) if isinstance(method, MinHash) else None
     measures = comparing.measure(left, right, method, bands)
     similarity = comparing.similarity_of(measures, method)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.incomplete import exit_if_incomplete
 from neardup.cli.interrupt import farewell_of_folder, interruptible
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, build, settings_options
@@ -31,6 +32,8 @@ def cluster(
     text_column: str | None,
     id_column: str | None,
     text_unit: str,
+    in_format: str | None,
+    max_document_bytes: int,
     quiet: bool,
     as_json: bool,
     **values: Any,
@@ -55,13 +58,14 @@ def cluster(
         from neardup.output.directory import OutputDirectory
 
         method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
-        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit, in_format, max_document_bytes)
         folder = OutputDirectory(output, overwrite=overwrite, resume=resume)
         with watching(quiet) as watcher:
             result = run_cluster(
                 source, method, sieve, running, folder, resume=resume, watcher=watcher, with_tables=False
             )  # fmt: skip
     _tell(result.summary, Path(output), quiet, as_json)
+    exit_if_incomplete(result.summary, running.on_error)
 
 
 def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:

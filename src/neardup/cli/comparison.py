@@ -42,7 +42,10 @@ def print_comparison(
     marks = Marks(plain, console.encoding.lower().startswith("utf"), full)
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if not any(not passage.shared for passage in (*result.left_passages, *result.right_passages)):
-        console.print("  No passage differs." if stretches else "  The same passages in another order.")
+        if result.measures.same_text and result.left != result.right:
+            console.print("  No passage differs but in what is folded: case, form or script.")
+        else:
+            console.print("  No passage differs." if stretches else "  The same passages in another order.")
         return
     if stretches is None:
         console.print(Text("  They share passages in another order; each is shown for itself.\n", "dim"))

@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
+from neardup.cli.incomplete import exit_if_incomplete
 from neardup.cli.interrupt import interruptible
-from neardup.cli.methods import METHODS, build_methods, method_options
+from neardup.cli.methods import build_methods, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import Named, inputs_argument, named, shown_options, source_options
 from neardup.config import Method, Running, Sieve
 from neardup.errors import SettingError
+from neardup.presets import METHODS
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Score a method on labelled documents.")
@@ -52,6 +54,8 @@ def evaluate(
     text_column: str | None,
     id_column: str | None,
     text_unit: str,
+    in_format: str | None,
+    max_document_bytes: int,
     quiet: bool,
     as_json: bool,
     **values: Any,
@@ -75,7 +79,7 @@ def evaluate(
         path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
         sieve, running = build(Sieve, values), build(Running, values)
         methods = _methods(values, compare)
-        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit, in_format, max_document_bytes)
         judged = None if pairs is None else Named(pairs)
         with watching(quiet) as watcher:
             found = {
@@ -85,6 +89,7 @@ def evaluate(
         if path is not None:
             save_drawing(score_chart(list(found.items())), path)
     _tell(found, compare is not None, path, quiet, as_json)
+    exit_if_incomplete(next(iter(found.values())), running.on_error)
 
 
 def _methods(values: dict[str, Any], compare: str | None) -> dict[str, Method]:

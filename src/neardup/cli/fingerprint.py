@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.incomplete import exit_if_incomplete
 from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_fingerprint, fingerprint_options
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
@@ -37,6 +38,8 @@ def fingerprint(
     text_column: str | None,
     id_column: str | None,
     text_unit: str,
+    in_format: str | None,
+    max_document_bytes: int,
     quiet: bool,
     as_json: bool,
     **values: Any,
@@ -61,10 +64,11 @@ def fingerprint(
         file = TableFile(Path(output), overwrite=overwrite)
         columns = ("hex",) if file.is_text else ("fingerprint", "hex") if hexadecimal else ("fingerprint",)
         method, running = build_fingerprint(values), build(Running, values)
-        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit, in_format, max_document_bytes)
         with watching(quiet) as watcher:
             report = run_fingerprint(source, method, running, file.write, columns=columns, watcher=watcher)
     _tell(report, file.path, quiet, as_json)
+    exit_if_incomplete(report, running.on_error)
 
 
 def _tell(report: dict[str, Any], path: Path, quiet: bool, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.rows import Rows
-from neardup.cli.summary import add_cost, add_recall, alike, print_warnings, share
+from neardup.cli.summary import add_cost, add_incomplete, add_recall, alike, print_warnings, share
 from neardup.output.wording import memory, plural, visible
 
 
@@ -24,13 +24,14 @@ def print_clustering(report: dict[str, Any], output: Path, console: Console | No
     table.count("  single", counts["single"], share(counts["single"], read))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "nothing to compare: single")
+    add_incomplete(table, report)
     add_recall(table, report)
     add_cost(table, report)
     table.line()
     table.line("Report", visible(output / "report.html"), "bold cyan")
     table.line("Groups", visible(output / "groups.parquet"), "bold cyan")
     table.line("Documents", visible(output / "clusters.parquet"), "bold cyan")
-    if counts["rejected"]:
+    if counts["rejected"] or report["incomplete"]:
         table.line("Rejected", visible(output / "rejected.jsonl"), "bold cyan")
     table.print(console)
     _print_largest(report, console)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.incomplete import exit_if_incomplete
 from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_fingerprint, text_options
 from neardup.cli.settings import SectionedCommand, build, settings_options
@@ -28,6 +29,8 @@ def idf(
     overwrite: bool,
     text_column: str | None,
     text_unit: str,
+    in_format: str | None,
+    max_document_bytes: int,
     quiet: bool,
     as_json: bool,
     **values: Any,
@@ -47,17 +50,19 @@ def idf(
         from neardup.api.features import run_document_frequencies
         from neardup.api.inputs import Inputs
         from neardup.cli.progress import watching
+        from neardup.engines.report import incomplete_by
         from neardup.output.table_file import check_output
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
         running = build(Running, values)
-        source = Inputs(named(inputs), None, text_column, None, text_unit)
+        source = Inputs(named(inputs), None, text_column, None, text_unit, in_format, max_document_bytes)
         with watching(quiet) as watcher:
             table, rejected = run_document_frequencies(
                 source, build_fingerprint(values | {"method": "simhash"}), running, watcher=watcher
             )
         table.save(path)
     _tell(table, rejected, path, quiet, as_json)
+    exit_if_incomplete({"incomplete": incomplete_by(rejected)}, running.on_error)
 
 
 def _tell(table: Any, rejected: list[Any], path: Path, quiet: bool, as_json: bool) -> None:

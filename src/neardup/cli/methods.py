@@ -12,13 +12,9 @@ from neardup.cli.settings import Function, SectionOption, setting_option
 from neardup.config import Method, MinHash, SimHash
 from neardup.errors import SettingError
 from neardup.limits import limits_of
-from neardup.presets import CONTENT, PAGE, STRUCTURE, STRUCTURE_FINGERPRINTS
+from neardup.presets import METHODS, STRUCTURE, STRUCTURE_FINGERPRINTS
 from neardup.shingling import Jieba, Shingling
 
-METHODS: dict[str, Method] = {
-    "minhash": MinHash(), "simhash": SimHash(), "structure": STRUCTURE["shingles"], "content": CONTENT, "page": PAGE,
-}  # fmt: skip
-"""What each method starts from. The last three are for web pages."""
 _TEXT = tuple(limits_of(Shingling))
 _FINGERPRINT = ("bits", "weights", "decay", "idf", "top", "levels", "hash", "scheme")
 _JIEBA = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.incomplete import exit_if_incomplete
 from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, build, settings_options
@@ -29,6 +30,8 @@ def pairs(
     text_column: str | None,
     id_column: str | None,
     text_unit: str,
+    in_format: str | None,
+    max_document_bytes: int,
     quiet: bool,
     as_json: bool,
     **values: Any,
@@ -57,10 +60,11 @@ def pairs(
             build(Sieve, values),
             build(Running, values),
         )
-        source = Inputs(named(inputs), None, text_column, id_column, text_unit)
+        source = Inputs(named(inputs), None, text_column, id_column, text_unit, in_format, max_document_bytes)
         with watching(quiet) as watcher:
             report = run_pairs(source, method, sieve, running, file.write, watcher=watcher)
     _tell(report, file, quiet, as_json)
+    exit_if_incomplete(report, running.on_error)
 
 
 def _tell(report: dict[str, Any], file: Any, quiet: bool, as_json: bool) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
-from neardup.cli.settings import Function, SectionOption
+from neardup.cli.settings import Function, SectionOption, SettingType
+from neardup.limits import Limits
 
 _SECTION = "Input"
+FILE_FORMATS = ("parquet", "arrow", "jsonl", "csv", "tsv", "text", "html", "warc")  # as formats.py, which loads Arrow
 
 
 class Named(os.PathLike[str]):
@@ -40,6 +42,24 @@ def source_options(function: Function, *, without_id: bool = False) -> Function:
                 "default": "auto",
                 "show_default": True,
                 "help": "In text files, a document is a line or a file; auto: a line when one file is named.",
+            },
+        ),
+        (
+            "--in-format",
+            {
+                "type": click.Choice(FILE_FORMATS),
+                "help": "The format of all inputs, whatever their names; else by suffix, of standard input by its "
+                "beginning.",
+            },
+        ),
+        (
+            "--max-document-bytes",
+            {
+                "type": SettingType(Limits("", int, low=1)),
+                "metavar": "N",
+                "default": 64 << 20,
+                "show_default": True,
+                "help": "Reject longer documents.",
             },
         ),
     ]

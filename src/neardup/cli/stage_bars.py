@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.text import Text
 
+from neardup.engines.stages import compile_seconds, is_compiling
 from neardup.output.wording import duration
 
 LABELS = {
@@ -29,7 +30,8 @@ class _Counts(ProgressColumn):
         documents, num_bytes = task.fields["documents"], task.fields["num_bytes"]
         if not documents:
             return Text("")
-        seconds = max(task.fields["seconds"] or task.elapsed or 0.0, 1e-3)
+        compiling = compile_seconds() - task.fields["compiled"]
+        seconds = max(task.fields["seconds"] or (task.elapsed or 0.0) - compiling, 1e-3)
         text = Text(f"{documents:>11,.0f} docs {short(documents / seconds):>5}/s")
         if num_bytes:
             text.append(f" {num_bytes / 1e6 / seconds:>5,.0f} MB/s")
@@ -43,6 +45,8 @@ class _Time(ProgressColumn):
         """Return the time left when it is known, else the time that has passed."""
         if task.fields["seconds"] is not None:
             return Text(duration(float(f"{task.fields['seconds']:.2f}")), style="dim")
+        if is_compiling():
+            return Text("compiling for this processor, once", style="cyan")
         if task.time_remaining is not None:
             return Text(f"{clock(task.time_remaining)} left", style="cyan")
         return Text(clock(task.elapsed or 0.0), style="dim")
@@ -79,7 +83,7 @@ class StageBars:
         """Add the bar of a stage."""
         self._task = self._progress.add_task(
             LABELS.get(stage, stage.capitalize()), total=total_documents or None,
-            documents=0, num_bytes=0, seconds=None,
+            documents=0, num_bytes=0, seconds=None, compiled=compile_seconds(),
         )  # fmt: skip
 
     def advance(self, documents: int, num_bytes: int) -> None:

@@ -42,11 +42,12 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     table.count("Without features", counts["without_features"], "no token: kept, never grouped")
     if counts["against"]:
         table.count("Against", counts["against"], "documents of the earlier collection")
+    add_incomplete(table, report)
     add_recall(table, report)
     add_cost(table, report)
     table.line()
     table.line("Report", visible(output / "report.html"), "bold cyan")
-    if counts["rejected"]:
+    if counts["rejected"] or report["incomplete"]:
         table.line("Rejected", visible(output / "rejected.jsonl"), "bold cyan")
     table.print(console)
     print_warnings(report, console)
@@ -68,6 +69,7 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     table.count("Compared", counts["compared"], "candidate pairs")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: equal to nothing")
+    add_incomplete(table, report)
     add_recall(table, report)
     add_cost(table, report)
     table.line()
@@ -75,6 +77,12 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     table.print(console)
     print_warnings(report, console)
     print_rejected(report, console)
+
+
+def add_incomplete(table: Rows, report: dict[str, Any]) -> None:
+    """Add how many files could not be read to their end, if there are any."""
+    if report["incomplete"] is not None:
+        table.count("Incomplete", report["incomplete"]["files"], "files could not be read to the end", "bold red")
 
 
 def alike(report: dict[str, Any]) -> str:
@@ -132,6 +140,7 @@ def _print_fingerprint_pairs(report: dict[str, Any], output: Path, console: Cons
     table.line()
     stages = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in report["timings"]]
     table.figure("Time", duration(report["seconds"]), ", ".join(stages))
+    add_compilation(table, report)
     table.figure("Speed", f"{report['fingerprints_per_second']:,}", "fingerprints/s")
     if report["peak_memory_bytes"] is not None:
         table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
@@ -147,6 +156,7 @@ def print_fingerprints(report: dict[str, Any], output: Path, console: Console | 
     table.count("Fingerprints", counts["fingerprints"], f"{report['scheme']['bits']} bits each", "bold green")
     table.count("Without features", counts["without_features"], "no token: null")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
+    add_incomplete(table, report)
     table.line()
     add_cost(table, report)
     table.line()
@@ -176,9 +186,17 @@ def add_cost(table: Rows, report: dict[str, Any]) -> None:
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
     said = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]
     table.figure("Time", duration(report["seconds"]), ", ".join(said))
+    add_compilation(table, report)
     table.figure("Speed", _rate(report["megabytes_per_second"]), f"{report['documents_per_second']:,} documents/s")
     if report["peak_memory_bytes"] is not None:
         table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
+
+
+def add_compilation(table: Rows, report: dict[str, Any]) -> None:
+    """Add how long the kernels were compiled, if it was long enough to be noticed."""
+    seconds = report["compile_seconds"]
+    if seconds >= 0.5:
+        table.figure("Compiling", duration(round(seconds, 1)), "for this processor, once; not counted above or below")
 
 
 def _rate(megabytes: float) -> str:

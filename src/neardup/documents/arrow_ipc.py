@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
-from neardup.documents.sources import Source
+from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import documents_of, slices_of
 from neardup.formats import BLOCK_BYTES
 
@@ -21,7 +21,7 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
     try:
         with source.open_file() as file:
             schema = open_reader(file).schema
-    except (pa.ArrowException, OSError):
+    except (*_DAMAGE, CannotOpen):
         return {}
     return dict(zip(schema.names, schema.types, strict=True))
 
@@ -66,7 +66,7 @@ def read(
                     _check_offsets(batch)
             except _DAMAGE as error:
                 reason = f"the Arrow file is damaged: {error}"
-                reject(Rejected(source.name, None, None, None, reason))
+                reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
                 return
             if batch is None:
                 return

@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from neardup.formats import Pages
+from neardup.arrays import arrow_of
+from neardup.formats import Pages, filter_rows, select_lines
 
 
 class Columns(NamedTuple):
@@ -25,13 +26,17 @@ class Columns(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A document that could not be read: where it stood, and why."""
+    """A document that could not be read: where it stood, and why.
+
+    rest_of_file : whether all that follows in the file is lost with it, or the whole file.
+    """
 
     file: str
     row: int | None
     line: int | None
     byte: int | None
     reason: str
+    rest_of_file: bool = False
 
 
 class RawLines(NamedTuple):
@@ -63,6 +68,23 @@ class DocumentBatch:
     rank: np.ndarray | None = None
     payload: pa.RecordBatch | RawLines | Pages | None = None
 
+    def filter(self, mask: np.ndarray) -> DocumentBatch:
+        """Return the documents where `mask`, bool, is true."""
+        chosen, payload = arrow_of(mask), self.payload
+        if isinstance(payload, RawLines):
+            payload = RawLines(*select_lines(payload.data, payload.offsets, mask))
+        elif isinstance(payload, Pages):
+            payload = payload.select(mask)
+        elif payload is not None:
+            payload = filter_rows(payload, chosen)
+        return DocumentBatch(
+            self.text.filter(chosen),
+            self.rows[mask],
+            None if self.ids is None else self.ids.filter(chosen),
+            None if self.rank is None else self.rank[mask],
+            payload,
+        )
+
 
 class Part(Protocol):
     """One input: a file or a table in memory."""
@@ -75,6 +97,11 @@ class Part(Protocol):
     @property
     def format(self) -> str:
         """One of the keys of `formats.FORMATS`."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What a document is: "row", "line" or "file"."""
         ...
 
     def identity(self) -> tuple[str, int, float]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, Part
-from neardup.documents.texts import is_identifier, is_number, is_text
+from neardup.documents.texts import is_identifier, is_rank, is_text
 from neardup.errors import ColumnError
 from neardup.formats import is_pages
 
@@ -17,6 +17,9 @@ TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
 
 ID_NAMES = ("id", "doc_id", "document_id", "_id", "url")
 """The names an id column is known by, the first that is there is taken."""
+
+FILE_COLUMN = "file"
+"""The id of a document that is a file: its path, as it was named."""
 
 _Types = dict[str, pa.DataType]
 
@@ -35,8 +38,8 @@ def choose_columns(
         neither is asked. Pages beside tables need not have the column of the text: theirs
         is the HTML.
     text_column : default: the first of `TEXT_NAMES` that every part has.
-    id_column : default: the first of `ID_NAMES` that every part has, else None.
-    rank_column : a column of numbers; never guessed.
+    id_column : default: the path where each document is a file, the first of `ID_NAMES` that every part has, or None.
+    rank_column : a column of numbers or dates; never guessed.
 
     Raises
     ------
@@ -44,6 +47,8 @@ def choose_columns(
         If a named column is missing in a part or has an unfit type, or no single text column can be guessed.
     """
     types = {part.name: shown for part in parts if (shown := part.column_types())}
+    if id_column is None and all(part.unit == "file" for part in parts):
+        id_column = FILE_COLUMN
     if not types:
         return _nothing_to_choose_from(parts, text_column, id_column, rank_column)
     # Pages have their text in one column; beside other inputs, it is theirs that is asked for.
@@ -92,7 +97,8 @@ def _nothing_to_choose_from(
 ) -> Columns:
     """Settle for parts of which none shows columns: plain text has none, empty ones need none."""
     only_text = all(part.column_types() is None for part in parts)
-    for column, role in ((id_column, "id"), (rank_column, "rank")):
+    has_paths = id_column == FILE_COLUMN and all(part.unit == "file" for part in parts)
+    for column, role in ((None if has_paths else id_column, "id"), (rank_column, "rank")):
         if column is not None and only_text and parts:
             raise ColumnError(
                 f"No {role} column '{column}': {parts[0].name} is plain text, which has no columns. "
@@ -153,7 +159,7 @@ def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) ->
     _named(types, column)
     # Every column of CSV and TSV is text; whether it holds numbers shows when it is read.
     asked = {part.name: types[part.name] for part in parts if part.name in types and part.format not in ("csv", "tsv")}
-    _check(asked, column, is_number, "the rank", "of numbers")
+    _check(asked, column, is_rank, "the rank", "of numbers or dates")
     for part in parts:
         if part.column_types() is None:
             raise ColumnError(

@@ -10,28 +10,36 @@ import pyarrow.csv as pa_csv
 
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.sources import Source
+from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import documents_of
 from neardup.formats import BLOCK_BYTES
 
-MAX_ROW_BYTES = 1 << 30
+MAX_ROW_BYTES = 1 << 27
 """A file with a longer row is rejected from there on."""
 
+_ERRORS = (*STREAM_ERRORS, UnicodeDecodeError)
 _STRADDLES = "straddling"
 _EMPTY = "Empty CSV"
 
 
 def column_types(source: Source, delimiter: str) -> dict[str, pa.DataType]:
-    """Return name and type (string) of each column; none when the file is empty or damaged."""
+    """Return name and type (string) of each column; none when the file is empty or damaged, which `read` reports."""
+    try:
+        return dict.fromkeys(_header(source, delimiter), pa.string())
+    except (CannotOpen, *_ERRORS):
+        return {}
+
+
+def _header(source: Source, delimiter: str) -> list[str]:
+    """Return the names of the columns. Raises what a stream or its parser raises."""
     try:
         with source.open_stream() as stream:
-            names = _open(stream, delimiter, BLOCK_BYTES, None, _skip).schema.names
-    except STREAM_ERRORS as error:
+            return list(_open(stream, delimiter, BLOCK_BYTES, None, _skip).schema.names)
+    except _ERRORS as error:
         if _STRADDLES not in str(error):
-            return {}
-        with source.open_stream() as stream:
-            names = _open(stream, delimiter, MAX_ROW_BYTES, None, _skip).schema.names
-    return dict.fromkeys(names, pa.string())
+            raise
+    with source.open_stream() as stream:
+        return list(_open(stream, delimiter, MAX_ROW_BYTES, None, _skip).schema.names)
 
 
 def _skip(_: object) -> str:
@@ -101,13 +109,15 @@ def _record_batches(
                     if fresh.num_rows:
                         yield fresh
             return
-        except STREAM_ERRORS as error:
+        except _ERRORS as error:
             if _EMPTY in str(error):
                 return
             if _STRADDLES not in str(error) or block_bytes >= MAX_ROW_BYTES:
                 bad.report(source, reject)
                 reason = f"the rest of the file cannot be read: {error}"
-                reject(Rejected(source.name, None, None, None, reason))
+                if _STRADDLES in str(error):
+                    reason = f"a row is longer than {MAX_ROW_BYTES} bytes, the longest that is read"
+                reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
                 return
             block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
 
@@ -121,7 +131,13 @@ def read(
     with_payload: bool = False,
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
-    names = list(column_types(source, delimiter))
+    try:
+        names = _header(source, delimiter)
+    except _ERRORS as error:
+        if _EMPTY not in str(error):
+            reason = f"the header of the file cannot be read: {error}"
+            reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+        return
     bad = _BadRows()
     wanted = names if with_payload else [name for name in names if name in columns]
     for batch in _record_batches(source, delimiter, wanted, bad, reject):

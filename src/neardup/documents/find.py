@@ -7,23 +7,32 @@ import glob
 import os
 import posixpath
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyarrow.fs as pafs
 
 from neardup.documents.input_file import format_of
-from neardup.documents.sources import is_remote, local_path, resolve
+from neardup.documents.sources import is_remote, local_path, resolve, unreachable
 from neardup.errors import InputError
 from neardup.formats import accepted_suffixes
 
 _MAGIC = re.compile(r"[*?\[]")
 
 
+Skip = Callable[[str, str], None]
+"""Told of each file that a search passes over: its name, and why."""
+
+HIDDEN = "whose names begin with . or _"
+UNKNOWN = "whose names have no known suffix"
+NOT_REGULAR = "that are not regular files"
+
+
 class Found(NamedTuple):
     """A file that was found.
 
-    name : as the user would write it; location : what is opened; path : normal and absolute; base : the
-    folder named, above it; is_direct : whether the file itself was named.
+    name : as the user would write it, bytes that are not UTF-8 escaped; location : what is opened; path : normal and
+    absolute; base : the folder named, above it; is_direct : whether the file itself was named.
     """
 
     name: str
@@ -38,8 +47,11 @@ class Found(NamedTuple):
         return self.location if is_remote(self.location) else self.path
 
 
-def find(path: str) -> list[Found]:
+def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[Found]:
     """Return the files that a path, folder, pattern or address stands for, sorted.
+
+    format_name : the format of all of them; None where the suffix tells, and files with others are left out.
+    skip : told of each file below a folder, or that matches a pattern, which is left out.
 
     Raises
     ------
@@ -47,43 +59,91 @@ def find(path: str) -> list[Found]:
         If there is nothing there, or nothing that can be read.
     """
     if is_remote(path) and not path.startswith("file://"):
-        return _find_remote(path)
-    return _find_local(path, local_path(path))
+        return _find_remote(path, format_name, skip)
+    return _find_local(path, local_path(path), format_name, skip)
 
 
-def _find_local(name: str, path: str) -> list[Found]:
+def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[Found]:
     if os.path.isdir(path):
         base = os.path.abspath(path)
-        below = [os.path.relpath(file, path) for file in _walk(path)]
-        found = [os.path.join(path, one) for one in sorted(below, key=lambda one: one.split(os.sep))]
+        found = [os.path.join(path, one) for one in _walk(path, _is_hidden, skip)]
     elif os.path.exists(path):
-        return [_direct(name, path)]
+        return [_direct(name, path, format_name)]
     elif _MAGIC.search(path):
-        base = os.path.abspath(_fixed_part(path))
-        found = sorted(one for one in glob.glob(path, recursive=True) if os.path.isfile(one))
+        fixed = _fixed_part(path)
+        base = os.path.abspath(fixed)
+        found = _matching(path, fixed, skip)
     else:
         raise _missing(name, _neighbours(path))
-    readable = [one for one in found if format_of(one)[0] is not None]
+    readable = [one for one in found if _is_readable(one, format_name, skip)]
     if not readable:
         raise _nothing_readable(name, found)
-    return [Found(one, one, os.path.abspath(one), base, False) for one in readable]
+    return [Found(shown(one), one, os.path.abspath(one), base, False) for one in readable]
 
 
-def _direct(name: str, path: str) -> Found:
+def _is_readable(path: str, format_name: str | None, skip: Skip) -> bool:
+    if (format_name or format_of(path)[0]) is None:
+        skip(shown(path), UNKNOWN)
+        return False
+    return True
+
+
+def shown(name: str) -> str:
+    """Return a name as text: what the system gave as bytes that are not UTF-8 is escaped."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _direct(name: str, path: str, format_name: str | None) -> Found:
     if not os.path.isfile(path):
         raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
-    if format_of(path)[0] is None:
+    if (format_name or format_of(path)[0]) is None:
         raise _unknown_suffix(name)
     absolute = os.path.abspath(path)
-    return Found(name, path, absolute, os.path.dirname(absolute), True)
+    return Found(shown(name), path, absolute, os.path.dirname(absolute), True)
 
 
-def _walk(folder: str) -> list[str]:
-    files = []
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [one for one in folders if not _is_hidden(one)]
-        files += [os.path.join(parent, one) for one in names if not _is_hidden(one)]
-    return files
+def _walk(folder: str, is_hidden: Callable[[str], bool], skip: Skip) -> list[str]:
+    """Return the regular files below a folder, sorted, relative to it; each folder is entered once, however linked."""
+    files: list[list[str]] = []
+    entered: set[tuple[int, int]] = set()
+    waiting: list[list[str]] = [[]]
+    while waiting:
+        place = waiting.pop()
+        try:
+            here = os.stat(os.path.join(folder, *place))
+            entries = sorted(os.scandir(os.path.join(folder, *place)), key=lambda one: (one.is_symlink(), one.name))
+        except OSError:
+            continue
+        if (here.st_dev, here.st_ino) in entered:
+            continue
+        entered.add((here.st_dev, here.st_ino))
+        for entry in reversed(entries):  # links to folders last, so that a folder is known by its own name
+            path = [*place, entry.name]
+            if entry.is_dir():
+                if not is_hidden(entry.name):
+                    waiting.append(path)
+            elif is_hidden(entry.name):
+                skip(shown(entry.path), HIDDEN)
+            elif not entry.is_file():
+                skip(shown(entry.path), NOT_REGULAR)
+            else:
+                files.append(path)
+    return [os.path.join(*path) for path in sorted(files)]
+
+
+def _matching(pattern: str, fixed: str, skip: Skip) -> list[str]:
+    """Return the regular files that match a pattern, sorted."""
+    if "**" not in pattern:
+        found = sorted(glob.glob(pattern))
+        for one in found:
+            if not os.path.isfile(one) and not os.path.isdir(one):
+                skip(shown(one), NOT_REGULAR)
+        return [one for one in found if os.path.isfile(one)]
+    # The standard library follows a link to a folder above for ever.
+    rest = pattern[len(fixed) :] if fixed != "." else pattern
+    matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
+    below = _walk(fixed, lambda name: name.startswith("."), skip)
+    return [os.path.join(fixed, one) if fixed != "." else one for one in below if matches(one.replace(os.sep, "/"))]
 
 
 def _is_hidden(name: str) -> bool:
@@ -98,7 +158,7 @@ def _fixed_part(pattern: str) -> str:
     return fixed[: fixed.replace(os.sep, "/").rfind("/") + 1] or "."
 
 
-def _find_remote(address: str) -> list[Found]:
+def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Found]:
     # A web address may hold `?` and `[`, and the web has no folders to search.
     pattern = None if address.startswith(("http://", "https://")) else _MAGIC.search(address)
     folder = address[: address.rfind("/", 0, pattern.start()) + 1] if pattern else address
@@ -106,21 +166,21 @@ def _find_remote(address: str) -> list[Found]:
     try:
         info = filesystem.get_file_info(path)
         if info.type == pafs.FileType.File:
-            if format_of(address)[0] is None:
+            if (format_name or format_of(address)[0]) is None:
                 raise _unknown_suffix(address)
             full = _normal(path)
             return [Found(address, address, full, posixpath.dirname(full), True)]
         if info.type == pafs.FileType.NotFound and not pattern:
             raise _missing(address, [])
-        below = _list_below(filesystem, path)
-    except OSError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"Cannot list {address}: {error}. Check the address and the access rights.") from error
+        below = _list_below(filesystem, path, skip)
+    except InputError:
+        raise
+    except Exception as error:  # whatever the client of the storage raises
+        raise unreachable(address, error) from error
     if pattern:
         matches = re.compile(_regular_expression(address[len(folder) :])).fullmatch
         below = [one for one in below if matches(one)]
-    readable = [one for one in below if format_of(one)[0] is not None]
+    readable = [one for one in below if _is_readable(one, format_name, skip)]
     if not readable:
         raise _nothing_readable(address, below)
     root = folder.rstrip("/") + "/"
@@ -128,12 +188,15 @@ def _find_remote(address: str) -> list[Found]:
     return [Found(root + one, root + one, _normal(f"{base}/{one}"), base, False) for one in readable]
 
 
-def _list_below(filesystem: Any, path: str) -> list[str]:
+def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
     selector = pafs.FileSelector(path, recursive=True, allow_not_found=True)
     files = [info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File]
     start = len(_normal(path).rstrip("/")) + 1
-    below = [_normal(one)[start:] for one in files]
-    return sorted((one for one in below if not any(map(_is_hidden, one.split("/")))), key=lambda one: one.split("/"))
+    below = sorted((_normal(one)[start:] for one in files), key=lambda one: one.split("/"))
+    for one in below:
+        if any(map(_is_hidden, one.split("/"))):
+            skip(one, HIDDEN)
+    return [one for one in below if not any(map(_is_hidden, one.split("/")))]
 
 
 def _normal(path: str) -> str:
@@ -177,7 +240,7 @@ def _unknown_suffix(name: str) -> InputError:
     suffix = os.path.splitext(name)[1]
     return InputError(
         f"Unknown kind of file: {name} ends with {suffix!r}. Known are {accepted_suffixes()}. "
-        f"Rename the file, or pipe it in (neardup dedup - < {os.path.basename(name)})."
+        "Name its format with in_format (--in-format), or rename the file."
     )
 
 

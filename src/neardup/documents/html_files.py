@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -24,7 +25,8 @@ def read(
         reject(Rejected(source.name, 0, None, None, str(error)))
         return
     except STREAM_ERRORS as error:
-        reject(Rejected(source.name, 0, None, None, f"the file is damaged or cut short: {error}"))
+        reason = f"the file is damaged or cut short: {error}"
+        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
     yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", payload)
@@ -34,6 +36,8 @@ def _bytes(source: Source) -> bytes:
     """Return the file's bytes, decompressed, and no more of them than show that they are too many."""
     pieces, left = [], MAX_PAGE_BYTES + 1
     with source.open_stream() as stream:
+        if source.is_local and source.compression is None:
+            return bytes(stream.read(min(left, os.fstat(stream.fileno()).st_size + 1)))
         while left and (piece := stream.read(min(left, BLOCK_BYTES))):
             pieces.append(piece)
             left -= len(piece)

@@ -83,7 +83,7 @@ class InputFile(Source):
         if self.format == "warc":
             return warc.read(self, columns, reject, with_payload=with_payload)
         if self.unit == "file":
-            return plain.read_whole(self, reject, with_payload=with_payload)
+            return plain.read_whole(self, reject, with_id=columns.id is not None, with_payload=with_payload)
         return plain.read_lines(self, reject, with_payload=with_payload)
 
 

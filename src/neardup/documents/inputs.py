@@ -9,18 +9,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO
 
-from neardup.documents.find import Found, find
+from neardup.documents.find import Found, Skip, find
 from neardup.documents.input_file import InputFile, format_of
 from neardup.documents.sources import is_remote
 from neardup.documents.spool import spool
 from neardup.errors import InputError, SettingError
-from neardup.formats import COMPRESSIONS, FORMATS, split_name
+from neardup.formats import COMPRESSIONS, FILE_FORMATS, FORMATS, compression_of, split_name
 
 _UNITS = ("auto", "line", "file")
 _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
 
 
-def list_inputs(paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | None = None) -> list[InputFile]:
+def list_inputs(
+    paths: Sequence[str],
+    *,
+    unit: str = "auto",
+    format_name: str | None = None,
+    stdin: IO[bytes] | None = None,
+    skip: Skip = lambda name, reason: None,
+) -> list[InputFile]:
     """Return the input files that `paths` stand for, in the order named; within a folder or pattern, sorted.
 
     Parameters
@@ -30,7 +37,9 @@ def list_inputs(paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | 
         file that is named twice is read once, where it came first.
     unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for standard
         input and for a single text file named directly, else files.
+    format_name : the format of all of them, whatever their names; None: by suffix, standard input by its beginning.
     stdin : the stream behind `-`; default: that of the process.
+    skip : told of the name of each file that a folder or a pattern has and that is left out, and why.
 
     Raises
     ------
@@ -43,6 +52,11 @@ def list_inputs(paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | 
         raise SettingError(
             f"text_unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use 'auto' (--text-unit auto) if in doubt."
         )
+    if format_name is not None and format_name not in FILE_FORMATS:
+        raise SettingError(
+            f"in_format must be one of {', '.join(FILE_FORMATS)}, or None: got {format_name!r}. Leave in_format "
+            "(--in-format) unset to go by the suffix."
+        )
     if isinstance(paths, str) or not paths:
         raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass for example ['data/'].")
     found: dict[str, Found | None] = {}
@@ -50,23 +64,25 @@ def list_inputs(paths: Sequence[str], *, unit: str = "auto", stdin: IO[bytes] | 
         if path == "-":
             found.setdefault("-", None)
         else:
-            for one in find(path):
+            for one in find(path, format_name, skip):
                 found.setdefault(one.key, one)
     named = [one for one in found.values() if one is not None]
-    texts = [one for one in named if format_of(one.name)[0] == "text"]
+    texts = [one for one in named if (format_name or format_of(one.name)[0]) == "text"]
     text_unit = unit
     if unit == "auto":
         text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
     roots = _common_roots(named)
     files = [
-        _piped(stdin, unit) if one is None else _input_file(one, text_unit, roots[is_remote(one.location)])
+        _piped(stdin, unit, format_name)
+        if one is None
+        else _input_file(one, text_unit, roots[is_remote(one.location)], format_name)
         for one in found.values()
     ]
     return _named_uniquely(files)
 
 
-def _piped(stdin: IO[bytes] | None, unit: str) -> InputFile:
-    source, format_name, version = spool(stdin)
+def _piped(stdin: IO[bytes] | None, unit: str, given: str | None) -> InputFile:
+    source, format_name, version = spool(stdin, given)
     return InputFile(
         name=source.name,
         location=source.location,
@@ -78,8 +94,10 @@ def _piped(stdin: IO[bytes] | None, unit: str) -> InputFile:
     )
 
 
-def _input_file(one: Found, text_unit: str, root: str) -> InputFile:
+def _input_file(one: Found, text_unit: str, root: str, given: str | None) -> InputFile:
     format_name, compression = format_of(one.name)
+    if given is not None:
+        format_name, compression = given, compression or compression_of(one.name)
     assert format_name is not None  # find() leaves unknown suffixes out
     below = posixpath.relpath(one.path, root) if is_remote(one.location) else os.path.relpath(one.path, root)
     return InputFile(

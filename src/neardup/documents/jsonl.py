@@ -21,8 +21,8 @@ import pyarrow.json as pa_json
 from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
-from neardup.documents.sources import Source
-from neardup.documents.texts import as_ids, as_rank, as_text
+from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.texts import NO_RANK, as_ids, as_rank, as_text, rank_of
 from neardup.formats import select_lines
 
 SAMPLE_LINES = 100
@@ -53,14 +53,17 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
     """Return the keys of the first lines, each with the type that its values suggest."""
     kinds: dict[str, set[str]] = {}
     ignored: list[Rejected] = []
-    for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            for key, value in record.items():
-                kinds.setdefault(key, set()).add(type(value).__name__)
+    try:
+        for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(record, dict):
+                for key, value in record.items():
+                    kinds.setdefault(key, set()).add(type(value).__name__)
+    except CannotOpen:  # which `read` will report
+        return {}
     return {key: _arrow_type(seen - {"NoneType"}) for key, seen in kinds.items()}
 
 
@@ -95,10 +98,12 @@ def read(
 
 def _schema(source: Source, columns: Columns) -> pa.Schema:
     fields: dict[str, pa.DataType] = {}
+    types = {} if columns.rank is None and columns.id is None else column_types(source)
     if columns.rank is not None:
-        fields[columns.rank] = pa.float64()
+        is_text = pa.types.is_large_string(types.get(columns.rank, pa.null()))
+        fields[columns.rank] = pa.large_string() if is_text else pa.float64()
     if columns.id is not None:
-        whole = pa.types.is_int64(column_types(source).get(columns.id, pa.null()))
+        whole = pa.types.is_int64(types.get(columns.id, pa.null()))
         fields[columns.id] = pa.int64() if whole else pa.string()
     fields[columns.text] = pa.large_string()
     return pa.schema(list(fields.items()))
@@ -218,14 +223,20 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
 
 
 def _parse_slowly(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _Found:
-    pieces = []
+    # A rank that is a string here may be a number there, which Arrow reads if it expects one.
+    columns = wanted.columns
+    kinds = [
+        pa.field(name, pa.float64()) if name == columns.rank else wanted.schema.field(name)
+        for name in wanted.schema.names
+    ]
+    pieces, numeric = [], wanted._replace(schema=pa.schema(kinds))
     for index in range(begin, end):
         line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
-        text, identifier, rank, reason = _judge(line, wanted.columns)
+        text, identifier, rank, reason = _judge(line, columns)
         piece = None
         if reason is not None:
             # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
-            piece = _parse_fast(data, offsets, index, index + 1, wanted)
+            piece = _parse_fast(data, offsets, index, index + 1, numeric)
         bad = {} if reason is None else {0: reason}
         pieces.append(piece or _from_values([text], [identifier], [rank], bad, wanted))
     return _joined(pieces)
@@ -268,7 +279,12 @@ def _rank_value(value: Any) -> float | None:
         return None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    raise TypeError(f"the rank is {_kind(value)}, not a number")
+    if isinstance(value, str):
+        rank = rank_of(value)
+        if rank is None and value.strip():
+            raise TypeError(NO_RANK)
+        return rank
+    raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
 
 
 def _is_unicode(value: str) -> bool:

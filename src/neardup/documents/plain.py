@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -58,9 +59,9 @@ def _texts(block: LineBlock) -> pa.LargeStringArray:
 
 
 def read_whole(
-    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    source: Source, reject: Callable[[Rejected], None], *, with_id: bool = False, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
-    """Yield the file as one document, or reject it."""
+    """Yield the file as one document, or reject it; its id, if wanted, is its path."""
     try:
         data = _all_bytes(source)
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
@@ -68,19 +69,23 @@ def read_whole(
         reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
         return
     except STREAM_ERRORS as error:
-        reject(Rejected(source.name, 0, None, None, f"the file is damaged or cut short: {error}"))
+        reason = f"the file is damaged or cut short: {error}"
+        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
         return
     if len(data) > MAX_FILE_BYTES:
         reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
         reject(Rejected(source.name, 0, None, None, reason))
         return
     payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
-    yield DocumentBatch(arrow_of_strings([text]), np.zeros(1, dtype=np.int64), payload=payload)
+    ids = arrow_of_strings([source.name]) if with_id else None
+    yield DocumentBatch(arrow_of_strings([text]), np.zeros(1, dtype=np.int64), ids, payload=payload)
 
 
 def _all_bytes(source: Source) -> bytes:
     pieces, size = [], 0
     with source.open_stream() as stream:
+        if source.is_local and source.compression is None:
+            return bytes(stream.read(min(MAX_FILE_BYTES, os.fstat(stream.fileno()).st_size) + 1))
         while size <= MAX_FILE_BYTES:
             piece = stream.read(BLOCK_BYTES)
             if not piece:

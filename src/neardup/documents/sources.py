@@ -7,17 +7,21 @@ import os
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from neardup.errors import InputError, MissingExtraError
-from neardup.formats import open_decompressed
+from neardup.errors import InputError, MissingExtraError, NeardupError
+from neardup.formats import BLOCK_BYTES, open_decompressed
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
+
+
+class CannotOpen(InputError):
+    """A file is there no longer, or may not be read."""
 
 
 def is_remote(name: str) -> bool:
@@ -46,8 +50,8 @@ def resolve(address: str) -> tuple[Any, str]:
         return filesystem, path
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         refused: Exception = error
-    except OSError as error:
-        raise _unreachable(address, error) from error
+    except Exception as error:  # also what Arrow's wrapper of fsspec raises where a package is missing
+        refused = error
     scheme = address.split("://", 1)[0]
     try:
         import fsspec
@@ -60,11 +64,62 @@ def resolve(address: str) -> tuple[Any, str]:
             "Run: pip install 'neardup[remote]', then fsspec's package for it (s3fs, gcsfs, aiohttp)."
         ) from error
     except Exception as error:
-        raise _unreachable(address, f"{error} ({refused})") from error
+        raise unreachable(address, f"{error} ({refused})") from error
 
 
-def _unreachable(address: str, why: object) -> InputError:
+def unreachable(address: str, why: object) -> InputError:
+    """Return the refusal of an address that does not answer."""
     return InputError(f"Cannot reach {address}: {why}. Check the address, the network and the access rights.")
+
+
+MAX_EXPANSION, _FREE_BYTES = 200, 64 << 20
+"""A compressed file may become so many times as long, text takes 3 to 20; what comes to no more than the second may
+whatever it is."""
+
+
+class _BoundedStream:
+    """A decompressed stream that ends in an OSError once it is too long for the file that it comes from."""
+
+    def __init__(self, stream: Any, compressed_bytes: int) -> None:
+        self._stream, self._left = stream, max(_FREE_BYTES, MAX_EXPANSION * compressed_bytes)
+        # read1 hands out what it has before it fails; Arrow's streams have none.
+        self._take = getattr(stream, "read1", stream.read)
+
+    def _count(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._left < 0:
+            raise OSError(
+                f"decompressed it is more than {MAX_EXPANSION} times as long. Decompress it yourself, if you trust it"
+            )
+        return data
+
+    def read(self, size: int = -1) -> bytes:
+        return self._count(self._stream.read(size if size >= 0 else self._left + 1))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._count(self._take(size if size >= 0 else BLOCK_BYTES))
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._stream.closed)
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __enter__(self) -> _BoundedStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True)
@@ -95,17 +150,23 @@ class Source:
                 return pa.OSFile(self.location)
             filesystem, path = resolve(self.location)
             return filesystem.open_input_file(path)
-        except OSError as error:
+        except NeardupError:
+            raise
+        except Exception as error:  # whatever the client of the storage raises
             raise self._gone(error) from error
 
-    def open_stream(self) -> IO[bytes] | pa.NativeFile:
-        """Open for reading from the beginning; what is read is decompressed on the way."""
+    def open_stream(self) -> Any:
+        """Open for reading from the beginning, as a binary file; what is read is decompressed on the way."""
         try:
             if self.is_local:
-                return open_decompressed(self.location, self.compression)
-            filesystem, path = resolve(self.location)
-            return open_decompressed(filesystem.open_input_file(path), self.compression)
-        except OSError as error:
+                stream = open_decompressed(self.location, self.compression)
+            else:
+                filesystem, path = resolve(self.location)
+                stream = open_decompressed(filesystem.open_input_file(path), self.compression)
+            return stream if self.compression is None else _BoundedStream(stream, self.stat()[0])
+        except NeardupError:
+            raise
+        except Exception as error:  # whatever the client of the storage raises
             raise self._gone(error) from error
 
     def stat(self) -> tuple[int, float]:
@@ -116,11 +177,13 @@ class Source:
                 return status.st_size, status.st_mtime
             filesystem, path = resolve(self.location)
             info = filesystem.get_file_info(path)
-        except OSError as error:
+        except NeardupError:
+            raise
+        except Exception as error:  # whatever the client of the storage raises
             raise self._gone(error) from error
         return int(info.size or 0), float((info.mtime_ns or 0) / 1e9)
 
-    def _gone(self, error: OSError) -> InputError:
-        missing = isinstance(error, FileNotFoundError) or error.errno == errno.ENOENT
+    def _gone(self, error: Exception) -> CannotOpen:
+        missing = isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ENOENT
         why = "it is no longer there" if missing else str(error)
-        return InputError(f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again.")
+        return CannotOpen(f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again.")

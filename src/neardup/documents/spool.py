@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import csv
 import hashlib
+import io
 import os
 import re
 import sys
@@ -17,16 +19,24 @@ from neardup.errors import InputError
 from neardup.formats import BLOCK_BYTES, FORMATS
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
-_SNIFFED_BYTES = 4096
+_SNIFFED_BYTES = 1 << 16
+_MIN_ROWS = 3
 _HTML = re.compile(rb"\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 
 
-def spool(stream: IO[bytes] | None = None) -> tuple[Source, str, float]:
+def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tuple[Source, str, float]:
     """Copy a stream to a temporary file, removed when the process ends.
+
+    format_name : the format that it is in; None where its first bytes are to tell.
 
     Returns
     -------
     The copy; its format; and a number equal for equal content, as standard input has no time of change.
+
+    Raises
+    ------
+    InputError
+        If the format cannot be told, or is not for a whole stream that is compressed.
     """
     stream = sys.stdin.buffer if stream is None else stream
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
@@ -40,7 +50,7 @@ def spool(stream: IO[bytes] | None = None) -> tuple[Source, str, float]:
         head = copied.read(_SNIFFED_BYTES)
     compression = next((codec for magic, codec in _MAGIC.items() if head.startswith(magic)), None)
     source = Source("-", path, compression)
-    return source, _sniff(source), float(int.from_bytes(digest.digest(), "big"))
+    return source, _checked(format_name or _sniff(source), compression), float(int.from_bytes(digest.digest(), "big"))
 
 
 def _remove(path: str) -> None:
@@ -48,27 +58,49 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
+def _checked(format_name: str, compression: str | None) -> str:
+    if compression and not FORMATS[format_name].compressible:
+        raise InputError(
+            f"Standard input is {format_name} inside {compression}. "
+            f"Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
+        )
+    return format_name
+
+
 def _sniff(source: Source) -> str:
-    """Return the format that the first bytes stand for: Parquet, Arrow, JSON lines, WARC, HTML, else text."""
+    """Return the format that the first bytes stand for: Parquet, Arrow, JSON lines, WARC, HTML, else lines of text."""
     try:
         with source.open_stream() as stream:
             head = bytes(stream.read(_SNIFFED_BYTES))
     except STREAM_ERRORS:
         return "text"
-    found = "text"
     if head.startswith(b"PAR1"):
-        found = "parquet"
-    elif head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        found = "arrow"
-    elif head.startswith(b"WARC/1."):
-        found = "warc"
-    elif head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{"):
-        found = "jsonl"
-    elif _HTML.match(head.removeprefix(BYTE_ORDER_MARK)):
-        found = "html"
-    if source.compression and not FORMATS[found].compressible:
+        return "parquet"
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
+    if head.startswith(b"WARC/1."):
+        return "warc"
+    head = head.removeprefix(BYTE_ORDER_MARK)
+    if head.lstrip().startswith(b"{"):
+        return "jsonl"
+    if _HTML.match(head):
+        return "html"
+    looks = next((name for delimiter, name in ((",", "csv"), ("\t", "tsv")) if _is_delimited(head, delimiter)), None)
+    if looks is not None:
         raise InputError(
-            f"Standard input is {found} inside {source.compression}. "
-            f"Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
+            f"Standard input may be {looks.upper()}, or lines of text. Say which: in_format={looks!r} (--in-format "
+            f"{looks}), or 'text' for a document a line."
         )
-    return found
+    return "text"
+
+
+def _is_delimited(head: bytes, delimiter: str) -> bool:
+    """Return whether the first rows, three or more, have the same number of cells, two or more."""
+    try:
+        rows = list(csv.reader(io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=delimiter))
+    except csv.Error:
+        return False
+    if len(head) == _SNIFFED_BYTES:
+        rows = rows[:-1]  # cut off
+    widths = {len(row) for row in rows if row}
+    return len(rows) >= _MIN_ROWS and len(widths) == 1 and widths != {1}

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.texts import documents_of, slices_of
-from neardup.errors import InputError
+from neardup.errors import ColumnError, InputError
 from neardup.formats import BLOCK_BYTES
 
 _STRINGS_AT_ONCE = 8192
@@ -38,14 +38,40 @@ def as_table(source: Any) -> pa.Table:
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
+    if isinstance(source, (pa.Array, pa.ChunkedArray)):
+        return _column_table(source)
     if hasattr(source, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(source).read_all()
+        return _from_stream(source)
     if hasattr(source, "with_format") and hasattr(source, "features"):
         return _hugging_face_table(source)
     # Of a mapping the keys would be read, and a set has no order to depend on.
     if isinstance(source, (str, bytes, Mapping, Set)) or not isinstance(source, Iterable):
         raise _unknown(source)
     return _string_table(source)
+
+
+def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return a column of strings as the table of one column, `text`; one of structs as the table of their fields."""
+    if pa.types.is_struct(column.type):
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
+    return pa.table({"text": column})
+
+
+def _from_stream(source: Any) -> pa.Table:
+    """Return what an object hands out: a table, or a column such as a Series."""
+    try:
+        # A column of structs and a table look alike in this form; read as a table, either is right.
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    except pa.ArrowInvalid as error:
+        if "non-struct" not in str(error):
+            raise InputError(f"Cannot read {type(source).__name__} as a table: {error}.") from error
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"Cannot read {type(source).__name__} as a table: {error}. Convert its columns to plain strings and "
+            "numbers first."
+        ) from error
+    return _column_table(pa.chunked_array(source))
 
 
 def _hugging_face_table(dataset: Any) -> pa.Table:
@@ -89,12 +115,26 @@ def _unknown(source: object) -> InputError:
     )
 
 
+def _check_views(table: pa.Table, name: str) -> None:
+    """Raise InputError if a column of views points outside of its buffers, which would be read all the same."""
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if "view" not in str(field.type):
+            continue
+        try:
+            for chunk in column.chunks:
+                # That text is UTF-8 is checked by row, when it is read.
+                (chunk.view(pa.binary_view()) if pa.types.is_string_view(field.type) else chunk).validate(full=True)
+        except (pa.ArrowException, ValueError, IndexError) as error:
+            raise InputError(f"Column '{field.name}' of {name} is damaged: {error}. Make the table anew.") from error
+
+
 class TablePart:
     """A table in memory as one input; it is converted once, then read as often as needed."""
 
     def __init__(self, source: Any, name: str = "table") -> None:
         self.table = as_table(source)
         self._name = name
+        _check_views(self.table, name)
 
     @property
     def name(self) -> str:
@@ -151,6 +191,9 @@ class TablePart:
     ) -> Iterator[DocumentBatch]:
         """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
         wanted = list(dict.fromkeys(name for name in columns if name is not None))
+        repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)
+        if repeated is not None:
+            raise ColumnError(f"Which column is '{repeated}'? {self._name} has several. Rename all but one.")
         table = self.table if with_payload else self.table.select(wanted)
         first_row = 0
         for batch in table.to_batches():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +23,8 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values themselves, behind dictionaries and extensions."""
     if isinstance(kind, pa.BaseExtensionType):
         return storage_type(kind.storage_type)
-    return storage_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+    is_encoded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
+    return storage_type(kind.value_type) if is_encoded else kind
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -34,11 +37,18 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type can rank documents."""
+    """Whether a column of this type holds numbers."""
     kind, t = storage_type(kind), pa.types
     return bool(
         t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_boolean(kind) or t.is_null(kind)
     )
+
+
+def is_rank(kind: pa.DataType) -> bool:
+    """Whether a column of this type can rank documents: numbers, dates and times, or strings that hold them."""
+    kind, t = storage_type(kind), pa.types
+    is_string = t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind)
+    return is_number(kind) or bool(t.is_date(kind) or t.is_timestamp(kind) or is_string)
 
 
 def is_identifier(kind: pa.DataType) -> bool:
@@ -65,9 +75,17 @@ def invalid_utf8_rows(array: pa.LargeStringArray) -> list[int]:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Resolve extensions and dictionaries."""
-    while isinstance(array, pa.ExtensionArray) or pa.types.is_dictionary(array.type):
-        array = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary_decode()
+    """Resolve extensions, dictionaries and runs."""
+    while storage_type(array.type) != array.type:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif pa.types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+        else:
+            values = array.dictionary
+            if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+                values = _through_binary(values)  # Arrow takes no rows of views
+            array = values.take(array.indices)
     return array
 
 
@@ -109,40 +127,70 @@ def as_ids(array: pa.Array) -> tuple[pa.StringArray, Bad]:
 
 
 def as_rank(array: pa.Array) -> tuple[np.ndarray, Bad]:
-    """Return a rank column as float64, nan where null, with the rows that are not numbers."""
+    """Return a rank column as float64, nan where null, with the rows that are no rank; times in microseconds, UTC."""
     array = _plain(array)
     bad: Bad = {}
     if is_text(array.type) and not pa.types.is_null(array.type):
-        array, bad = _numbers_of(array)
-    elif not is_number(array.type):
-        raise ColumnError(f"A column of {array.type} cannot rank documents. Name a column of numbers.")
+        array, bad = _ranks_of(array)
+    elif not is_rank(array.type):
+        raise ColumnError(f"A column of {array.type} cannot rank documents. Name a column of numbers or dates.")
+    elif pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
+        array = _microseconds(array)
     values = array.cast(pa.float64(), safe=False)
     return values.fill_null(float("nan")).to_numpy(zero_copy_only=False), bad
 
 
-def _numbers_of(array: pa.Array) -> tuple[pa.Array, Bad]:
+def _microseconds(times: pa.Array) -> pa.Array:
+    return times.cast(pa.timestamp("us", getattr(times.type, "tz", None)), safe=False).cast(pa.int64())
+
+
+def _ranks_of(array: pa.Array) -> tuple[pa.Array, Bad]:
     text, bad = as_text(array, "the rank")
     if not bad:
         text = pc.utf8_trim_whitespace(text)
         text = pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
-        try:
-            return text.cast(pa.float64()), {}
-        except pa.ArrowInvalid:
-            pass
-    numbers: list[float | None] = []
+        for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+            try:
+                values = text.cast(kind)
+            except pa.ArrowInvalid:
+                continue
+            return (values if pa.types.is_floating(kind) else _microseconds(values)), {}
+    ranks: list[float | None] = []
     for row, value in enumerate(text.cast(pa.large_binary()).to_pylist()):
-        number = _number(value)
-        if number is None and value:
-            bad.setdefault(row, "the rank is not a number")
-        numbers.append(number)
-    return pa.array(numbers, pa.float64()), bad
+        rank = rank_of(value.decode("utf-8", "replace")) if value else None
+        if rank is None and value:
+            bad.setdefault(row, NO_RANK)
+        ranks.append(rank)
+    return pa.array(ranks, pa.float64()), bad
 
 
-def _number(value: bytes | None) -> float | None:
+NO_RANK = "the rank is neither a number nor a date (2026-01-31, 2026-01-31T12:00:00Z)"
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def rank_of(text: str) -> float | None:
+    """Return the number that a text holds, or the microseconds from 1970 to the time that it names; None if neither."""
+    text = text.strip()
     try:
-        return float(value) if value else None
+        return float(text)
+    except ValueError:
+        pass
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    zone = (match[8] or "Z").replace(":", "")
+    try:
+        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+        moment = datetime(year, month, day, hour, minute, second, int((match[7] or "").ljust(6, "0")), timezone.utc)
     except ValueError:
         return None
+    if zone != "Z":
+        away = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5]))
+        moment += away if zone[0] == "-" else -away
+    return float((moment - _EPOCH) // timedelta(microseconds=1))
 
 
 def documents_of(

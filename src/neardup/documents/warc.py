@@ -43,7 +43,7 @@ def read(
         data = GzipBytes(stream, keep=with_payload) if is_gzip else WarcBytes(stream)
         for record in read_records(data, _is_wanted, with_source=with_payload):
             if record.problem is not None:
-                reject(Rejected(source.name, record.row, None, record.byte, record.problem))
+                reject(Rejected(source.name, record.row, None, record.byte, record.problem, record.is_last))
             elif _is_response(record.fields):
                 try:
                     waiting.add(record, _page(record))

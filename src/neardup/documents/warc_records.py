@@ -30,7 +30,7 @@ class Record(NamedTuple):
     row : its number in the file, from 0; byte : where it stands in the file, or the gzip member it is in.
     fields : its header, names in lower case; block : its content, None unless it was wanted.
     source : its bytes as they stand in the file, or decompressed if it has no gzip member of its own; None unless asked
-    for. problem : why it cannot be read, else None.
+    for. problem : why it cannot be read, else None. is_last : whether the rest of the file cannot be read.
     """
 
     row: int
@@ -39,6 +39,7 @@ class Record(NamedTuple):
     block: bytes | None
     source: bytes | None
     problem: str | None
+    is_last: bool = False
 
 
 def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_source: bool = False) -> Iterator[Record]:
@@ -65,9 +66,10 @@ def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_sour
                 row += 1
                 continue
         num_damages += 1
-        yield Record(row, damage.byte, {}, None, None, _what_is_lost(damage, num_damages))
+        is_last = damage.is_final or num_damages > MAX_DAMAGES
+        yield Record(row, damage.byte, {}, None, None, _what_is_lost(damage, num_damages), is_last)
         row += 1
-        if damage.is_final or num_damages > MAX_DAMAGES:
+        if is_last:
             return
         try:
             damage = None

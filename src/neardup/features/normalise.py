@@ -11,7 +11,7 @@ import numpy as np
 from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, load_tables
 from neardup.shingling import Shingling
 
-_MAX_PIECE = 1000
+_MAX_PIECE = 100
 
 
 def normalise(text: str, shingling: Shingling) -> str:
@@ -20,7 +20,7 @@ def normalise(text: str, shingling: Shingling) -> str:
     Notes
     -----
     NFKC(casefold(NFKC(text))), as Unicode 15.1, section 3.13, has it for caseless matching. Python orders combining
-    marks in time quadratic in their number, so a run of more than 1,000 of them is normalised 1,000 at a time; no
+    marks in time quadratic in their number, so a run of more than 100 of them is normalised 100 at a time; no
     language has such runs.
     """
     result = _map(text, shingling)
@@ -55,7 +55,7 @@ def _normalise(text: str, shingling: Shingling) -> str:
 
 
 def _pieces(text: str, shingling: Shingling) -> Iterator[str]:
-    """Cut a text inside runs of more than 1,000 code points that may combine, and nowhere else."""
+    """Cut a text inside runs of more than 100 code points that may combine, and nowhere else."""
     if not shingling.nfkc or len(text) <= _MAX_PIECE or text.isascii():
         yield text
         return

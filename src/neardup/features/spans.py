@@ -37,7 +37,7 @@ _SEARCH_BUDGET = 64
 """The tokens of a callable are searched far ahead until this many times the text has been read in vain."""
 _NEAR = 1_000
 """How far ahead a token is searched after that, in characters."""
-_MAX_PIECE = 1_000
+_MAX_PIECE = 100
 """Longest piece normalised at once, in characters: ``unicodedata`` sorts a run of marks in quadratic time."""
 
 

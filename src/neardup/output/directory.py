@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,18 @@ def partial_of(path: str | os.PathLike[str]) -> Path:
     return output.with_name(output.name + ".partial")
 
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path has one slash left of two
+
+
+def refuse_address(path: str | os.PathLike[str], what: str) -> None:
+    """Raise OutputError if an output is named by the address of remote storage."""
+    name = os.fspath(path)
+    if _ADDRESS.match(name):
+        raise OutputError(
+            f"The output must be a local {what}: got {name}. Name one, and copy it to the storage when the run is over."
+        )
+
+
 class OutputDirectory:
     """A folder that appears only when all in it is complete.
 
@@ -24,6 +37,7 @@ class OutputDirectory:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool, resume: bool) -> None:
+        refuse_address(path, "folder")
         self.path = Path(path)
         self.partial = partial_of(self.path)
         self.result = self.partial / "result"

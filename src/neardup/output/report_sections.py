@@ -81,8 +81,9 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
         ("Distinct fingerprints", known(near.get("distinct"), "{:,}".format)),
         ("Collisions caught", known(caught, "{:,}".format)),
         ("Full buckets", known(bound.get("buckets"), "{:,}".format)),
-        ("Met a full bucket", known(bound.get("documents"), "{:,}".format)),
+        ("Left out by a bucket", known(bound.get("documents"), "{:,}".format)),
         ("Time", known(report.get("seconds"), duration)),
+        ("Compiling, once", known(report.get("compile_seconds") or None, duration)),
         ("Text", known(report.get("bytes"), memory)),
         ("Speed", known(report.get("megabytes_per_second"), "{:,.1f} MB/s".format)),
         ("Documents per second", known(report.get("documents_per_second"), "{:,.0f}".format)),
@@ -117,8 +118,9 @@ def recall(report: Report) -> str:
         )
     if bound:
         said += (
-            f"<p>A bucket lists at most {bound.get('max_bucket', 0):,} kept documents; "
-            f"{plural(bound.get('documents', 0), 'document')} met a full one.</p>"
+            f"<p>A bucket lists its first {bound.get('max_bucket', 0):,} documents; "
+            f"{plural(bound.get('documents', 0), 'document')} shared one with earlier documents that it does not list."
+            "</p>"
         )
     if not bands:
         return said

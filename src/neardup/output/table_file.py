@@ -14,6 +14,7 @@ import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
 from neardup.errors import OutputError
+from neardup.output.directory import refuse_address
 
 
 class _JsonLines(AbstractContextManager["_JsonLines"]):
@@ -48,6 +49,7 @@ def check_output(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> P
     OutputError
         If the file exists and is not to be replaced, its suffix is none of these, or its folder cannot be written to.
     """
+    refuse_address(path, "file")
     if path.suffix.lower() not in suffixes:
         raise OutputError(
             f"The output {path} must end in {'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
