@@ -9,7 +9,7 @@ DATA ?= ../shared/data
 TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-slow test-all lint docs write-docs format bench bench-simhash bench-minhash bench-pages \
+.PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-pages \
 	accuracy wheel clean
 .DELETE_ON_ERROR:
 
@@ -22,14 +22,11 @@ demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in
 	@echo
 	@echo "The report, a page for any browser: $(DEMO)/report.html"
 
-test: $(VENV)/test.stamp  ## all tests but the slow ones, and those of the docs
-	$(BIN)/python -m pytest -m "not slow" --ignore tests/test_docs.py --ignore tests/test_examples.py
-
-test-slow: $(VENV)/test.stamp  ## the slow tests
-	$(BIN)/python -m pytest -m slow
-
-test-all: $(VENV)/test.stamp  ## all tests
+test: $(VENV)/test.stamp  ## the tests, in some three minutes
 	$(BIN)/python -m pytest
+
+test-all: $(VENV)/test.stamp  ## all tests: the slow ones too, more examples of each property, larger data
+	$(BIN)/python -m pytest --thorough
 
 lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
 	$(BIN)/ruff check .
@@ -42,7 +39,7 @@ format: $(VENV)/lint.stamp  ## format the code
 docs: $(VENV)/test.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
 	$(BIN)/python tools/make_cli_docs.py --check
 	$(BIN)/python tools/make_api_docs.py --check
-	$(BIN)/python -m pytest tests/test_docs.py tests/test_examples.py
+	$(BIN)/python -m pytest --thorough tests/test_docs.py tests/test_examples.py
 
 write-docs: $(VENV)/package.stamp  ## write the pages that are made from code: docs/command-line.md, docs/api.md
 	$(BIN)/python tools/make_cli_docs.py
@@ -67,7 +64,7 @@ wheel: $(VENV)/pip.stamp  ## build dist/*.whl
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:  ## delete all that these commands made, but for the corpora in benchmarks/work
-	rm -rf $(VENV) benchmarks/.venv-* .cache out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) benchmarks/.venv-* out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pip.stamp:

@@ -1,51 +1,54 @@
-"""Shared set-up: a cache of compiled kernels that notices every edit, fixed random choices, real texts."""
+"""Shared set-up: fixed random choices, real texts, a browser."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import random
 import shutil
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from reference.browser import Browser
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 
-
-def _kernel_cache() -> Path:
-    """Return a folder for compiled code, named by what it was compiled from.
-
-    Numba's cache sees an edit of the caller's file only, and does not know whether bounds were checked.
-    """
-    digest = hashlib.sha256()
-    for file in sorted((REPOSITORY / "src" / "neardup" / "kernels").glob("*.py")):
-        digest.update(file.read_bytes())
-    checked = "-boundscheck" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
-    return REPOSITORY / ".cache" / f"numba-{digest.hexdigest()[:16]}{checked}"
+for profile, max_examples in (("quick", 5), ("thorough", 40)):
+    settings.register_profile(
+        profile,
+        derandomize=True,
+        deadline=None,
+        max_examples=max_examples,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
 
 
-# Before anything imports Numba.
-os.environ["NUMBA_CACHE_DIR"] = str(_kernel_cache())
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--thorough", action="store_true",
+        help="the slow tests too, more examples of each property, and the larger data of ../shared where it is",
+    )  # fmt: skip
 
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-from hypothesis import HealthCheck, settings  # noqa: E402
 
-from reference.browser import Browser  # noqa: E402
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("thorough" if config.getoption("--thorough") else "quick")
 
-settings.register_profile(
-    "neardup",
-    derandomize=True,
-    deadline=None,
-    max_examples=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("neardup")
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the slow tests, unless they are asked for."""
+    if config.getoption("--thorough") or config.getoption("-m"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(autouse=True)
@@ -68,10 +71,11 @@ def _read_lines(path: Path) -> list[bytes]:
 
 
 @cache
-def _records(name: str) -> list[dict]:
+def _records(name: str, large: bool) -> list[dict]:
     """Return the records of a set, those of one cluster side by side, clusters in a fixed random order."""
     folder = SHARED_DATA / name
-    files = sorted([*folder.glob("*.gz"), *folder.glob("*.zst")]) or [TESTS / "data" / f"{name}.jsonl.gz"]
+    files = sorted([*folder.glob("*.gz"), *folder.glob("*.zst")]) if large else []
+    files = files or [TESTS / "data" / f"{name}.jsonl.gz"]
     records = [json.loads(line) for file in files for line in _read_lines(file)]
     clusters: dict[str, list[dict]] = {}
     for record in records:
@@ -81,10 +85,10 @@ def _records(name: str) -> list[dict]:
     return [record for cluster in names for record in clusters[cluster]]
 
 
-def _texts(name: str, max_bytes: int) -> list[str]:
+def _texts(name: str, max_bytes: int, large: bool) -> list[str]:
     """Return texts of a set up to about so many bytes, mixed, so that the members of a cluster stand apart."""
     texts, size = [], 0
-    for record in _records(name):
+    for record in _records(name, large):
         length = len(record["text"].encode())
         if length > max_bytes // 8:
             continue
@@ -97,9 +101,9 @@ def _texts(name: str, max_bytes: int) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def real_texts():
-    """Return a function (set, max_bytes) -> texts: from ../shared/data when it is there, else from tests/data."""
-    return _texts
+def real_texts(pytestconfig: pytest.Config):
+    """Return a function (set, max_bytes) -> texts: of tests/data; in thorough runs of ../shared/data if it is there."""
+    return partial(_texts, large=pytestconfig.getoption("--thorough"))
 
 
 @pytest.fixture(scope="module")

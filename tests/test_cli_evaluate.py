@@ -24,7 +24,7 @@ ROWS = [
     ("f", LICENSE, None),
 ]
 JUDGED = "left_id,right_id,duplicate\na,b,true\nd,e,true\na,d,false\na,zzz,true\n"
-TIMES = ("seconds", "timings", "documents_per_second", "megabytes_per_second", "peak_memory_bytes")
+TIMES = ("seconds", "compile_seconds", "timings", "documents_per_second", "megabytes_per_second", "peak_memory_bytes")
 
 
 @pytest.fixture(autouse=True)

@@ -110,6 +110,7 @@ def test_random_signatures_are_those_of_the_installed_package(package, seed):
             assert again == stored
 
 
+@pytest.mark.slow
 def test_random_parameters_and_partitions_are_those_of_the_installed_package(package):
     from datasketch.lsh import _optimal_param
     from datasketch.lshensemble_partition import optimal_partitions as theirs

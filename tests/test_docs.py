@@ -26,6 +26,7 @@ from neardup.schemas import clusters_schema, groups_schema, pairs_schema, remove
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
+pytestmark = pytest.mark.slow
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "CHANGELOG.md",

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from neardup.documents import jsonl, lines
 from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.sources import Source
+from neardup.documents.texts import NO_RANK
 
 
 def read(path: Path, columns: Columns, compression: str | None = None) -> tuple[list[tuple], list[Rejected]]:
@@ -68,7 +69,7 @@ def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
     data = b'{"text": "a", "r": 1}\n{"text": "b", "r": 2.5}\n{"text": "c"}\n{"text": "d", "r": "high"}\n'
     rows, rejected = read_lines(tmp_path, data, Columns("text", None, "r"))
     np.testing.assert_array_equal([row[3] for row in rows], [1, 2.5, np.nan])
-    assert [(one.row, one.reason) for one in rejected] == [(3, "the rank is a string, not a number")]
+    assert [(one.row, one.reason) for one in rejected] == [(3, NO_RANK)]
 
 
 @pytest.mark.parametrize(

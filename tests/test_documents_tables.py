@@ -17,6 +17,7 @@ from neardup.documents import delimited
 from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.inputs import list_inputs
 from neardup.documents.tables import TablePart
+from neardup.documents.texts import NO_RANK
 from neardup.errors import InputError
 
 TABLE = pa.table({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]})
@@ -236,7 +237,7 @@ def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_onl
     np.testing.assert_array_equal(batches[0].rank, [1, np.nan])
     assert [(one.row, one.reason) for one in rejected] == [
         (1, "the text is not valid UTF-8"),
-        (2, "the rank is not a number"),
+        (2, NO_RANK),
     ]
 
 

@@ -58,6 +58,7 @@ def check_estimators(size: int, jaccard: float, num_seeds: int, num_hashes: int)
         assert_spread(packed[one], variance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "jaccard"), [(10, 0.2), (10, 0.8), (100, 0.5), (100, 0.9), (1000, 0.2), (1000, 0.8)])
 def test_estimates_are_unbiased_and_spread_as_theory_says(size, jaccard):
     check_estimators(size, jaccard, NUM_SEEDS, NUM_HASHES)
@@ -87,6 +88,7 @@ def test_estimates_of_large_sets_are_unbiased_too(size, jaccard):
     check_estimators(size, jaccard, NUM_SEEDS, 16 if size > 100_000 else 64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1e-90, 1e90])
 @pytest.mark.parametrize("size", [1, 3, 30, 300])
 def test_weighted_estimates_are_unbiased_and_spread_as_theory_says(size, scale):

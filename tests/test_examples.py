@@ -11,6 +11,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

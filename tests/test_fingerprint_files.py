@@ -209,7 +209,7 @@ def test_many_small_files_are_one_batch(tmp_path):
     assert found["fingerprint"].num_chunks == 1
     alone = [neardup.fingerprint([str(file)], method=SHINGLES) for file in sorted(tmp_path.iterdir())]
     assert found["fingerprint"].to_pylist() == [table["fingerprint"][0].as_py() for table in alone]
-    assert found["id"].to_pylist() == [str(number) for number in range(30)]
+    assert found["id"].to_pylist() == [f"{tmp_path}/{number:02}.html" for number in range(30)]
 
 
 def test_a_row_that_cannot_be_read_has_no_row_or_stops_the_run(tmp_path):

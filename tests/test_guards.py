@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,10 @@ ROWS = (
     ("__main__",),
 )
 ROW_OF = {unit: row for row, units in enumerate(ROWS) for unit in units}
-MAX_MODULE_LINES, MAX_FUNCTION_LINES = 400, 50
+MAX_MODULE_LINES, MAX_FUNCTION_LINES = 600, 50
 
 
+@cache
 def tree_of(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
@@ -127,10 +129,11 @@ def test_no_module_is_named_after_nothing():
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_no_module_is_longer_than_400_lines(module):
+def test_no_module_is_longer_than_600_lines(module):
     assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= MAX_MODULE_LINES
 
 
+@cache
 def code_lines(module: str) -> set[int]:
     """Return the lines of a module that hold code: no comment, no docstring, not blank."""
     source = MODULES[module].read_text(encoding="utf-8")

@@ -111,6 +111,7 @@ def test_a_damaged_archive_keeps_what_could_be_read(tmp_path: Path) -> None:
     assert path.read_bytes() == b"".join(packed[:3] + packed[4:-1])
 
 
+@pytest.mark.slow
 def test_members_larger_than_a_piece_are_copied_too(tmp_path: Path) -> None:
     noise = np.random.default_rng(1).integers(0, 256, 3 << 20, dtype=np.uint8).tobytes().hex().encode()
     data = members(info(), *(page(b"<p>%d" % i + noise) for i in range(4)))

@@ -71,6 +71,7 @@ RANDOM_PAGES = st.lists(BLOCKS.map("".join), max_size=7).map(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(RANDOM_PAGES, st.sampled_from([0.3, 0.5, 0.8]), st.sampled_from([0.3, 0.6, 1.0]), st.booleans())
 @example(PAGES, 0.5, 0.4, True)

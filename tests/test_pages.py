@@ -42,7 +42,7 @@ def test_an_html_file_is_one_document(tmp_path: Path, name: str) -> None:
     (part,) = list_inputs([str(tmp_path / name)])
     assert (part.format, part.unit) == ("html", "file")
     assert part.column_names() == ["file", "charset", "title", "language", "html"]
-    assert choose_columns([part]) == Columns("html")
+    assert choose_columns([part]) == Columns("html", "file")
     (batch,) = part.read(Columns("html", "file"), pytest.fail)
     assert batch.ids is not None
     assert batch.ids.to_pylist() == [str(tmp_path / name)]
@@ -245,6 +245,7 @@ def test_the_language_is_what_the_page_declares(page: str, language: str | None)
     assert language_of(page) == language
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["<", "<!--", "<!-", "<title", "<title>", "<html ", "<meta ", "<meta a=", '<html "', "<html '", "<script>",

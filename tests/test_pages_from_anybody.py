@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from neardup.documents.page_text import BYTES_PER_ELEMENT, texts_of_pages
 from neardup.features.page_structure import shingle_pages, weigh_tags
 
+pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parent / "data" / "pages"
 REAL = [(FOLDER / name).read_bytes() for name in ("boost.html", "news_zh.html", "sqlite.html")]
 

@@ -1,10 +1,9 @@
-"""Whole runs: what lies in the output, what is left when a run is cut off, what bad input gets."""
+"""Whole runs: what lies in the output, what a full disk leaves, what bad input gets."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,42 +15,9 @@ import pytest
 
 import neardup
 from neardup.schemas import removed_schema
+from reference.made_up import corpus, texts
 
-WORDS = ["river", "stone", "cloud", "maple", "amber", "coral", "ember", "flint", "grove", "heath", "ivory", "jade"]
-
-
-def texts(count: int, seed: int = 0) -> list[str]:
-    """Return texts of 30 words; every third one is a copy of an earlier one with a word changed."""
-    rng = np.random.default_rng(seed)
-    result: list[str] = []
-    for number in range(count):
-        words = [f"{WORDS[i]}{rng.integers(0, 50)}" for i in rng.integers(0, len(WORDS), 30)]
-        if number % 3 == 2:
-            words = result[int(rng.integers(0, number))].split()
-            words[int(rng.integers(0, 30))] = f"changed{number}"
-        result.append(" ".join(words))
-    return result
-
-
-def corpus(path: Path, count: int, seed: int = 0) -> Path:
-    """Write a Parquet file of texts with ids and a number, in small row groups."""
-    ids = [f"doc-{number}" for number in range(count)]
-    table = pa.table({"id": ids, "text": texts(count, seed), "n": range(count)})
-    pq.write_table(table, path, row_group_size=100)
-    return path
-
-
-MINHASH = "MinHash(threshold=0.6)"
-SIMHASH = "SimHash(max_distance=12, confirm='hamming')"
-CONFIRMED = "SimHash(max_distance=14, confirm='jaccard', threshold=0.6)"
-TFIDF = "SimHash(max_distance=12, weights='tfidf', confirm='hamming')"
-
-
-def made(method: str) -> neardup.MinHash | neardup.SimHash:
-    return eval(f"neardup.{method}")
-
-
-METHOD = made(MINHASH)
+METHOD = neardup.MinHash(threshold=0.6)
 
 
 def test_the_output_holds_every_document_once_and_accounts_for_each(tmp_path: Path) -> None:
@@ -87,110 +53,6 @@ def test_new_documents_are_held_against_old_ones_which_stay(tmp_path: Path) -> N
     assert result.summary["counts"]["against"] == 90
 
 
-_KILLED_RUN = """
-import os, signal, sys
-import neardup
-class Killer:
-    seen = 0
-    def begin(self, stage, total): pass
-    def end(self, stage, seconds): pass
-    def advance(self, documents, num_bytes):
-        Killer.seen += documents
-        if Killer.seen >= int(sys.argv[3]): os.kill(os.getpid(), signal.SIGKILL)
-neardup.dedup(sys.argv[1], method=eval("neardup." + sys.argv[5]), output=sys.argv[2], batch_rows=3, threads=2,
-              resume=sys.argv[4] == "resume", watcher=Killer())
-"""
-
-
-def kill_a_run(source: Path, out: Path, after: int, attempt: str = "anew", method: str = MINHASH) -> None:
-    """Start a run in a process of its own, which dies once so many documents went through its stages."""
-    run = subprocess.run(
-        [sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt, method], check=False
-    )
-    assert run.returncode == -signal.SIGKILL
-    assert not out.exists()
-    assert out.with_name(f"{out.name}.partial").exists()
-
-
-@pytest.mark.parametrize("method", [MINHASH, SIMHASH, CONFIRMED])
-@pytest.mark.parametrize("killed_after", [100, 700, 1500])
-def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: int, method: str) -> None:
-    # 900 documents in batches of 3: a checkpoint every 64 batches; later kills fall into the stages after reading.
-    source = corpus(tmp_path / "in.parquet", 900)
-    expected = neardup.dedup(source, method=made(method))
-    assert expected.removed.num_rows > 50
-    out = tmp_path / "out"
-    kill_a_run(source, out, killed_after, "anew", method)
-    kill_a_run(source, out, 200, "resume", method)
-    resumed = neardup.dedup(source, method=made(method), output=out, resume=True)
-    assert resumed.removed.equals(expected.removed)
-    assert resumed.kept.equals(expected.kept)
-    assert resumed.summary["counts"] == expected.summary["counts"]
-    assert not (tmp_path / "out.partial").exists()
-
-
-@pytest.mark.parametrize("killed_after", [100, *(pytest.param(n, marks=pytest.mark.slow) for n in (1600, 2500))])
-def test_a_killed_run_counts_the_words_of_its_corpus_once(tmp_path: Path, killed_after: int) -> None:
-    # 900 documents are counted first, then read, then sorted and compared.
-    source = corpus(tmp_path / "in.parquet", 900)
-    expected = neardup.dedup(source, method=made(TFIDF))
-    assert expected.removed.num_rows > 50
-    out, table = tmp_path / "out", tmp_path / "out.partial" / "scratch" / "idf.parquet"
-    kill_a_run(source, out, killed_after, "anew", TFIDF)
-    assert table.exists() == (killed_after > 900)
-    kill_a_run(source, out, 1000, "resume", TFIDF)
-    first = table.stat()
-    kill_a_run(source, out, 200, "resume", TFIDF)
-    assert (table.stat().st_ino, table.stat().st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
-    resumed = neardup.dedup(source, method=made(TFIDF), output=out, resume=True)
-    assert resumed.removed.equals(expected.removed)
-    assert resumed.kept.equals(expected.kept)
-    assert sorted(os.listdir(out)) == ["kept", "rejected.jsonl", "removed.parquet", "report.html", "report.json"]
-
-
-def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
-    lines = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(texts(900))]
-    for bad in (5, 450, 451, 899):
-        lines[bad] = '{"id": '
-    source = tmp_path / "in.jsonl"
-    source.write_text("\n".join(lines) + "\n")
-    out = tmp_path / "out"
-    kill_a_run(source, out, 700)
-    result = neardup.dedup(source, method=METHOD, output=out, resume=True)
-    rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
-    assert [row["line"] for row in rejected] == [6, 451, 452, 900]
-    assert result.summary["counts"]["rejected"] == 4
-    assert result.summary["counts"]["read"] == 896
-
-
-@pytest.mark.parametrize(
-    ("method", "other"),
-    [
-        (MINHASH, "MinHash()"),
-        (SIMHASH, "SimHash(max_distance=11)"),
-        (SIMHASH, TFIDF),
-        (SIMHASH, "SimHash(max_distance=12, bits=128)"),
-        (CONFIRMED, SIMHASH),
-        (SIMHASH, MINHASH),
-    ],
-)
-def test_a_run_is_not_resumed_with_other_settings(tmp_path: Path, method: str, other: str) -> None:
-    source = corpus(tmp_path / "in.parquet", 900)
-    kill_a_run(source, tmp_path / "out", 700, "anew", method)
-    with pytest.raises(neardup.ResumeError, match="had other settings"):
-        neardup.dedup(source, method=made(other), output=tmp_path / "out", resume=True)
-
-
-def test_a_run_is_not_resumed_with_another_table_in_the_place_of_the_first(tmp_path: Path) -> None:
-    source, table = corpus(tmp_path / "in.parquet", 900), tmp_path / "idf.parquet"
-    neardup.document_frequencies(texts(100)).save(table)
-    method = f"SimHash(weights='tfidf', idf={str(table)!r})"
-    kill_a_run(source, tmp_path / "out", 700, "anew", method)
-    neardup.document_frequencies(texts(99)).save(table)
-    with pytest.raises(neardup.ResumeError, match="had other settings"):
-        neardup.dedup(source, method=made(method), output=tmp_path / "out", resume=True)
-
-
 def test_a_table_and_the_file_it_was_saved_to_are_the_same_setting(tmp_path: Path) -> None:
     source, table = corpus(tmp_path / "in.parquet", 300), neardup.document_frequencies(texts(100))
     table.save(tmp_path / "idf.parquet")
@@ -200,14 +62,6 @@ def test_a_table_and_the_file_it_was_saved_to_are_the_same_setting(tmp_path: Pat
     ]
     assert results[0].removed.equals(results[1].removed)
     assert [result.summary["scheme"]["idf"] for result in results] == [table.version] * 2
-
-
-def test_an_input_that_changed_is_not_resumed(tmp_path: Path) -> None:
-    source = corpus(tmp_path / "in.parquet", 900)
-    kill_a_run(source, tmp_path / "out", 700)
-    corpus(source, 901)
-    with pytest.raises(neardup.ResumeError, match="had other inputs"):
-        neardup.dedup(source, method=METHOD, output=tmp_path / "out", resume=True)
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ def marked(text: str, **settings) -> list[str]:
     return [text[span.start : span.end] for span in token_spans(text, **settings)]
 
 
+@pytest.mark.slow
 @settings(max_examples=2000, deadline=None)
 @given(TEXTS, st.sampled_from(sorted(TWINS)), st.tuples(st.booleans(), st.booleans(), st.booleans()))
 def test_tokens_are_those_of_the_reference_and_places_never_fall(text, tokens, options):
@@ -131,6 +132,7 @@ def test_an_empty_text_has_no_tokens(tokens):
     assert token_spans("", tokens=tokens, **FULL) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [

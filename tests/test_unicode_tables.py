@@ -75,6 +75,7 @@ def test_few_characters_are_missing_from_the_tables():
         assert all(ord(character) > 0x7FF for character in UNASSIGNED_IN_TABLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 def test_every_character_without_flag_becomes_what_unicodedata_says(options):
     table = load_tables(**options)
@@ -90,6 +91,7 @@ def test_every_flagged_character_also_has_its_own_normal_form():
         assert map_alone(DEFAULT, character) == reference.normalise(character, True, True, False)
 
 
+@pytest.mark.slow
 def test_every_class_and_whitespace_bit_is_that_of_the_reference():
     for options in ({"nfkc": False, "case_fold": False}, {"nfkc": True, "case_fold": True}):
         table = load_tables(**options, fold_chinese=False)
@@ -164,6 +166,7 @@ INTERESTING = st.one_of(
 TEXTS = st.text(INTERESTING, min_size=2, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=3000, deadline=None)
 @given(TEXTS, st.booleans(), st.booleans())
 def test_a_text_without_flags_is_the_sum_of_its_characters(text, case_fold, fold_chinese):
@@ -172,6 +175,7 @@ def test_a_text_without_flags_is_the_sum_of_its_characters(text, case_fold, fold
         assert map_alone(table, text) == reference.normalise(text, True, case_fold, fold_chinese)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, st.booleans())
 def test_case_folding_alone_is_always_the_sum_of_its_characters(text, fold_chinese):
@@ -179,6 +183,7 @@ def test_case_folding_alone_is_always_the_sum_of_its_characters(text, fold_chine
     assert map_alone(table, text) == reference.normalise(text, False, True, fold_chinese)
 
 
+@pytest.mark.slow
 def test_every_unflagged_expansion_keeps_its_form_beside_every_mark():
     """The one place where the proof needs more than the quick check: an expansion that ends in a mark."""
     ends_in_mark = [c for c in EXPANDING if entry_of(DEFAULT, ord(c)) >> tables.RANK_SHIFT]
