@@ -13,10 +13,11 @@ import neardup
 from neardup.cli.main import cli
 from neardup.cli.methods import build_method
 from neardup.cli.settings import SettingType, parse_number
-from neardup.config import MinHash, Running, Sieve, SimHash
 from neardup.errors import SettingError
-from neardup.limits import limits_of
-from neardup.shingling import Jieba
+from neardup.settings.limits import limits_of
+from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.running import Running, Sieve
+from neardup.settings.shingling import Jieba
 
 METHODS = {"minhash": MinHash, "simhash": SimHash}
 SETTINGS = [MinHash, SimHash, Sieve, Running]

@@ -15,7 +15,7 @@ from neardup.cli.foresight import print_plan
 from neardup.cli.hunks import Stretch, align
 from neardup.cli.stage_bars import StageBars, clock, short
 from neardup.cli.summary import print_deduplication
-from neardup.config import MinHash
+from neardup.settings.methods import MinHash
 
 METHOD = MinHash(ngram=2)
 TEXT_PAIRS = [("", "a"), ("a", ""), ("", ""), ("a b c", "x y z"), ("ﬁne print", "fine PRINT")]

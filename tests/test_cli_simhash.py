@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import neardup
 from neardup.candidates.blocks import choose_blocks, plan_blocks
 from neardup.cli.main import cli
-from neardup.fingerprint_files import SCHEME_KEY
+from neardup.fingerprints.files import SCHEME_KEY
 
 LICENSE = "permission is hereby granted free of charge to any person obtaining a copy of this software " * 4
 TEXTS = {

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import neardup
 from neardup.cli.main import cli
 from neardup.decide.groups import group_documents, pick_others
-from neardup.engines.group_names import MAX_NAMED, outline_names, passage_name
 from neardup.errors import InputError, OutputError
 from neardup.features.outline import outline
+from neardup.output.cluster_names import MAX_NAMED, outline_names, passage_name
 from neardup.schemas import clusters_schema, groups_schema
 from reference import groups as reference
 from reference import warc_files

@@ -193,7 +193,7 @@ import json, resource, sys
 sys.path.insert(0, {str(Path(neardup.__file__).parents[1])!r})
 from neardup.documents.batch import Columns
 from neardup.documents.inputs import list_inputs
-from neardup.engines.report import peak_memory
+from neardup.output.report import peak_memory
 (part,) = list_inputs([{str(tmp_path / "bomb.warc.gz")!r}])
 before = peak_memory()
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))

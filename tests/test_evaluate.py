@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.config import Method
 from neardup.errors import ColumnError, InputError
 from neardup.schemas import curve_schema, length_schema
+from neardup.settings.methods import Method
 from neardup.verify.scores import (
     Score,
 )

@@ -21,23 +21,28 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from neardup.config import MinHash, Running, Sieve, SimHash
 from neardup.errors import NeardupError, SettingError
-from neardup.limits import Limits, limits_of
-from neardup.shingling import Jieba
+from neardup.settings.limits import Limits, limits_of
+from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.running import Running, Sieve
+from neardup.settings.shingling import Jieba
 
 SOURCE = Path(neardup.__file__).parent
 MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
-STAGES = ("documents", "features", "fingerprints", "candidates", "verify", "decide", "output")
-# From the bottom up. A module imports from rows below its own, or from its own package.
+# From the bottom up. A module imports from rows below its own, or from its own package. The stages are in order.
 ROWS = (
     ("errors", "version"),
-    ("arrays", "limits"),
-    ("shingling",),
-    ("config", "fingerprint_files", "formats", "processors", "schemas"),
-    ("presets",),
+    ("arrays", "executor"),
+    ("settings", "formats", "progress", "schemas"),
     ("kernels",),
-    STAGES,
+    ("documents",),
+    ("features",),
+    ("fingerprints",),
+    ("candidates",),
+    ("verify",),
+    ("decide",),
+    ("methods",),
+    ("output",),
     ("engines", "index"),
     ("results",),
     ("api",),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.engines import hamming
+from neardup.candidates import hamming_join as hamming
 from neardup.errors import InputError, SettingError
 from reference import hamming as reference
 

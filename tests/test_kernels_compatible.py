@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup import SimHash
-from neardup.engines.explain import explain
 from neardup.features import compatible
+from neardup.fingerprints.explain import explain
 from neardup.kernels import compatible as kernel
 from neardup.kernels.token_arrays import Text
 from reference import compatible as reference

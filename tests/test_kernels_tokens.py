@@ -13,10 +13,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from neardup.arrays import flatten_strings
-from neardup.config import MinHash
 from neardup.features.shingles import Workspace, _tables, shingle_documents
 from neardup.kernels import tokens as kernel
 from neardup.kernels.token_arrays import Buffers, Shingles, Text, make_buffers
+from neardup.settings.methods import MinHash
 from reference import shingles as reference
 from reference.sets import jaccard
 

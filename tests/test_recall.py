@@ -13,9 +13,9 @@ import pytest
 import neardup
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
-from neardup.config import MinHash
 from neardup.features.shingles import shingle_documents
 from neardup.fingerprints.minhash import band_keys, sign
+from neardup.settings.methods import MinHash
 from neardup.verify.recall import audit_recall, estimate_recall
 from reference.pairs import exact_pairs
 from reference.statistics import binomial_interval, binomial_probability, chi_square_interval, most_misses

@@ -15,13 +15,13 @@ import pytest
 
 import neardup
 from conftest import TESTS
-from neardup.config import MinHash
 from neardup.errors import InputError, MissingExtraError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import MAX_PIECE, cutter_of, describe_segmenter, segmenter_of
 from neardup.features.shingles import shingle_documents
 from neardup.features.spans import token_spans
-from neardup.shingling import Jieba, Shingling
+from neardup.settings.methods import MinHash
+from neardup.settings.shingling import Jieba, Shingling
 
 pytest.importorskip("rjieba")
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import neardup
-from neardup.config import MinHash
+from neardup.settings.methods import MinHash
 from reference import corpora, runs
 from reference.documents import documents_of
 from reference.sieve import MEASURES

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup.config import SimHash
+from neardup.settings.methods import SimHash
 from reference import runs
 from reference.documents import fingerprinted
 from reference.hamming import distance

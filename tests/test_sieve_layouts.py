@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup.config import MinHash
+from neardup.settings.methods import MinHash
 from reference import corpora, runs
 
 METHOD = MinHash(threshold=0.5, ngram=2, num_bands=16, rows_per_band=2)

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup.config import MinHash
+from neardup.settings.methods import MinHash
 from reference import corpora, runs
 
 METHODS = st.one_of(corpora.methods(), corpora.methods(similarity="containment"), corpora.methods(similarity="cosine"))

@@ -13,10 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup import IdfTable, InputError, SchemeError, SettingError, SimHash, keywords, simhash
-from neardup.engines.explain import explain
-from neardup.engines.simhash import fingerprint_documents, scheme_of
 from neardup.features.shingles import Workspace
+from neardup.fingerprints.explain import explain
 from neardup.fingerprints.simhash import summarise, to_integers
+from neardup.fingerprints.simhash_documents import fingerprint_documents, scheme_of
 from reference import shingles
 from reference import simhash as reference
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import neardup
-from neardup import config, errors, shingling
+from neardup import errors
+from neardup.settings import methods, running, shingling
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
@@ -43,7 +44,7 @@ the command line `num_bands` is `--num-bands`, and so on.
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += map(_settings_table, (config.MinHash, config.SimHash, shingling.Jieba, config.Sieve, config.Running))
+    parts += map(_settings_table, (methods.MinHash, methods.SimHash, shingling.Jieba, running.Sieve, running.Running))
     parts += ["## Web pages\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), "## Indexes\n", *map(_entry, INDEXES)]
     parts += ["## Bands\n", *map(_entry, HELPERS), _errors()]
@@ -70,14 +71,14 @@ def _signature(name: str, thing: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    return f"{type(value).__name__}()" if isinstance(value, config.MinHash | config.SimHash) else repr(value)
+    return f"{type(value).__name__}()" if isinstance(value, methods.MinHash | methods.SimHash) else repr(value)
 
 
 def _settings_table(settings: type) -> str:
     title = (
         settings.__name__
-        if settings in (config.MinHash, config.SimHash, shingling.Jieba)
-        else "Arguments of dedup: " + ("the decision" if settings is config.Sieve else "the machine")
+        if settings in (methods.MinHash, methods.SimHash, shingling.Jieba)
+        else "Arguments of dedup: " + ("the decision" if settings is running.Sieve else "the machine")
     )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]
     for field in dataclasses.fields(settings):

@@ -22,10 +22,10 @@ from statistics import mean
 
 from make_examples import read_records
 
-from neardup.config import MinHash
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import segmenter_of
-from neardup.shingling import Jieba, Shingling
+from neardup.settings.methods import MinHash
+from neardup.settings.shingling import Jieba, Shingling
 
 Cut = Callable[[str], list[str]]
 MODES = ("exact", "no hmm", "full", "search")

@@ -23,10 +23,10 @@ import pyarrow as pa
 from make_examples import Record, read_records
 
 import neardup
-from neardup.engines.simhash import describe
 from neardup.features.segmenters import segmenter_of
 from neardup.features.weights import distinct_features
-from neardup.fingerprint_files import from_table
+from neardup.fingerprints.files import from_table
+from neardup.fingerprints.simhash_documents import describe
 from neardup.kernels.sets import pair_overlaps
 from neardup.verify.hamming import hamming_distances
 

@@ -26,8 +26,8 @@ from shared import (
 )
 
 import neardup
-from neardup.engines.hamming import join
-from neardup.engines.simhash import describe
+from neardup.candidates.hamming_join import join
+from neardup.fingerprints.simhash_documents import describe
 
 _REPEATS = 5
 _MOST_CHARACTERS = 2000  # of a text that the plain twin signs

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from neardup.presets import STRUCTURE_FINGERPRINTS
 from shared import Done, clock, main, read_pairs, read_rows
 
 import neardup
@@ -15,11 +16,10 @@ from neardup.documents import warc
 from neardup.documents.batch import Columns
 from neardup.documents.warc_bytes import GzipBytes
 from neardup.documents.warc_records import Record, read_records
-from neardup.engines.simhash import fingerprint_documents
 from neardup.features import page_structure
+from neardup.fingerprints.simhash_documents import fingerprint_documents
 from neardup.formats import BLOCK_BYTES
 from neardup.kernels import html_tree
-from neardup.presets import STRUCTURE_FINGERPRINTS
 
 _REPEATS = 3
 

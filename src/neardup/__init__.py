@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from neardup.api.texts import compare
     from neardup.candidates.bands import Bands, candidate_probability, choose_bands
     from neardup.candidates.plan import Plan
-    from neardup.config import MinHash, SimHash
-    from neardup.engines.explain import keywords, simhash
     from neardup.errors import (
         ColumnError,
         IncompleteWarning,
@@ -36,14 +34,16 @@ if TYPE_CHECKING:
         SettingError,
     )
     from neardup.features.idf import IdfTable
+    from neardup.fingerprints.explain import keywords, simhash
     from neardup.fingerprints.signatures import PackedSignatures, Signatures
     from neardup.index.ensemble import LSHEnsemble
     from neardup.index.forest import LSHForest
     from neardup.index.hamming import HammingIndex
     from neardup.index.lsh import LSHIndex
-    from neardup.presets import content, page, structure
     from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation
-    from neardup.shingling import Jieba
+    from neardup.settings.methods import MinHash, SimHash
+    from neardup.settings.presets import content, page, structure
+    from neardup.settings.shingling import Jieba
     from neardup.verify.hamming import hamming_distance
     from neardup.verify.scores import Score
 
@@ -59,8 +59,8 @@ _HOMES = {
     "neardup.api.texts": ("compare",),
     "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
     "neardup.candidates.plan": ("Plan",),
-    "neardup.config": ("MinHash", "SimHash"),
-    "neardup.engines.explain": ("keywords", "simhash"),
+    "neardup.settings.methods": ("MinHash", "SimHash"),
+    "neardup.fingerprints.explain": ("keywords", "simhash"),
     "neardup.errors": (
         "ColumnError", "IncompleteWarning", "InputError", "MissingExtraError", "NeardupError", "OutputError",
         "ResumeError", "SchemeError", "SettingError",
@@ -71,9 +71,9 @@ _HOMES = {
     "neardup.index.forest": ("LSHForest",),
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.index.lsh": ("LSHIndex",),
-    "neardup.presets": ("content", "page", "structure"),
+    "neardup.settings.presets": ("content", "page", "structure"),
     "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
-    "neardup.shingling": ("Jieba",),
+    "neardup.settings.shingling": ("Jieba",),
     "neardup.verify.hamming": ("hamming_distance",),
     "neardup.verify.scores": ("Score",),
 }  # fmt: skip

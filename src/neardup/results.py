@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands
-from neardup.engines.compare import Measures
 from neardup.output.wording import percent
+from neardup.verify.comparison import Measures
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
 

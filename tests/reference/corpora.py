@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from neardup.config import MinHash
+from neardup.settings.methods import MinHash
 
 WORDS = ("a", "b", "c", "d", "é", "漢", "ß", "x" * 17)
 NOTHING = (None, "", "...", " \n\t", "—", "\u200b")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from neardup.candidates.samples import choose_samples, needed_by_size
-from neardup.config import MinHash, SimHash
 from neardup.fingerprints.minhash import draw_permutations
+from neardup.settings.methods import MinHash, SimHash
 from reference import minhash, near, shingles, simhash
 from reference.sieve import Document
 

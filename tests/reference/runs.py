@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 import neardup
-from neardup.config import Method, SimHash
+from neardup.settings.methods import Method, SimHash
 from reference import near, priority, sieve
 from reference.documents import documents_of, fingerprinted
 

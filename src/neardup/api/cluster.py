@@ -12,19 +12,20 @@ import pyarrow as pa
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
 from neardup.api.runs import Run, decide, workspace
-from neardup.config import Method, Running, Sieve
 from neardup.decide.groups import Groups, group_documents
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.engines import write
-from neardup.engines.cluster import cluster_batches, describe_groups, first_rows, group_batches
-from neardup.engines.group_names import name_groups
-from neardup.engines.report import build_report
-from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.output import write
+from neardup.output.cluster_names import name_groups
+from neardup.output.clusters import cluster_batches, describe_groups, first_rows, group_batches
 from neardup.output.directory import OutputDirectory
 from neardup.output.groups_html import MAX_SHOWN, render_groups
-from neardup.presets import method_named
+from neardup.output.report import build_report
+from neardup.progress import Nobody, Stages, Watcher
 from neardup.results import Clustering
 from neardup.schemas import clusters_schema, groups_schema
+from neardup.settings.methods import Method
+from neardup.settings.presets import method_named
+from neardup.settings.running import Running, Sieve
 
 
 def cluster(

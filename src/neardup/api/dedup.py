@@ -7,20 +7,21 @@ import os
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
 from neardup.api.runs import Run, decide, workspace
-from neardup.config import Method, Running, Sieve
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.engines import write
-from neardup.engines.report import build_report
-from neardup.engines.stages import Nobody, Stages, Watcher
-from neardup.engines.tell import pair_batches, removed_batches
 from neardup.errors import OutputError
 from neardup.formats import OUT_FORMATS
+from neardup.output import write
 from neardup.output.directory import OutputDirectory
+from neardup.output.report import build_report
 from neardup.output.report_html import render_report
 from neardup.output.report_items import Example
-from neardup.presets import method_named
+from neardup.output.tables import pair_batches, removed_batches
+from neardup.progress import Nobody, Stages, Watcher
 from neardup.results import Deduplication
 from neardup.schemas import pairs_schema, removed_schema
+from neardup.settings.methods import Method
+from neardup.settings.presets import method_named
+from neardup.settings.running import Running, Sieve
 
 
 def dedup(

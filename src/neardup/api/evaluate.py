@@ -8,19 +8,20 @@ import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
-from neardup.config import Method, MinHash, Running, Sieve
 from neardup.documents.columns import choose_label
 from neardup.documents.inputs import list_inputs
 from neardup.documents.labels import Verdicts, read_verdicts
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.documents.tables import TablePart
-from neardup.engines import evaluate as engine
-from neardup.engines.count import with_table
-from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.engines.local import evaluate as engine
+from neardup.engines.local.document_frequencies import with_table
 from neardup.errors import InputError
-from neardup.presets import method_named
+from neardup.progress import Nobody, Stages, Watcher
 from neardup.results import Evaluation
 from neardup.schemas import curve_schema, length_schema
+from neardup.settings.methods import Method, MinHash
+from neardup.settings.presets import method_named
+from neardup.settings.running import Running, Sieve
 from neardup.verify.scores import Score
 
 LABEL = "cluster"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
-from neardup.config import Running, SimHash
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.engines.count import count_corpus
-from neardup.engines.describe import describe_rejected
-from neardup.engines.local import known_total, thread_count
-from neardup.engines.report import incomplete_by
-from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.engines.local.document_frequencies import count_corpus
+from neardup.engines.local.pipeline import known_total, thread_count
+from neardup.engines.local.reading import describe_rejected
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
-from neardup.shingling import Shingling
+from neardup.output.report import incomplete_by
+from neardup.progress import Nobody, Stages, Watcher
+from neardup.settings.methods import SimHash
+from neardup.settings.running import Running
+from neardup.settings.shingling import Shingling
 
 
 def document_frequencies(

@@ -11,20 +11,21 @@ import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
-from neardup.config import Running, SimHash
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.engines.count import given_idf, idf_of, needs_count
-from neardup.engines.describe import describe_rejected
-from neardup.engines.fingerprint import Counts, fingerprint_corpus
-from neardup.engines.local import SHORT, known_total, thread_count
-from neardup.engines.report import incomplete_by, peak_memory, warn_of_short
-from neardup.engines.scratch import Scratch
-from neardup.engines.simhash import scheme_of
-from neardup.engines.stages import Nobody, Stages, Watcher
+from neardup.engines.local.document_frequencies import given_idf, idf_of, needs_count
+from neardup.engines.local.fingerprint import Counts, fingerprint_corpus
+from neardup.engines.local.pipeline import SHORT, known_total, thread_count
+from neardup.engines.local.reading import describe_rejected
+from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, SettingError
-from neardup.fingerprint_files import fingerprint_schema
-from neardup.presets import method_named
+from neardup.fingerprints.files import fingerprint_schema
+from neardup.fingerprints.simhash_documents import scheme_of
+from neardup.output.report import incomplete_by, peak_memory, warn_of_short
+from neardup.progress import Nobody, Stages, Watcher
+from neardup.settings.methods import SimHash
+from neardup.settings.presets import method_named
+from neardup.settings.running import Running
 from neardup.version import __version__
 
 Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]

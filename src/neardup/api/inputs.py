@@ -17,7 +17,7 @@ from neardup.documents.tables import TablePart
 from neardup.errors import InputError, SettingError
 from neardup.formats import is_pages
 from neardup.output.wording import plural
-from neardup.shingling import PAGE_TOKENS, Shingling
+from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
 Source = Any  # a path, a glob, an address, a list of these or of texts, or what speaks Arrow's PyCapsule stream
 

@@ -12,20 +12,15 @@ import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
-from neardup.config import Method, Running, Sieve, SimHash
+from neardup.candidates.hamming_neighbours import join_all
 from neardup.documents.find import find
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.engines import local, write
-from neardup.engines.count import with_table
-from neardup.engines.local import thread_count
-from neardup.engines.near import join_all
-from neardup.engines.report import build_report, fingerprint_pairs_report
-from neardup.engines.scratch import Scratch
-from neardup.engines.simhash import scheme_of
-from neardup.engines.stages import Nobody, Stages, Watcher
-from neardup.engines.tell import Measured, Named, Pairs, Places, pair_batches
+from neardup.engines.local import pipeline
+from neardup.engines.local.document_frequencies import with_table
+from neardup.engines.local.pipeline import thread_count
+from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, SettingError
-from neardup.fingerprint_files import (
+from neardup.fingerprints.files import (
     FingerprintFile,
     from_table,
     holds_fingerprints,
@@ -33,9 +28,16 @@ from neardup.fingerprint_files import (
     read_fingerprints,
     require_same,
 )
-from neardup.presets import method_named
+from neardup.fingerprints.simhash_documents import scheme_of
+from neardup.output import write
+from neardup.output.report import build_report, fingerprint_pairs_report
+from neardup.output.tables import Measured, Named, Pairs, Places, pair_batches
+from neardup.progress import Nobody, Stages, Watcher
 from neardup.results import DuplicatePairs
 from neardup.schemas import pairs_schema
+from neardup.settings.methods import Method, SimHash
+from neardup.settings.presets import method_named
+from neardup.settings.running import Running, Sieve
 
 _PLAIN = SimHash()
 Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
@@ -105,7 +107,7 @@ def run_pairs(
             return _run_fingerprint_pairs(files, method, running, scratch, stages, take)
         tasks = tasks_of(inputs, sieve.keep)
         method = with_table(for_pages(method, tasks))
-        outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+        outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         places = Places(tasks, outcome.corpus, scratch)
         with stages.stage("write"):
             take(pair_batches(outcome.pairs, places, method.measures), pairs_schema(method.measures))

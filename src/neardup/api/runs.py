@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
-from neardup.config import Method, MinHash, Running, Sieve, SimHash
 from neardup.documents.reading import Task
-from neardup.engines import local
-from neardup.engines.count import with_table
-from neardup.engines.describe import Corpus
-from neardup.engines.ids import find_repeated_id
-from neardup.engines.resume import prepare
-from neardup.engines.scratch import Scratch
-from neardup.engines.stages import Stages
-from neardup.engines.tell import Places
+from neardup.engines.local import pipeline
+from neardup.engines.local.document_frequencies import with_table
+from neardup.engines.local.duplicate_ids import find_repeated_id
+from neardup.engines.local.reading import Corpus
+from neardup.engines.local.resume import prepare
+from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, NeardupError, OutputError, SettingError
 from neardup.output.directory import OutputDirectory
+from neardup.output.tables import Places
+from neardup.progress import Stages
+from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.running import Running, Sieve
 
 
 class Run(NamedTuple):
@@ -34,7 +35,7 @@ class Run(NamedTuple):
     tasks: list[Task]
     identities: list[tuple[str, int, float]]
     method: Method
-    outcome: local.Outcome
+    outcome: pipeline.Outcome
     places: Places
     warnings: list[str]
 
@@ -76,7 +77,7 @@ def decide(
     method = with_table(for_pages(method, tasks))
     identities = [task.part.identity() for task in tasks]
     resuming = prepare(scratch, tasks, identities, method, sieve, resume)
-    outcome = local.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
+    outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
     places = Places(tasks, outcome.corpus, scratch)
     warnings += _check_ids(scratch, outcome.corpus, places, inputs.id_column, table)
     return Run(tasks, identities, method, outcome, places, warnings)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.config import MinHash
-from neardup.engines.sign import Column, Rows, sign_rows
+from neardup.engines.local.sign import Column, Rows, sign_rows
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.token_lists import STRING_LISTS, hash_lists, limits_of_counts
 from neardup.fingerprints.signatures import Signatures
+from neardup.settings.methods import MinHash
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
 _CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of fewer features, threads wait for one another

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from neardup.config import Method, MinHash
-from neardup.engines import compare as comparing
-from neardup.engines import local
+from neardup.engines.local import pipeline
 from neardup.errors import InputError
-from neardup.presets import method_named
 from neardup.results import Comparison
+from neardup.settings.methods import Method, MinHash
+from neardup.settings.presets import method_named
+from neardup.verify import comparison as comparing
 
 
 def compare(left: str, right: str, *, method: Method | str = "minhash") -> Comparison:
@@ -37,7 +37,7 @@ def compare(left: str, right: str, *, method: Method | str = "minhash") -> Compa
             raise InputError(
                 f"The {side} text is {type(text).__name__}, not a string: got {text!r:.80}. Pass two strings."
             )
-    bands = local.bands_of(method) if isinstance(method, MinHash) else None
+    bands = pipeline.bands_of(method) if isinstance(method, MinHash) else None
     measures = comparing.measure(left, right, method, bands)
     similarity = comparing.similarity_of(measures, method)
     duplicate = comparing.are_duplicates(measures, similarity, method)

@@ -11,8 +11,8 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from neardup.config import MAX_HAMMING_DISTANCE
 from neardup.errors import SettingError
+from neardup.settings.methods import MAX_HAMMING_DISTANCE
 
 BITS = (32, 64, 128, 256)
 MAX_FINGERPRINTS = 10**15

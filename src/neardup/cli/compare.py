@@ -11,15 +11,15 @@ import click
 
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption
-from neardup.config import Method, SimHash
 from neardup.errors import InputError, MissingExtraError, SettingError
-from neardup.presets import CONTENT
-from neardup.shingling import PAGE_TOKENS
+from neardup.settings.methods import Method, SimHash
+from neardup.settings.presets import CONTENT
+from neardup.settings.shingling import PAGE_TOKENS
 
 if TYPE_CHECKING:
-    from neardup.engines.explain import Explanation
-    from neardup.engines.outlines import Outlines
+    from neardup.fingerprints.explain import Explanation
     from neardup.results import Comparison
+    from neardup.verify.outlines import Outlines
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Show how alike two texts are, and where.")
@@ -60,7 +60,7 @@ def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_js
     from neardup.api import texts as api
     from neardup.cli import comparison, explanation, summary
     from neardup.cli import outlines as printing
-    from neardup.engines.outlines import align_outlines
+    from neardup.verify.outlines import align_outlines
 
     method = build_method(values, "structure" if all(map(_is_page, (left, right))) else "minhash")
     result = api.compare(*texts, method=method)
@@ -108,7 +108,7 @@ def _explain(texts: list[str], method: Method) -> list[Explanation]:
         raise SettingError(
             "--explain shows how a SimHash fingerprint is made: got --method minhash. Add --method simhash."
         )
-    from neardup.engines.explain import explain
+    from neardup.fingerprints.explain import explain
 
     return [explain(text, method) for text in texts]
 

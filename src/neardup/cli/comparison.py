@@ -11,9 +11,9 @@ from rich.text import Text
 from neardup.cli.hunks import align, pieces
 from neardup.cli.marks import Gap, Marks, fold_stretches, fold_whole
 from neardup.cli.rows import Rows
-from neardup.config import Method, MinHash, SimHash
 from neardup.output.wording import percent, plural, visible, what_copies_share
 from neardup.results import Comparison
+from neardup.settings.methods import Method, MinHash, SimHash
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 

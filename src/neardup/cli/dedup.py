@@ -13,7 +13,7 @@ from neardup.cli.interrupt import farewell_of_folder, interruptible
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import Function, SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_options, shown_options, source_options
-from neardup.config import Running, Sieve
+from neardup.settings.running import Running, Sieve
 
 
 def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], Function]:

@@ -12,9 +12,10 @@ from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_methods, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import Named, inputs_argument, named, shown_options, source_options
-from neardup.config import Method, Running, Sieve
 from neardup.errors import SettingError
-from neardup.presets import METHODS
+from neardup.settings.methods import Method
+from neardup.settings.presets import METHODS
+from neardup.settings.running import Running, Sieve
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Score a method on labelled documents.")

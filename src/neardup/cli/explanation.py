@@ -11,7 +11,7 @@ from rich.text import Text
 from neardup.output.wording import plural, visible
 
 if TYPE_CHECKING:
-    from neardup.engines.explain import Explanation
+    from neardup.fingerprints.explain import Explanation
 
 _MAX_FEATURES, _MAX_NAME = 20, 24
 _PER_LINE = 8  # sums of votes

@@ -12,7 +12,7 @@ from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_fingerprint, fingerprint_options
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
-from neardup.config import Running
+from neardup.settings.running import Running
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Save a fingerprint of each document.")

@@ -13,7 +13,7 @@ from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_fingerprint, text_options
 from neardup.cli.settings import SectionedCommand, build, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
-from neardup.config import Running
+from neardup.settings.running import Running
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Count in how many documents each word occurs.")
@@ -50,7 +50,7 @@ def idf(
         from neardup.api.features import run_document_frequencies
         from neardup.api.inputs import Inputs
         from neardup.cli.progress import watching
-        from neardup.engines.report import incomplete_by
+        from neardup.output.report import incomplete_by
         from neardup.output.table_file import check_output
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from neardup.cli.settings import Function, SectionOption, setting_option
-from neardup.config import Method, MinHash, SimHash
 from neardup.errors import SettingError
-from neardup.limits import limits_of
-from neardup.presets import METHODS, STRUCTURE, STRUCTURE_FINGERPRINTS
-from neardup.shingling import Jieba, Shingling
+from neardup.settings.limits import limits_of
+from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.presets import METHODS, STRUCTURE, STRUCTURE_FINGERPRINTS
+from neardup.settings.shingling import Jieba, Shingling
 
 _TEXT = tuple(limits_of(Shingling))
 _FINGERPRINT = ("bits", "weights", "decay", "idf", "top", "levels", "hash", "scheme")

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neardup.engines.outlines import Outlines, Pair
 from neardup.features.outline import Line
 from neardup.output.wording import plural, visible
+from neardup.verify.outlines import Outlines, Pair
 
 _CONTEXT = 3  # shared lines that stay in sight beside a difference
 _LEAST_FOLDED = 4  # fewer are shown

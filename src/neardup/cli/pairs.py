@@ -12,7 +12,7 @@ from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, build, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
-from neardup.config import Running, Sieve
+from neardup.settings.running import Running, Sieve
 
 
 @click.command(cls=SectionedCommand, no_args_is_help=True, short_help="List all pairs of duplicates.")

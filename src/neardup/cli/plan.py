@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from neardup.cli.settings import SectionedCommand, SectionOption, SettingType, parse_number, settings_options
-from neardup.config import MinHash, SimHash
 from neardup.errors import SettingError
-from neardup.limits import Limits
+from neardup.settings.limits import Limits
+from neardup.settings.methods import MinHash, SimHash
 
 if TYPE_CHECKING:
     from neardup.candidates.plan import Plan

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from neardup.engines.stages import Watcher
+    from neardup.progress import Watcher
 
 
 @contextmanager

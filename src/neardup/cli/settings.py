@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from neardup.limits import Limits, limits_of
+from neardup.settings.limits import Limits, limits_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Settings = TypeVar("Settings")

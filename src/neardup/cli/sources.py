@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from neardup.cli.settings import Function, SectionOption, SettingType
-from neardup.limits import Limits
+from neardup.settings.limits import Limits
 
 _SECTION = "Input"
 FILE_FORMATS = ("parquet", "arrow", "jsonl", "csv", "tsv", "text", "html", "warc")  # as formats.py, which loads Arrow

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.text import Text
 
-from neardup.engines.stages import compile_seconds, is_compiling
 from neardup.output.wording import duration
+from neardup.progress import compile_seconds, is_compiling
 
 LABELS = {
     "read": "Read",

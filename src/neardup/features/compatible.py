@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import flatten_strings
-from neardup.config import SimHash
 from neardup.kernels.token_arrays import Text
+from neardup.settings.methods import SimHash
 
 _WIDTH = 4
 _NUM_CODE_POINTS = 0x110000

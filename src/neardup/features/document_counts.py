@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from neardup.features.idf import IdfTable, describe_features
 from neardup.features.weights import Features
-from neardup.shingling import Shingling
+from neardup.settings.shingling import Shingling
 
 MAX_FEATURES = 10_000_000
 _FIRST_SLOTS = 1 << 16

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import FeatureHash
 from neardup.errors import InputError
 from neardup.features.feature_strings import Strings
+from neardup.settings.methods import FeatureHash
 
 
 def hash_features(

@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import flatten_strings
-from neardup.config import SimHash
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
@@ -25,7 +24,8 @@ from neardup.features.shingles import _MODES, _tables
 from neardup.features.token_lists import cut_documents, limits_of_counts
 from neardup.features.weights import Features
 from neardup.kernels.token_arrays import Text, TokenStrings, make_buffers
-from neardup.shingling import Shingling
+from neardup.settings.methods import SimHash
+from neardup.settings.shingling import Shingling
 
 _SPACE, _NOTHING = 0x20, -1
 

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.config import IdfSource
 from neardup.errors import InputError, SchemeError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
-from neardup.shingling import Jieba, Shingling
+from neardup.settings.methods import IdfSource
+from neardup.settings.shingling import Jieba, Shingling
 
 FEATURES_VERSION = 2
 """Version of the native feature hashes, those of `shingle_documents`."""
@@ -203,7 +203,7 @@ class IdfTable(IdfSource):
         InputError
             If a word is several features, or a count is below 0 or above num_documents.
         """
-        from neardup.config import SimHash
+        from neardup.settings.methods import SimHash
 
         method = method or SimHash()
         for word, count in counts.items():

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, load_tables
-from neardup.shingling import Shingling
+from neardup.settings.shingling import Shingling
 
 _MAX_PIECE = 100
 

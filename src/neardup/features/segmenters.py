@@ -21,7 +21,7 @@ from neardup.errors import MissingExtraError
 from neardup.features.normalise import normalise
 from neardup.features.unicode_tables import CLASS_MASK, CLASS_SHIFT, SINGLE, TRANSPARENT, WORD, load_tables
 from neardup.features.word_files import Entry, parse_entry, read_lines, stamp_of
-from neardup.shingling import Jieba, Shingling
+from neardup.settings.shingling import Jieba, Shingling
 
 if TYPE_CHECKING:
     import rjieba

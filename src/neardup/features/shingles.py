@@ -16,7 +16,7 @@ from neardup.features.segmenters import cutter_of
 from neardup.features.token_lists import cut_documents, shingle_strings
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import Shingles, Tables, Text, longest_of, make_buffers
-from neardup.shingling import Shingling
+from neardup.settings.shingling import Shingling
 
 _MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
 

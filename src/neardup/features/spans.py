@@ -31,7 +31,7 @@ from neardup.features.unicode_tables import (
     WORD,
     load_tables,
 )
-from neardup.shingling import PAGE_TOKENS, Jieba
+from neardup.settings.shingling import PAGE_TOKENS, Jieba
 
 _SEARCH_BUDGET = 64
 """The tokens of a callable are searched far ahead until this many times the text has been read in vain."""

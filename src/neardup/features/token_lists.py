@@ -16,7 +16,7 @@ from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import Segmenter
 from neardup.kernels.token_arrays import Shingles, Text, TokenStrings
-from neardup.shingling import Shingling
+from neardup.settings.shingling import Shingling
 
 STRING_LISTS = pa.large_list(pa.large_string())
 

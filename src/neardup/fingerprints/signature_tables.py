@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.errors import ColumnError, InputError, OutputError
-from neardup.fingerprint_files import SCHEME_KEY
+from neardup.fingerprints.files import SCHEME_KEY
 
 
 class Rows(NamedTuple):

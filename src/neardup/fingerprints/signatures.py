@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.fingerprint_files import require_same
+from neardup.fingerprints.files import require_same
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
 from neardup.fingerprints.signature_tables import Rows, make_table, read_rows, read_table, write_table
 

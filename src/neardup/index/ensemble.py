@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.config import MinHash
 from neardup.errors import InputError, SettingError
 from neardup.index.ids import Given, grow
 from neardup.index.matches import Matches, Values, collect, find_in_blocks
 from neardup.index.prefix_trees import TreeIndex, featured_rows, plant_trees
 from neardup.index.signature_files import Rows
 from neardup.index.signature_rows import AnySignatures
+from neardup.settings.methods import MinHash
 
 if TYPE_CHECKING:
     from neardup.kernels.band_tables import Found

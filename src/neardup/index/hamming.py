@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from neardup.candidates.blocks import check_distance, num_words
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.fingerprint_files import fingerprint_schema, from_column, read_fingerprints, require_same, to_binary
+from neardup.executor import count_processors
+from neardup.fingerprints.files import fingerprint_schema, from_column, read_fingerprints, require_same, to_binary
 from neardup.index.ids import Given, IdTable, grow
 from neardup.index.tables import build_tables, choose_tables, find_near, scan_all
 from neardup.output.table_file import TableFile
-from neardup.processors import count_processors
 
 if TYPE_CHECKING:
     from neardup.kernels.blocks import Rows, Tables

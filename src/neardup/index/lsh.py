@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
-from neardup.config import MinHash
 from neardup.errors import SettingError
 from neardup.index.band_tables import BandTables
 from neardup.index.ids import Given
 from neardup.index.matches import Matches
 from neardup.index.signature_rows import AnySignatures, SignatureIndex, check_num_hashes
+from neardup.settings.methods import MinHash
 
 
 class LSHIndex(SignatureIndex):

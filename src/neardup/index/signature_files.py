@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.errors import InputError
-from neardup.fingerprint_files import SCHEME_KEY
+from neardup.fingerprints.files import SCHEME_KEY
 from neardup.output.table_file import TableFile
 
 INDEX_KEY = b"neardup.index"

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.fingerprint_files import require_same
+from neardup.executor import count_processors
+from neardup.fingerprints.files import require_same
 from neardup.fingerprints.signatures import Signatures
 from neardup.index.ids import Given, IdTable, grow
 from neardup.index.signature_files import Rows, read_index, write_index
-from neardup.processors import count_processors
 
 if TYPE_CHECKING:
     from typing_extensions import Self

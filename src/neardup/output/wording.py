@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
-from neardup.shingling import PAGE_TOKENS
+from neardup.settings.shingling import PAGE_TOKENS
 
 # Control characters save tab and line feed, line separators, the byte order mark, lone surrogates, and the
 # bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.candidates.buckets import Proposed
 from neardup.candidates.samples import choose_samples, needed_by_size
-from neardup.config import Method, MinHash, Sieve, SimHash, max_bucket_of
-from neardup.engines.propose import Proposed
-from neardup.engines.scratch import Scratch
-from neardup.engines.stages import Watcher
-from neardup.engines.tell import Measured
+from neardup.engines.local.scratch import Scratch
+from neardup.output.tables import Measured
+from neardup.progress import Watcher
+from neardup.settings.methods import Method, MinHash, SimHash, max_bucket_of
+from neardup.settings.running import Sieve
 
 if TYPE_CHECKING:
     from neardup.kernels.sieve_arrays import Found, Neighbours, Order, Rules, Sets

@@ -10,13 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
+from neardup.candidates.buckets import fill_buckets, find_copies
+from neardup.candidates.hamming_neighbours import Near, find_near, fingerprints_of
 from neardup.candidates.samples import Samples, choose_samples, hit_probability
-from neardup.config import Method, MinHash, Running, Sieve, SimHash, max_bucket_of
 from neardup.decide.connected import connect, roots
 from neardup.decide.priority import priority_order
 from neardup.documents.reading import Task
-from neardup.engines.audit import audit
-from neardup.engines.confirm import (
+from neardup.engines.local.audit import audit
+from neardup.engines.local.document_frequencies import given_idf, idf_of, needs_count
+from neardup.engines.local.reading import Corpus, Reading, describer_of, read_all
+from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.sieve import (
     Confirmed,
     Line,
     exact_similarity,
@@ -26,14 +30,11 @@ from neardup.engines.confirm import (
     rules_of,
     sort_wanted,
 )
-from neardup.engines.count import given_idf, idf_of, needs_count
-from neardup.engines.describe import Corpus, Reading, describer_of, read_all
-from neardup.engines.near import Near, find_near, fingerprints_of
-from neardup.engines.propose import fill_buckets, find_copies
-from neardup.engines.scratch import Scratch
-from neardup.engines.stages import Stages, Watcher
-from neardup.engines.tell import Measured, Pairs, Removals
-from neardup.processors import count_processors
+from neardup.executor import count_processors
+from neardup.output.tables import Measured, Pairs, Removals
+from neardup.progress import Stages, Watcher
+from neardup.settings.methods import Method, MinHash, SimHash, max_bucket_of
+from neardup.settings.running import Running, Sieve
 from neardup.verify.hamming import hamming_distances
 from neardup.verify.recall import Recall, estimate_recall
 

@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.config import IdfSource, SimHash
-from neardup.engines.readable import readable
 from neardup.errors import SettingError
 from neardup.features.compatible import prepare, settle, tie_of
+from neardup.features.extract import readable
 from neardup.features.feature_hashes import hash_features
 from neardup.features.feature_strings import Strings, strings_of, token_strings, weighted_tokens
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
@@ -38,6 +37,7 @@ from neardup.fingerprints.simhash import (
     summarise_weighted,
 )
 from neardup.kernels.token_arrays import Shingles, TokenStrings
+from neardup.settings.methods import IdfSource, SimHash
 
 
 class Fingerprinted(NamedTuple):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.candidates.bands import bits_for, pack_keys
-from neardup.engines.describe import Corpus
-from neardup.engines.scratch import Scratch
-from neardup.engines.tell import Places
+from neardup.engines.local.reading import Corpus
+from neardup.engines.local.scratch import Scratch
+from neardup.output.tables import Places
 
 _MOST_SHOWN = 1000
 

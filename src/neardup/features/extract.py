@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from neardup.documents.page_text import texts_of_pages
-from neardup.shingling import Shingling
+from neardup.settings.shingling import Shingling
 
 
 def readable(texts: pa.Array, shingling: Shingling) -> pa.Array:

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import Method, MinHash, Sieve, SimHash, max_bucket_of
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import Task
-from neardup.engines.describe import MAX_UNREAD_NAMED
-from neardup.engines.local import SHORT, Outcome
-from neardup.engines.settings import other_settings, scheme_settings
-from neardup.engines.stages import Stages
-from neardup.engines.tell import Measured
-from neardup.fingerprint_files import FingerprintFile
+from neardup.engines.local.pipeline import SHORT, Outcome
+from neardup.engines.local.reading import MAX_UNREAD_NAMED
 from neardup.fingerprints import minhash, simhash
+from neardup.fingerprints.files import FingerprintFile
+from neardup.methods.record import other_settings, scheme_settings
+from neardup.output.tables import Measured
 from neardup.output.wording import plural
+from neardup.progress import Stages
+from neardup.settings.methods import Method, MinHash, SimHash, max_bucket_of
+from neardup.settings.running import Sieve
 from neardup.verify.recall import Recall
 from neardup.version import __version__
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.bands import bits_for, pack_keys
-from neardup.engines.scratch import Scratch
+from neardup.engines.local.scratch import Scratch
 
 
 class Proposed(NamedTuple):

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.config import Method, MinHash, SimHash
-from neardup.engines.count import given_idf
-from neardup.engines.readable import readable
-from neardup.engines.simhash import fingerprint_documents
-from neardup.engines.write import marked_passages, spans_of
+from neardup.engines.local.document_frequencies import given_idf
 from neardup.errors import InputError
+from neardup.features.extract import readable
 from neardup.features.shingles import shingle_documents
 from neardup.fingerprints.minhash import sign
 from neardup.fingerprints.simhash import to_integers
+from neardup.fingerprints.simhash_documents import fingerprint_documents
+from neardup.output.write import marked_passages, spans_of
+from neardup.settings.methods import Method, MinHash, SimHash
 from neardup.verify.passages import Passage
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.reading import Task
-from neardup.engines.stages import Watcher
+from neardup.progress import Watcher
 
 T = TypeVar("T")
 _AHEAD = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.candidates.bands import Bands
-from neardup.config import MinHash
-from neardup.engines.confirm import sort_wanted
-from neardup.engines.describe import Corpus
-from neardup.engines.scratch import Scratch
-from neardup.engines.stages import Watcher
+from neardup.engines.local.reading import Corpus
+from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.sieve import sort_wanted
+from neardup.progress import Watcher
+from neardup.settings.methods import MinHash
 from neardup.verify.recall import Recall, audit_recall
 
 _SEED = 20261121  # fixed: the same corpus and settings draw the same documents

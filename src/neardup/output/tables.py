@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.documents.reading import Task
-from neardup.engines.describe import Corpus
-from neardup.engines.scratch import Scratch
+from neardup.engines.local.reading import Corpus
+from neardup.engines.local.scratch import Scratch
 from neardup.schemas import pairs_schema, removed_schema
 
 _ROWS = 65_536

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from neardup.config import Method, Sieve
 from neardup.documents.reading import Task
-from neardup.engines.scratch import Scratch
-from neardup.engines.settings import other_settings, scheme_settings
+from neardup.engines.local.scratch import Scratch
 from neardup.errors import ResumeError
+from neardup.methods.record import other_settings, scheme_settings
+from neardup.settings.methods import Method
+from neardup.settings.running import Sieve
 from neardup.version import __version__
 
 

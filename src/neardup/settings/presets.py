@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from neardup.config import Method, MinHash, SimHash
 from neardup.errors import SettingError
+from neardup.settings.methods import Method, MinHash, SimHash
 
 PAGE = MinHash(html="main", structure=0.4)
 """What `page` starts from: same content in the same structure."""

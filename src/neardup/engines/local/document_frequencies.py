@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from neardup.config import IdfSource, Method, MinHash, SimHash
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import Task
-from neardup.engines.batches import map_batches
-from neardup.engines.readable import readable
-from neardup.engines.scratch import Scratch
-from neardup.engines.stages import Watcher
+from neardup.engines.local.batches import map_batches
+from neardup.engines.local.scratch import Scratch
 from neardup.errors import SettingError
 from neardup.features.document_counts import DocumentCounts
+from neardup.features.extract import readable
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import shingle_documents
 from neardup.features.weights import Features, distinct_features
-from neardup.shingling import Shingling
+from neardup.progress import Watcher
+from neardup.settings.methods import IdfSource, Method, MinHash, SimHash
+from neardup.settings.shingling import Shingling
 
 _FILE = "idf.parquet"
 

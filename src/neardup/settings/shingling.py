@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.errors import SettingError
-from neardup.limits import Checked, Limits, parameter
+from neardup.settings.limits import Checked, Limits, parameter
 
 Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="own") of (string, weight) pairs
 PAGE_TOKENS = ("tags", "elements", "paths")

@@ -14,19 +14,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.config import MAX_HAMMING_DISTANCE, Method, MinHash, Running, Sieve, SimHash, max_bucket_of
 from neardup.decide.connected import connect, roots
 from neardup.documents.labels import Verdicts, read_labels
 from neardup.documents.reading import Task
-from neardup.engines import local
-from neardup.engines.ids import find_repeated_id
-from neardup.engines.report import build_report, warn_of_bound
-from neardup.engines.scratch import Scratch
-from neardup.engines.stages import Stages
-from neardup.engines.tell import Places
-from neardup.engines.write import read_rejected
+from neardup.engines.local import pipeline
+from neardup.engines.local.duplicate_ids import find_repeated_id
+from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
+from neardup.output.report import build_report, warn_of_bound
+from neardup.output.tables import Places
 from neardup.output.wording import plural
+from neardup.output.write import read_rejected
+from neardup.progress import Stages
+from neardup.settings.methods import MAX_HAMMING_DISTANCE, Method, MinHash, SimHash, max_bucket_of
+from neardup.settings.running import Running, Sieve
 from neardup.verify.scores import (
     SAME,
     UNKNOWN,
@@ -99,7 +100,7 @@ def evaluate(
     told : the column of labels, or judged pairs.
     """
     with _scratch() as scratch:
-        outcome = local.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+        outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         rejected = read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, told, outcome, scratch)
@@ -124,7 +125,7 @@ def _scratch() -> Iterator[Scratch]:
         yield scratch
 
 
-def _known_pairs(outcome: local.Outcome, truth: Truth, method: Method) -> _Pairs:
+def _known_pairs(outcome: pipeline.Outcome, truth: Truth, method: Method) -> _Pairs:
     """Return the pairs of an outcome of which something is known."""
     pairs = outcome.pairs
     verdicts = truth.judge(pairs.left, pairs.right)
@@ -152,7 +153,7 @@ def _search_curve(
         loose = replace(method, threshold=LOWEST, recall=max(method.recall, RECALL), rows_per_band=rows)
     with _scratch() as scratch:
         wide = sieve if sieve.max_bucket is not None else replace(sieve, max_bucket=_WIDE_BUCKET)
-        outcome = local.run(tasks, loose, wide, running, scratch, stages, all_pairs=True)
+        outcome = pipeline.run(tasks, loose, wide, running, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)
     at_least = isinstance(method, MinHash)
     all_found = count_within(limits, found.limits, at_least=at_least)
@@ -164,14 +165,14 @@ def _search_curve(
 
 
 def _score_clusters(
-    tasks: list[Task], truth: Truth, outcome: local.Outcome, method: Method, sieve: Sieve, running: Running,
+    tasks: list[Task], truth: Truth, outcome: pipeline.Outcome, method: Method, sieve: Sieve, running: Running,
     stages: Stages,
 ) -> tuple[float | None, float | None]:  # fmt: skip
     """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; judged pairs have none."""
     if isinstance(truth, Judgements):
         return None, None
     with _scratch() as scratch:
-        removals = local.run(tasks, method, sieve, running, scratch, stages).removals
+        removals = pipeline.run(tasks, method, sieve, running, scratch, stages).removals
     sieved = np.arange(len(truth.codes))
     sieved[removals.documents] = removals.kept
     parents = np.arange(len(truth.codes), dtype=np.uint32)
@@ -197,7 +198,7 @@ def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> R
     return Rows([1 << one >> 1 for one in shown], documents[shown].tolist(), scores)
 
 
-def _read_known(tasks: list[Task], told: str | Verdicts, outcome: local.Outcome, scratch: Scratch) -> _Known:
+def _read_known(tasks: list[Task], told: str | Verdicts, outcome: pipeline.Outcome, scratch: Scratch) -> _Known:
     """Read the labels, or find the documents of the judged pairs; and the lengths of all texts."""
     places = Places(tasks, outcome.corpus, scratch)
     column = told if isinstance(told, str) else None

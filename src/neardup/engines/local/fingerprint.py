@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from neardup.config import IdfSource, SimHash
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import Task
-from neardup.engines.batches import map_batches
-from neardup.engines.simhash import Fingerprinted, fingerprint_documents
-from neardup.engines.stages import Watcher
-from neardup.fingerprint_files import to_binary, to_hex
+from neardup.engines.local.batches import map_batches
+from neardup.fingerprints.files import to_binary, to_hex
+from neardup.fingerprints.simhash_documents import Fingerprinted, fingerprint_documents
+from neardup.progress import Watcher
+from neardup.settings.methods import IdfSource, SimHash
 
 
 @dataclass

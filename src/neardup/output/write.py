@@ -14,22 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_of, arrow_of_strings
-from neardup.config import Method
 from neardup.documents.batch import DocumentBatch, Part, Rejected
 from neardup.documents.input_file import InputFile
 from neardup.documents.reading import Task
 from neardup.documents.tables import TablePart
-from neardup.engines.ahead import read_ahead
-from neardup.engines.local import Outcome
-from neardup.engines.readable import readable
-from neardup.engines.stages import Watcher
-from neardup.engines.tell import Places, Removals, removed_batches
+from neardup.engines.local.pipeline import Outcome
 from neardup.errors import InputError
+from neardup.executor import read_ahead
+from neardup.features.extract import readable
 from neardup.features.spans import TokenSpan, token_spans
 from neardup.formats import Pages, filter_rows
 from neardup.output.kept import open_kept
 from neardup.output.report_items import Example
+from neardup.output.tables import Places, Removals, removed_batches
+from neardup.progress import Watcher
 from neardup.schemas import removed_schema
+from neardup.settings.methods import Method
 from neardup.verify.passages import LocatedTokens, Passage, passages
 
 MAX_EXAMPLES = 100

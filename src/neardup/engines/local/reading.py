@@ -16,18 +16,18 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.candidates.bands import Bands
-from neardup.config import IdfSource, Method, MinHash, SimHash
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.reading import Task
-from neardup.engines.readable import readable
-from neardup.engines.scratch import Scratch
-from neardup.engines.simhash import fingerprint_documents
-from neardup.engines.stages import Watcher
+from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
+from neardup.features.extract import readable
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.weights import distinct_features, repeat_rare
 from neardup.fingerprints.minhash import band_keys, sign
+from neardup.fingerprints.simhash_documents import fingerprint_documents
+from neardup.progress import Watcher
+from neardup.settings.methods import IdfSource, Method, MinHash, SimHash
 
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
 _BATCHES_AHEAD = 8  # decoded and waiting: enough to read on while the compiler is loaded

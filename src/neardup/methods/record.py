@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from neardup.config import Method, MinHash, Sieve, SimHash
-from neardup.engines.simhash import scheme_of
 from neardup.features.idf import describe_features
-from neardup.shingling import Shingling
+from neardup.fingerprints.simhash_documents import scheme_of
+from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.running import Sieve
+from neardup.settings.shingling import Shingling
 
 _SCHEME = {
     *(field.name for field in fields(Shingling)),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.decide.groups import Groups, pick_others
-from neardup.engines.tell import Measured, Places, Removals
+from neardup.output.tables import Measured, Places, Removals
 from neardup.schemas import clusters_schema, groups_schema
 
 MAX_EXAMPLES = 5  # of a group, beside its first document

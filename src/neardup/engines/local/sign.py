@@ -14,17 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of, view_strings
-from neardup.config import MinHash, Running
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
-from neardup.engines.local import thread_count
-from neardup.engines.readable import readable
+from neardup.engines.local.pipeline import thread_count
 from neardup.errors import InputError
+from neardup.features.extract import readable
 from neardup.features.idf import FEATURES_VERSION, describe_features
 from neardup.features.shingles import Workspace, scan_of, shingle_documents
 from neardup.features.token_lists import HashedLists, limits_of_counts
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
+from neardup.settings.methods import MinHash
+from neardup.settings.running import Running
 
 _LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch: of less, threads wait for one another between batches
 _BATCHES_A_THREAD = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -53,3 +54,8 @@ def read_ahead(items: Iterator[T], depth: int = 12) -> Iterator[T]:
     finally:
         stopped.set()
         thread.join()
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use, at least 1."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.config import SimHash
-from neardup.engines.hamming import join
-from neardup.engines.scratch import Scratch
+from neardup.candidates.hamming_join import join
+from neardup.engines.local.scratch import Scratch
+from neardup.settings.methods import SimHash
 
 if TYPE_CHECKING:
     from neardup.kernels.sieve_arrays import Neighbours

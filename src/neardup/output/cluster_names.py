@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.config import Method
 from neardup.decide.groups import Groups, pick_others
-from neardup.engines.readable import readable
-from neardup.engines.write import marked_passages, spans_of
+from neardup.features.extract import readable
 from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.output.wording import visible
-from neardup.shingling import PAGE_TOKENS
+from neardup.output.write import marked_passages, spans_of
+from neardup.settings.methods import Method
+from neardup.settings.shingling import PAGE_TOKENS
 
 MAX_NAMED = 1000  # groups; a name takes some milliseconds, as its members are read and compared again
 _OTHERS = 2  # members beside the first that a name is made from

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from neardup.config import SimHash
-from neardup.engines.count import given_idf
-from neardup.engines.readable import readable
-from neardup.engines.simhash import Described, Summands, add_up, describe, describe_weighted, weigh
+from neardup.engines.local.document_frequencies import given_idf
 from neardup.errors import InputError, SettingError
 from neardup.features.compatible import prepare, settle
+from neardup.features.extract import readable
 from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
-from neardup.shingling import PAGE_TOKENS
+from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
+from neardup.settings.methods import SimHash
+from neardup.settings.shingling import PAGE_TOKENS
 
 WeightedFeature = tuple[str, float]
 

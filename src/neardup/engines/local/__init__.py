@@ -1,0 +1,1 @@
+"""The run on one machine: threads and scratch files."""

@@ -1,0 +1,1 @@
+"""How each method describes, proposes, measures and decides: the objects that the engines ask."""
