@@ -1,15 +1,13 @@
-"""What is kept is written as it was read, or in another format."""
+"""Kept documents are written as they were read."""
 
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -46,11 +44,11 @@ def table(num_rows: int = 1000) -> pa.Table:
     )
 
 
-def keep(path: Path, out: Path, every: int = 2, out_format: str | None = None, unit: str = "auto") -> list[Path]:
+def keep(path: Path, out: Path, every: int = 2) -> list[Path]:
     """Write every so-manieth row of the inputs in `path`; 0 keeps none."""
     paths = []
-    for part in list_inputs([str(path)], unit=unit):
-        with open_kept(part, out, out_format) as writer:
+    for part in list_inputs([str(path)]):
+        with open_kept(part, out) as writer:
             for batch in part.read(Columns("text"), pytest.fail, with_payload=True):
                 mask = np.zeros(len(batch.rows), bool) if every == 0 else batch.rows % every == 0
                 writer.write(batch.payload, mask)
@@ -169,57 +167,6 @@ def test_text_files_are_kept_or_left_out_whole(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("none/**/*.txt"))
 
 
-@pytest.mark.parametrize("target", ["parquet", "arrow", "jsonl", "csv", "tsv", "text"])
-@pytest.mark.parametrize("source", ["parquet", "arrow", "jsonl", "csv", "text"])
-@pytest.mark.parametrize("every", [0, 2])
-def test_every_format_can_be_written_from_every_other(tmp_path: Path, source: str, target: str, every: int) -> None:
-    texts = ["one, é", "two", "", "four", "fünf"]
-    rows = pa.table({"text": texts})
-    place = tmp_path / "in"
-    if source == "parquet":
-        place = place.with_suffix(".parquet")
-        pq.write_table(rows, place)
-    elif source == "arrow":
-        place = place.with_suffix(".arrow")
-        pyarrow.feather.write_feather(rows, place)
-    elif source == "csv":
-        place = place.with_suffix(".csv")
-        pyarrow.csv.write_csv(rows, place)
-    else:
-        place = place.with_suffix(".jsonl" if source == "jsonl" else ".txt")
-        lines = [json.dumps({"text": text}) if source == "jsonl" else text for text in texts]
-        place.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (path,) = keep(place, tmp_path / "kept", every, out_format=target)
-    assert path.stem == "in"
-    (part,) = list_inputs([str(path)])
-    written = [text for batch in part.read(Columns("text"), pytest.fail) for text in batch.text.to_pylist()]
-    assert written == (texts[::2] if every else [])
-
-
-def test_json_lines_of_changing_shape_become_one_table(tmp_path: Path) -> None:
-    records = [{"text": "a", "n": 1, "tags": [None, "x"]}, {"text": "b", "n": 2.5}, {"text": "c", "new": {"k": [1]}}]
-    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, records)))
-    (path,) = keep(tmp_path / "in.jsonl", tmp_path / "kept", every=1, out_format="parquet")
-    written = pq.read_table(path).to_pylist()
-    assert [row["n"] for row in written] == [1, 2.5, None]
-    assert written[0]["tags"] == [None, "x"]
-    assert written[2]["new"] == {"k": [1]}
-    assert sorted(one.name for one in (tmp_path / "kept").iterdir()) == ["in.parquet"]
-
-
-def test_json_lines_that_fit_no_table_say_so(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text('{"text": "a", "n": 1}\n{"text": "b", "n": "one"}\n')
-    with pytest.raises(OutputError, match=r"in.jsonl do not fit one table: .*use 'jsonl', to keep the lines"):
-        keep(tmp_path / "in.jsonl", tmp_path / "kept", every=1, out_format="parquet")
-    assert list((tmp_path / "kept").iterdir()) == []
-
-
-def test_lists_do_not_go_into_csv(tmp_path: Path) -> None:
-    pq.write_table(table(5), tmp_path / "in.parquet")
-    with pytest.raises(OutputError, match=r"Columns tags of .* cannot hold"):
-        keep(tmp_path / "in.parquet", tmp_path / "kept", out_format="csv")
-
-
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one\n")
     keep(tmp_path / "in.txt", tmp_path / "kept")
@@ -241,13 +188,6 @@ def test_a_damaged_input_leaves_no_output(tmp_path: Path) -> None:
     (part,) = list_inputs([str(tmp_path / "in.parquet")])
     open_kept(part, tmp_path / "kept").close()
     assert not (tmp_path / "kept").exists()
-
-
-def test_bad_requests_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "in.txt").write_text("one\n")
-    (part,) = list_inputs([str(tmp_path / "in.txt")])
-    with pytest.raises(OutputError, match=r"Unknown output format 'xml'. Known are parquet"):
-        open_kept(part, tmp_path / "kept", "xml")
 
 
 def test_a_table_in_memory_is_kept_as_parquet(tmp_path: Path) -> None:

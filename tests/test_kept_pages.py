@@ -1,24 +1,21 @@
-"""Kept pages are copied as they stood, or become rows."""
+"""Kept pages are copied byte for byte."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
-from datetime import datetime, timezone
 from pathlib import Path
 
 import fastwarc.warc
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 import neardup
 from neardup.documents.columns import choose_columns
 from neardup.documents.inputs import list_inputs
-from neardup.errors import OutputError
 from neardup.output.kept import open_kept
 from reference.warc_files import http, info, members, page, record
 
@@ -30,11 +27,11 @@ REQUEST = record("request", b"GET / HTTP/1.1\r\n\r\n", content_type="application
 BAD = page(b"<p>", "http://bad.test/", status="404 Not Found")
 
 
-def keep(path: Path, out: Path, every: int, out_format: str | None = None) -> list[Path]:
+def keep(path: Path, out: Path, every: int) -> list[Path]:
     """Write every so-manieth page of the inputs in `path`, counted over them all; 0 keeps none."""
     paths, number = [], 0
     for part in list_inputs([str(path)]):
-        with open_kept(part, out, out_format) as writer:
+        with open_kept(part, out) as writer:
             for batch in part.read(choose_columns([part]), lambda _: None, with_payload=True):
                 numbers = np.arange(number, number := number + len(batch.rows))
                 writer.write(batch.payload, np.zeros(len(numbers), bool) if every == 0 else numbers % every == 0)
@@ -137,70 +134,6 @@ def test_a_compressed_html_file_stays_compressed(tmp_path: Path) -> None:
     (tmp_path / "in.html.gz").write_bytes(gzip.compress(BODIES[0]))
     (path,) = keep(tmp_path / "in.html.gz", tmp_path / "kept", 1)
     assert (path.name, gzip.decompress(path.read_bytes())) == ("in.html.gz", BODIES[0])
-
-
-def rows(indexes: range) -> list[dict[str, object]]:
-    return [
-        {
-            "url": URLS[i],
-            "date": datetime(2024, 5, 6, 7, 8, 9, tzinfo=timezone.utc),
-            "charset": "utf-8",
-            "title": f"Page {i}, é",
-            "language": "en",
-            "html": BODIES[i].decode(),
-        }
-        for i in indexes
-    ]
-
-
-@pytest.mark.parametrize("every", [0, 1, 2])
-@pytest.mark.parametrize("out_format", ["parquet", "arrow", "jsonl", "csv", "tsv"])
-def test_an_archive_becomes_a_table(tmp_path: Path, out_format: str, every: int) -> None:
-    (tmp_path / "in.warc").write_bytes(info() + b"".join(PAGES) + info())
-    (path,) = keep(tmp_path / "in.warc", tmp_path / "kept", every, out_format)
-    assert path.name == f"in.{out_format}"
-    expected = rows(range(0, NUM_PAGES, every)) if every else []
-    if out_format == "parquet":
-        assert pq.read_table(path).to_pylist() == expected
-        assert pq.read_schema(path).field("date").type == pa.timestamp("us", "UTC")
-    elif out_format == "arrow":
-        assert pa.ipc.open_file(path).read_all().to_pylist() == expected
-    elif out_format == "jsonl":
-        written = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        assert written == [row | {"date": "2024-05-06T07:08:09+00:00"} for row in expected]
-    else:
-        parse = pyarrow.csv.ParseOptions(delimiter="," if out_format == "csv" else "\t", newlines_in_values=True)
-        written = pyarrow.csv.read_csv(path, parse_options=parse)
-        assert written.column_names == ["url", "date", "charset", "title", "language", "html"]
-        assert written["html"].to_pylist() == [row["html"] for row in expected]
-        assert {str(one) for one in written["date"].to_pylist()} <= {"2024-05-06 07:08:09+00:00"}
-
-
-def test_a_gzip_archive_becomes_a_table_that_is_compressed_where_tables_are(tmp_path: Path) -> None:
-    (tmp_path / "in.warc.gz").write_bytes(members(*PAGES))
-    assert keep(tmp_path / "in.warc.gz", tmp_path / "kept", 1, "jsonl")[0].name == "in.jsonl.gz"
-    assert keep(tmp_path / "in.warc.gz", tmp_path / "kept", 1, "parquet")[0].name == "in.parquet"
-
-
-def test_html_files_become_rows(tmp_path: Path) -> None:
-    (tmp_path / "in.html").write_bytes("<html lang=ru><title>Да</title>".encode("windows-1251"))
-    (path,) = keep(tmp_path / "in.html", tmp_path / "kept", 1, "parquet")
-    (row,) = pq.read_table(path).to_pylist()
-    assert list(row) == ["file", "charset", "title", "language", "html"]
-    assert (row["file"], row["language"]) == (str(tmp_path / "in.html"), "ru")
-
-
-def test_pages_become_lines_of_text(tmp_path: Path) -> None:
-    (tmp_path / "in.warc").write_bytes(page(b"<p>one\r\n</p>\n") + page(b"<p>two"))
-    (path,) = keep(tmp_path / "in.warc", tmp_path / "kept", 1, "text")
-    assert path.read_text("utf-8") == "<p>one </p> \n<p>two\n"
-
-
-@pytest.mark.parametrize("out_format", ["warc", "html"])
-def test_pages_are_not_made_of_other_documents(tmp_path: Path, out_format: str) -> None:
-    (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
-    with pytest.raises(OutputError, match=f"Unknown output format '{out_format}'. Known are parquet"):
-        keep(tmp_path / "in.jsonl", tmp_path / "kept", 1, out_format)
 
 
 WORDS = [f"<html><title>T</title><p>{' '.join(f'word{i}x{j}' for j in range(100))}</p>".encode() for i in range(4)]

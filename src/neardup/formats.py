@@ -47,9 +47,6 @@ FILE_FORMATS = tuple(name for name, known in FORMATS.items() if known.suffixes)
 PAGE_FORMATS = ("html", "warc")
 """Formats whose documents are web pages: their text is HTML."""
 
-OUT_FORMATS = tuple(name for name in FILE_FORMATS if name not in PAGE_FORMATS)
-"""Formats that any other can be written in; pages of their own format are copied."""
-
 COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 """Suffix -> name of the compression of a whole file."""
 

@@ -8,8 +8,6 @@ from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
 from neardup.api.runs import Run, decide, workspace
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.errors import OutputError
-from neardup.formats import OUT_FORMATS
 from neardup.output import write
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
@@ -39,7 +37,6 @@ def dedup(
     text_unit: str = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    out_format: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
     threads: int | None = None,
@@ -68,7 +65,6 @@ def dedup(
     text_unit : for text files, whether a document is a line or a file; auto: lines when one file is named.
     in_format : the format of all inputs, whatever their names; default: by suffix, of standard input by its beginning.
     max_document_bytes : longer documents are rejected.
-    out_format : format of the kept files; default: that of each input.
     overwrite : replace the output folder, if it exists, once the new result is whole.
     resume : go on where an interrupted run with the same inputs, settings and output stopped.
     threads : worker threads; default: all processors of this process.
@@ -102,7 +98,6 @@ def dedup(
         Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit),
         Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
         None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume),
-        out_format=out_format,
         resume=resume,
         watcher=watcher,
         with_tables=True,
@@ -118,7 +113,6 @@ def run_dedup(
     running: Running,
     folder: OutputDirectory | None,
     *,
-    out_format: str | None,
     resume: bool,
     watcher: Watcher | None,
     with_tables: bool,
@@ -126,13 +120,11 @@ def run_dedup(
     """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
     stages = Stages(watcher or Nobody())
     with workspace(folder) as scratch:
-        if folder is not None:
-            _check_format(out_format)
         run = decide(
             inputs, method, sieve, running, folder, scratch, stages, resume=resume, table="removed.parquet"
         )  # fmt: skip
         if folder is not None:
-            shown = _write(folder, run, out_format, stages)
+            shown = _write(folder, run, stages)
         report = build_report("dedup", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
         if folder is not None:
             write.write_report(report, render_report(report, shown), folder.result)
@@ -148,24 +140,13 @@ def run_dedup(
     )
 
 
-def _write(folder: OutputDirectory, run: Run, out_format: str | None, stages: Stages) -> list[Example]:
+def _write(folder: OutputDirectory, run: Run, stages: Stages) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
     removals = run.outcome.removals
     shown = write.pick_examples(removals)
     with stages.stage("write", run.outcome.corpus.num_documents) as watcher:
         write.write_removed(removals, run.places, run.method.measures, folder.result / "removed.parquet")
         write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
-        write.write_kept(
-            run.tasks, run.identities, run.outcome, folder.result / "kept", out_format, shown, watcher
-        )  # fmt: skip
+        write.write_kept(run.tasks, run.identities, run.outcome, folder.result / "kept", shown, watcher)
     with stages.stage("report"):
         return write.examples(shown, run.places, run.method)
-
-
-def _check_format(out_format: str | None) -> None:
-    """Raise OutputError if there is no such format, before hours of work, not after."""
-    if out_format is not None and out_format not in OUT_FORMATS:
-        raise OutputError(
-            f"Unknown output format {out_format!r}. Known are {', '.join(OUT_FORMATS)}. Leave out_format "
-            "(--out-format) unset to keep each file's own format."
-        )

@@ -25,10 +25,6 @@ def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], 
 )
 @inputs_argument
 @folder_option
-@_option(
-    "--out-format", section="Output", metavar="FORMAT",
-    help="parquet, arrow, jsonl, csv, tsv or text for what is kept; that of each input when unset.",
-)  # fmt: skip
 @rewrite_options
 @_option(
     "--against", section="Input", metavar="PATH", multiple=True,
@@ -42,7 +38,6 @@ def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], 
 def dedup(
     inputs: tuple[str, ...],
     output: str,
-    out_format: str | None,
     overwrite: bool,
     resume: bool,
     against: tuple[str, ...],
@@ -81,7 +76,7 @@ def dedup(
         with watching(quiet) as watcher:
             result = run_dedup(
                 source, method, sieve, running, folder,
-                out_format=out_format, resume=resume, watcher=watcher, with_tables=False,
+                resume=resume, watcher=watcher, with_tables=False,
             )  # fmt: skip
     _tell(result.summary, Path(output), quiet, as_json)
     exit_if_incomplete(result.summary, running.on_error)

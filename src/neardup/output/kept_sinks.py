@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -109,11 +108,3 @@ class DelimitedSink:
         self._stream.close()
 
     discard = close
-
-
-def remove_quietly(path: str) -> None:
-    """Remove a temporary file, if it is there."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return

@@ -60,7 +60,6 @@ def write_kept(
     identities: list[tuple[str, int, float]],
     outcome: Outcome,
     directory: Path,
-    out_format: str | None,
     shown: Shown,
     watcher: Watcher,
 ) -> None:
@@ -82,7 +81,7 @@ def write_kept(
     try:
         for item in _ahead_in_groups(_items(tasks[num_against:], identities[num_against:], first)):
             if item.is_first:
-                writer = open_kept(_writable(item.task.part), directory, out_format, item.task.columns.text)
+                writer = open_kept(_writable(item.task.part), directory)
             assert writer is not None
             if item.batch is not None:
                 mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
