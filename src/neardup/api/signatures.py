@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.engines.local.sign import Column, Rows, sign_rows
+from neardup.engines.local.sign import Rows, sign_rows
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
-from neardup.features.token_lists import STRING_LISTS, hash_lists, limits_of_counts
+from neardup.features.token_lists import STRING_LISTS, limits_of_counts, list_strings
 from neardup.fingerprints.signatures import Signatures
 from neardup.settings.methods import MinHash
 
@@ -151,7 +151,7 @@ def _blocks(rows: list[Any], size: int) -> Iterator[list[Any]]:
         start += step
 
 
-def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], Column]]:
+def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], pa.Array]]:
     """Return the type of Python rows, as the first of them tells, and what converts them to it."""
     given = [row for row in rows if row is not None]
     filled = (row for row in given if not isinstance(row, Sized) or isinstance(row, str) or len(row))
@@ -165,7 +165,7 @@ def _converter_of(rows: list[Any]) -> tuple[pa.DataType, Callable[[list[Any]], C
     return _WEIGHTED, _from_pairs
 
 
-def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], Column]) -> Column:
+def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Array]) -> pa.Array:
     try:
         return convert(block)
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
@@ -178,11 +178,11 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], Column
         ) from error
 
 
-def _from_sets(rows: list[Any]) -> Column:
+def _from_sets(rows: list[Any]) -> pa.Array:
     # A string would pass for a list of characters.
     if any(issubclass(kind, (str, bytes, Mapping)) for kind in set(map(type, rows))):
         raise TypeError("it is no list of strings")
-    return hash_lists(rows)
+    return list_strings(rows)
 
 
 def _from_mappings(rows: list[Any]) -> pa.Array:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock, local
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from neardup.errors import InputError
 from neardup.features.extract import readable
 from neardup.features.idf import FEATURES_VERSION, describe_features
 from neardup.features.shingles import Workspace, scan_of, shingle_documents
-from neardup.features.token_lists import HashedLists, limits_of_counts
+from neardup.features.token_lists import limits_of_counts
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
@@ -31,7 +31,6 @@ _LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch: of less, threads wai
 _BATCHES_A_THREAD = 4
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
-Column: TypeAlias = pa.Array | HashedLists
 Signer = Callable[[Any, int, Workspace, npt.NDArray[np.uint32]], None]
 """Takes rows, the number of the first, memory, and the array to fill with their signatures."""
 
@@ -46,7 +45,7 @@ class Rows(NamedTuple):
     kind: pa.DataType
     num_rows: int
     chunks: Iterable[Any]
-    convert: Callable[[list[Any], int], Column] | None = None
+    convert: Callable[[list[Any], int], pa.Array] | None = None
 
 
 def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None) -> Signatures:
@@ -143,10 +142,7 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
         out[flagged] = minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed)
 
 
-def _sign_tokens(seed: int, rows: Column, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
-    if isinstance(rows, HashedLists):
-        minhash.sign(rows.hashes, rows.offsets, out.shape[1], seed, out)
-        return
+def _sign_tokens(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
     limits = _limits(rows, first)
     damaged = minhash.sign_strings(*_strings_of(rows.flatten()), limits, seed, out)
     if damaged >= 0:
