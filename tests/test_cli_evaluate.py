@@ -142,10 +142,10 @@ ERRORS = {
     "no such file of pairs": (["in.jsonl", "--pairs", "no.csv"], "No such file or folder: no.csv."),
     "pairs without columns": (["in.jsonl", "--pairs", "in.jsonl"], "No column 'left_id' in in.jsonl: it has"),
     "an option of the other": (["in.jsonl", "--max-distance", "3"], "--max-distance belongs to --method simhash"),
-    "one to compare": (["in.jsonl", "--compare", "minhash"], "--compare takes two methods or more, each once, of"),
+    "one to compare": (["in.jsonl", "--compare", "minhash"], "--compare must be two or more methods, each once, of"),
     "one twice": (["in.jsonl", "--compare", "simhash,simhash"], "got 'simhash,simhash'."),
     "an unknown method": (["in.jsonl", "--compare", "simhash,dom"], "got 'simhash,dom'."),
-    "compare beside method": (["in.jsonl", "--compare", "a,b", "--method", "minhash"], "takes the place of --method"),
+    "compare beside method": (["in.jsonl", "--compare", "a,b", "--method", "minhash"], "--compare replaces --method"),
     "not an svg": (["in.jsonl", "--plot", "curves.png"], "The output curves.png must end in .svg"),
     "a plot that exists": (["in.jsonl", "--plot", "old.svg"], "The output old.svg exists already."),
 }  # fmt: skip

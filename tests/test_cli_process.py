@@ -100,7 +100,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_resumes_to_the_same_answer(tmp
     assert process.returncode == 130
     assert printed == ""
     assert said.strip() == (
-        "Interrupted. Nothing was written to out. Run the same command with --resume to go on, or delete out.partial."
+        "Interrupted. Nothing was written to out. "
+        "Run the same command with --resume to continue, or delete out.partial."
     )
     assert not (tmp_path / "out").exists()
     assert run(*arguments, "--resume", "--quiet", cwd=tmp_path).returncode == 0

@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 import neardup
+from neardup.api.progress_bars import StageBars, clock, short
 from neardup.cli.comparison import print_comparison
 from neardup.cli.curve import draw_curve
 from neardup.cli.foresight import print_plan
 from neardup.cli.hunks import Stretch, align
-from neardup.cli.stage_bars import StageBars, clock, short
 from neardup.cli.summary import print_deduplication
 from neardup.settings.methods import MinHash
 

@@ -308,7 +308,7 @@ class Interrupter:
 @pytest.mark.parametrize("stage", ["propose", "name", "write"])
 def test_an_interrupted_run_resumes(stage):
     with pytest.raises(KeyboardInterrupt):
-        neardup.cluster("in.jsonl", method=METHOD, output="out", watcher=Interrupter(stage))
+        neardup.cluster("in.jsonl", method=METHOD, output="out", progress=Interrupter(stage))
     assert not Path("out").exists()
     resumed = neardup.cluster("in.jsonl", method=METHOD, output="out", resume=True)
     assert resumed.clusters.equals(neardup.cluster("in.jsonl", method=METHOD).clusters)
@@ -322,7 +322,7 @@ def test_an_input_that_changes_while_it_is_read_stops_the_run():
                 Path("in.jsonl").write_text('{"id": "a", "text": "other"}\n')
 
     with pytest.raises(InputError, match="has changed while it was being read"):
-        neardup.cluster("in.jsonl", method=METHOD, output="out", watcher=Writer(""))
+        neardup.cluster("in.jsonl", method=METHOD, output="out", progress=Writer(""))
     assert not Path("out").exists()
 
 

@@ -42,7 +42,7 @@ class Killer:
         Killer.seen += documents
         if Killer.seen >= int(sys.argv[3]): os.kill(os.getpid(), signal.SIGKILL)
 neardup.dedup(sys.argv[1], method=eval("neardup." + sys.argv[5]), output=sys.argv[2], batch_rows=3, threads=2,
-              resume=sys.argv[4] == "resume", watcher=Killer())
+              resume=sys.argv[4] == "resume", progress=Killer())
 """
 
 
@@ -159,7 +159,7 @@ class Timer:
     def advance(self, documents, num_bytes): pass
     def end(self, stage, seconds): pass
 neardup.dedup(sys.argv[1], method=eval("neardup." + sys.argv[5]), output=sys.argv[2], threads=2,
-              resume=sys.argv[6] == "resume", watcher=Timer())
+              resume=sys.argv[6] == "resume", progress=Timer())
 """
 
 

@@ -18,12 +18,12 @@ from neardup.settings import methods, running, shingling
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
-    "dedup", "find_pairs", "cluster", "compare", "evaluate", "plan", "fingerprint", "document_frequencies", "simhash",
-    "keywords", "hamming_distance", "minhash", "sign",
+    "dedup", "find_pairs", "cluster", "compare", "evaluate", "compare_methods", "plan", "fingerprint",
+    "document_frequencies", "simhash", "keywords", "hamming_distance", "minhash", "sign",
 )  # fmt: skip
 RESULTS = (
     "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "Score", "Plan", "IdfTable",
-    "Signatures", "PackedSignatures",
+    "Signatures", "PackedSignatures", "Progress",
 )  # fmt: skip
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 PAGES = ("structure", "content", "page")

@@ -29,7 +29,7 @@ SETS = {"en_terms": "data.jsonl.zst", "en_licenses": "data.jsonl.gz", "zh_laws":
 
 
 class DiskUse:
-    """A watcher that measures a folder at the end of each stage."""
+    """A progress that measures a folder at the end of each stage."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.most = folder, 0
@@ -75,11 +75,11 @@ def measure(name: str, path: Path) -> None:
     shingling = median_seconds(lambda: shingle_documents(array, method))
     with tempfile.TemporaryDirectory() as folder:
         storing = median_seconds(lambda: store(shingles.hashes, Path(folder) / "hashes"))
-        watcher = DiskUse(Path(folder) / "out.partial" / "scratch")
-        report = neardup.dedup(path, output=Path(folder) / "out", watcher=watcher).summary
+        progress = DiskUse(Path(folder) / "out.partial" / "scratch")
+        report = neardup.dedup(path, output=Path(folder) / "out", progress=progress).summary
     stages = ", ".join(f"{timing['stage']} {timing['seconds']:.2f}" for timing in report["timings"])
     print(
-        f"| {name} | {size / 1e6:.1f} MB | {watcher.most / size:.2f} | {8 * len(shingles.hashes) / size:.2f} "
+        f"| {name} | {size / 1e6:.1f} MB | {progress.most / size:.2f} | {8 * len(shingles.hashes) / size:.2f} "
         f"| {decoding:.2f} | {shingling:.2f} | {storing:.2f} | {stages} |",
         flush=True,
     )

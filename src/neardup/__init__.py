@@ -13,7 +13,7 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.api.cluster import cluster
     from neardup.api.dedup import dedup
-    from neardup.api.evaluate import evaluate
+    from neardup.api.evaluate import compare_methods, evaluate
     from neardup.api.features import document_frequencies
     from neardup.api.fingerprints import fingerprint
     from neardup.api.pairs import find_pairs
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from neardup.index.forest import LSHForest
     from neardup.index.hamming import HammingIndex
     from neardup.index.lsh import LSHIndex
+    from neardup.progress import Progress
     from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation
     from neardup.settings.methods import MinHash, SimHash
     from neardup.settings.presets import content, page, structure
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "neardup.api.cluster": ("cluster",),
     "neardup.api.dedup": ("dedup",),
-    "neardup.api.evaluate": ("evaluate",),
+    "neardup.api.evaluate": ("compare_methods", "evaluate"),
     "neardup.api.features": ("document_frequencies",),
     "neardup.api.fingerprints": ("fingerprint",),
     "neardup.api.pairs": ("find_pairs",),
@@ -71,6 +72,7 @@ _HOMES = {
     "neardup.index.forest": ("LSHForest",),
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.index.lsh": ("LSHIndex",),
+    "neardup.progress": ("Progress",),
     "neardup.settings.presets": ("content", "page", "structure"),
     "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.settings.shingling": ("Jieba",),
@@ -101,6 +103,7 @@ __all__ = [
     "OutputError",
     "PackedSignatures",
     "Plan",
+    "Progress",
     "ResumeError",
     "SchemeError",
     "Score",
@@ -112,6 +115,7 @@ __all__ = [
     "choose_bands",
     "cluster",
     "compare",
+    "compare_methods",
     "content",
     "dedup",
     "document_frequencies",

@@ -1,4 +1,4 @@
-"""Time the stages of a run, and tell whoever watches how far it is."""
+"""Time the stages of a run and report its progress."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class Watcher(Protocol):
-    """Whoever watches a run: a terminal, a log, or nobody."""
+class Progress(Protocol):
+    """An object that follows a run: a progress bar, a log. Any class with these three methods is one.
+
+    Stages follow one another; `advance` belongs to the stage that began last. The calls come from one thread.
+    """
 
     def begin(self, stage: str, total_documents: int | None) -> None:
-        """A stage begins; total_documents is None where it is not known."""
+        """Begin a stage; total_documents is None if the number is unknown."""
 
     def advance(self, documents: int, num_bytes: int) -> None:
-        """So many more documents and bytes of text are done."""
+        """Add documents, and bytes of text, to those processed in this stage."""
 
     def end(self, stage: str, seconds: float) -> None:
-        """A stage is over."""
+        """End a stage, after this many seconds without the time of compilation."""
 
 
-class Nobody:
-    """A watcher that does nothing."""
+class NullProgress:
+    """Progress that is not shown."""
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Do nothing."""
@@ -38,29 +41,29 @@ class Nobody:
 
 @dataclass
 class Stages:
-    """The stages of one run: their names and seconds, in order; the time in which kernels were compiled is apart."""
+    """The stages of one run: their names and seconds, in order; the time of compiling kernels is separate."""
 
-    watcher: Watcher = field(default_factory=Nobody)
+    progress: Progress = field(default_factory=NullProgress)
     seconds: dict[str, float] = field(default_factory=dict)
     compile_seconds: float = 0.0
 
     @contextmanager
-    def stage(self, name: str, total_documents: int | None = None) -> Iterator[Watcher]:
-        """Time a stage while the watcher looks on."""
+    def stage(self, name: str, total_documents: int | None = None) -> Iterator[Progress]:
+        """Time a stage and report it."""
         begun, compiled = time.perf_counter(), compile_seconds()
-        self.watcher.begin(name, total_documents)
+        self.progress.begin(name, total_documents)
         try:
-            yield self.watcher
+            yield self.progress
         finally:
             compiling = compile_seconds() - compiled
             seconds = max(0.0, time.perf_counter() - begun - compiling)
             self.compile_seconds += compiling
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds
-            self.watcher.end(name, seconds)
+            self.progress.end(name, seconds)
 
 
 def compile_seconds() -> float:
-    """Return how long this process has compiled kernels so far; nothing is loaded to tell."""
+    """Return how long this process has compiled kernels so far; loads nothing."""
     compiled = sys.modules.get("neardup.kernels.compiled")
     return 0.0 if compiled is None else float(compiled.compile_seconds())
 

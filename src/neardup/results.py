@@ -9,10 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands
-from neardup.output.wording import percent
+from neardup.output.wording import percent, plural
 from neardup.verify.comparison import Measures
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
@@ -28,23 +30,33 @@ def _report_table(summary: dict[str, Any]) -> pa.Table:
     return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 
 
-@dataclass(frozen=True)
-class Deduplication:
+class _OneLine:
+    """Base of the results: the repr is the sentence of `str`."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Deduplication(_OneLine):
     """The result of `dedup`.
 
     Attributes
     ----------
     removed : Arrow table, see schemas.removed_schema; in the order of the documents.
     pairs : Arrow table, see schemas.pairs_schema: every pair that was measured at or above the threshold.
+    mask : bool array of shape (num_rows,): whether each row of the source is kept; rows of several inputs follow one
+        another, and a row that was rejected is not kept.
     summary : the report as a dictionary, what report.json holds.
     output : the folder it was written to, or None.
     """
 
     removed: pa.Table
     pairs: pa.Table
+    mask: npt.NDArray[np.bool_]
     summary: dict[str, Any]
     output: Path | None
-    _read_kept: Callable[[], pa.Table] = field(repr=False)
+    _read_kept: Callable[[], pa.Table]
 
     @property
     def kept(self) -> pa.Table:
@@ -68,8 +80,8 @@ class Deduplication:
         return render_notebook(self.summary)
 
 
-@dataclass(frozen=True)
-class Clustering:
+@dataclass(frozen=True, repr=False, eq=False)
+class Clustering(_OneLine):
     """The result of `cluster`.
 
     Attributes
@@ -102,12 +114,20 @@ class Clustering:
         return render_notebook(self.summary)
 
 
-@dataclass(frozen=True)
-class DuplicatePairs:
-    """The result of `find_pairs`: `pairs`, an Arrow table (schemas.pairs_schema), and `summary`, the report."""
+@dataclass(frozen=True, repr=False, eq=False)
+class DuplicatePairs(_OneLine):
+    """The result of `find_pairs`.
+
+    Attributes
+    ----------
+    pairs : Arrow table, see schemas.pairs_schema, by left and then by right document.
+    summary : the report as a dictionary.
+    output : the file it was written to, or None.
+    """
 
     pairs: pa.Table
     summary: dict[str, Any]
+    output: Path | None
 
     @property
     def report(self) -> pa.Table:
@@ -117,25 +137,32 @@ class DuplicatePairs:
     def __str__(self) -> str:
         """Return the result in one sentence."""
         counts = self.summary["counts"]
-        return f"{counts['read']:,} documents read, {self.pairs.num_rows:,} duplicate pairs"
+        read = f"{counts['read']:,} documents" if "read" in counts else f"{counts['fingerprints']:,} fingerprints"
+        return f"{read} read, {plural(counts['confirmed'], 'duplicate pair')}"
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(_OneLine):
     """The result of `compare`: measures, and where the texts agree.
 
     left_passages, right_passages : (start, end, shared) stretches that cover each text, positions in characters.
     bands : of MinHash, else None. duplicate : whether the method takes them for duplicates.
     """
 
-    left: str = field(repr=False)
-    right: str = field(repr=False)
+    left: str
+    right: str
     measures: Measures
     similarity: float
     threshold: float
     bands: Bands | None
     duplicate: bool
-    _mark: Callable[[], tuple[list[Passage], list[Passage]]] = field(repr=False, compare=False)
+    _mark: Callable[[], tuple[list[Passage], list[Passage]]] = field(compare=False)
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        distance = "" if self.measures.distance is None else f"distance {self.measures.distance}, "
+        verdict = "duplicates" if self.duplicate else "not duplicates"
+        return f"{verdict}: {distance}similarity {self.similarity:.4f}, threshold {self.threshold:g}"
 
     @cached_property
     def _passages(self) -> tuple[list[Passage], list[Passage]]:
@@ -152,8 +179,8 @@ class Comparison:
         return self._passages[1]
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False, eq=False)
+class Evaluation(_OneLine):
     """The result of `evaluate`.
 
     Attributes
@@ -171,11 +198,11 @@ class Evaluation:
 
     at_threshold: Score
     best: Score
-    curve: pa.Table = field(repr=False)
-    by_length: pa.Table = field(repr=False)
+    curve: pa.Table
+    by_length: pa.Table
     adjusted_rand: float | None
     adjusted_rand_connected: float | None
-    summary: dict[str, Any] = field(repr=False)
+    summary: dict[str, Any]
 
     def __str__(self) -> str:
         """Return the result in one sentence."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import Run, decide, workspace
+from neardup.api.runs import Run, decide, open_stages, workspace
 from neardup.decide.groups import Groups, group_documents
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
@@ -20,7 +20,7 @@ from neardup.output.clusters import cluster_batches, describe_groups, first_rows
 from neardup.output.directory import OutputDirectory
 from neardup.output.groups_html import MAX_SHOWN, render_groups
 from neardup.output.report import build_report
-from neardup.progress import Nobody, Stages, Watcher
+from neardup.progress import Progress
 from neardup.results import Clustering
 from neardup.schemas import clusters_schema, groups_schema
 from neardup.settings.methods import Method
@@ -32,6 +32,8 @@ def cluster(
     source: Source,
     *,
     method: Method | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
     clusters: str = "sieve",
@@ -42,23 +44,26 @@ def cluster(
     text_unit: str = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    tables: bool = True,
     overwrite: bool = False,
     resume: bool = False,
     threads: int | None = None,
     batch_rows: int | None = None,
     on_error: str = "reject",
-    watcher: Watcher | None = None,
+    progress: bool | Progress = False,
 ) -> Clustering:
     """Group the like documents of a collection: how many of a kind there are, and what they share.
 
     Parameters
     ----------
-    source, method, keep, max_bucket, audit, text_column, id_column, text_unit : as in `dedup`.
-    in_format, max_document_bytes : as in `dedup`.
-    overwrite, resume, threads, batch_rows, on_error, watcher : as in `dedup`.
+    source, method, threshold, max_distance, keep, max_bucket, audit : as in `dedup`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    overwrite, resume, threads, batch_rows, on_error, progress : as in `dedup`.
     output : a folder to write clusters.parquet, groups.parquet, rejected.jsonl, report.json and report.html to; None to
         only return the result.
-    clusters : sieve, a document with those that `dedup` would remove for it; or connected, for chains of resemblances.
+    clusters : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
+        documents.
+    tables : fill the tables of the result. Use False with `output` if they would not fit into memory.
 
     Returns
     -------
@@ -67,7 +72,7 @@ def cluster(
     Raises
     ------
     NeardupError
-        Of the kind that fits; see neardup.errors.
+        The subclass says what is wrong, as in `dedup`.
 
     Examples
     --------
@@ -79,34 +84,12 @@ def cluster(
     >>> result.groups.select(["size", "name", "example_ids"]).to_pylist()
     [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
     """
-    result = run_cluster(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
-        method_named(method),
-        Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit),
-        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
-        None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume),
-        resume=resume,
-        watcher=watcher,
-        with_tables=True,
-    )
-    warn_if_incomplete(result.summary, on_error)
-    return result
-
-
-def run_cluster(
-    inputs: Inputs,
-    method: Method,
-    sieve: Sieve,
-    running: Running,
-    folder: OutputDirectory | None,
-    *,
-    resume: bool,
-    watcher: Watcher | None,
-    with_tables: bool,
-) -> Clustering:
-    """Do what `cluster` does; without tables `clusters` and `groups` stay empty, as they may not fit into memory."""
-    stages = Stages(watcher or Nobody())
-    with workspace(folder) as scratch:
+    method = method_named(method, threshold, max_distance)
+    sieve = Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit)
+    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
+    folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
+    with open_stages(progress) as stages, workspace(folder) as scratch:
         run = decide(
             inputs, method, sieve, running, folder, scratch, stages, resume=resume, table="clusters.parquet"
         )  # fmt: skip
@@ -122,11 +105,11 @@ def run_cluster(
         report = describe_groups(report, groups, rows)
         if folder is not None:
             write.write_report(report, render_groups(report, rows), folder.result)
-        documents, named = _tables(run, groups, names)
-        tables = [write.to_table(*table) if with_tables else table[1].empty_table() for table in (documents, named)]
+        found = [write.to_table(*table) if tables else table[1].empty_table() for table in _tables(run, groups, names)]
         if folder is not None:
             folder.finish()
-    return Clustering(tables[0], tables[1], report, None if folder is None else folder.path)
+    warn_if_incomplete(report, on_error)
+    return Clustering(found[0], found[1], report, None if folder is None else folder.path)
 
 
 def _names(run: Run, groups: Groups) -> list[str]:

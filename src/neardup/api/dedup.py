@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+import pyarrow as pa
+
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import Run, decide, workspace
+from neardup.api.runs import Run, decide, open_stages, row_mask, workspace
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
 from neardup.output.directory import OutputDirectory
@@ -14,7 +16,7 @@ from neardup.output.report import build_report
 from neardup.output.report_html import render_report
 from neardup.output.report_items import Example
 from neardup.output.tables import pair_batches, removed_batches
-from neardup.progress import Nobody, Stages, Watcher
+from neardup.progress import Progress, Stages
 from neardup.results import Deduplication
 from neardup.schemas import pairs_schema, removed_schema
 from neardup.settings.methods import Method
@@ -26,6 +28,8 @@ def dedup(
     source: Source,
     *,
     method: Method | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
     against: Source | None = None,
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
@@ -37,41 +41,43 @@ def dedup(
     text_unit: str = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    tables: bool = True,
     overwrite: bool = False,
     resume: bool = False,
     threads: int | None = None,
     batch_rows: int | None = None,
     on_error: str = "reject",
-    watcher: Watcher | None = None,
+    progress: bool | Progress = False,
 ) -> Deduplication:
     """Remove the near-duplicates of a collection, keep one of each, and say why.
 
     Parameters
     ----------
-    source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or anything that speaks
-        Arrow's PyCapsule stream (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path, and a
-        list of str is a list of paths if each of them exists, has a known suffix, or is a pattern or an address, else a
-        list of texts.
-    method : how texts are compared, and from when two are duplicates; or the name of such settings: minhash, simhash,
-        structure, content, page.
-    against : an earlier collection, read the same way. Its documents are never removed, and come before all others.
-    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; None to only
-        return the result.
-    keep : which document of several alike stays: first, last, longest, shortest, max:COLUMN or min:COLUMN.
-    clusters : sieve, or connected for chains of resemblances.
-    max_bucket : documents that one bucket lists at most, its earliest; default: by the method.
-    audit : documents to compare with all others exactly, to measure the recall.
-    text_column, id_column : columns; guessed when obvious.
-    text_unit : for text files, whether a document is a line or a file; auto: lines when one file is named.
-    in_format : the format of all inputs, whatever their names; default: by suffix, of standard input by its beginning.
+    source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any object with Arrow's
+        PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path. A list of str is
+        a list of paths if each of them exists, has a known suffix, or is a pattern or an address; else a list of texts.
+    method : settings of the comparison, or their name: minhash, simhash, structure, content, page.
+    threshold, max_distance : the limit of a duplicate, in place of that of the named method: the least similarity, or
+        the greatest number of differing bits (SimHash). If `method` is an object, set them there.
+    against : an earlier collection, read as `source` is. Its documents are never removed, and come before all others.
+    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to. Default: None,
+        which only returns the result.
+    keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN or min:COLUMN.
+    clusters : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
+    max_bucket : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
+    audit : the number of documents to compare exactly with all others, to measure the recall.
+    text_column, id_column : names of columns. Default: `text` and `id`, or what is obvious.
+    text_unit : in text files, whether a document is a line or a file. auto: a line if one file is named.
+    in_format : the format of all inputs. Default: by suffix, or for standard input by its first bytes.
     max_document_bytes : longer documents are rejected.
-    overwrite : replace the output folder, if it exists, once the new result is whole.
-    resume : go on where an interrupted run with the same inputs, settings and output stopped.
-    threads : worker threads; default: all processors of this process.
-    batch_rows : documents worked on at once; default: by their size. Changes no answer.
+    tables : fill `removed` and `pairs` of the result. Use False with `output` if they would not fit into memory.
+    overwrite : replace the output folder, if it exists, once the new result is complete.
+    resume : continue an interrupted run with the same inputs, settings and output.
+    threads : worker threads. Default: one for each processor of this process.
+    batch_rows : documents processed at a time. Default: by their size. It changes no result.
     on_error : reject documents that cannot be read, with an IncompleteWarning if a file cannot be read to its end; skip
         both; or stop at the first.
-    watcher : told of the progress.
+    progress : True for progress bars on stderr, or an object with the methods of neardup.Progress.
 
     Returns
     -------
@@ -79,8 +85,14 @@ def dedup(
 
     Raises
     ------
-    NeardupError
-        Of the kind that fits; see neardup.errors.
+    SettingError
+        If a value is outside its limits, or does not go with the method.
+    InputError, ColumnError
+        If an input cannot be read, or has no such column.
+    OutputError
+        If the output exists, or cannot be written.
+    ResumeError
+        If the interrupted run had other inputs or settings.
 
     Examples
     --------
@@ -92,34 +104,12 @@ def dedup(
     >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
-    result = run_dedup(
-        Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes),
-        method_named(method),
-        Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit),
-        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
-        None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume),
-        resume=resume,
-        watcher=watcher,
-        with_tables=True,
-    )
-    warn_if_incomplete(result.summary, on_error)
-    return result
-
-
-def run_dedup(
-    inputs: Inputs,
-    method: Method,
-    sieve: Sieve,
-    running: Running,
-    folder: OutputDirectory | None,
-    *,
-    resume: bool,
-    watcher: Watcher | None,
-    with_tables: bool,
-) -> Deduplication:
-    """Do what `dedup` does; without tables `removed` and `pairs` stay empty, as they may not fit into memory."""
-    stages = Stages(watcher or Nobody())
-    with workspace(folder) as scratch:
+    method = method_named(method, threshold, max_distance)
+    sieve = Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit)
+    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
+    folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
+    with open_stages(progress) as stages, workspace(folder) as scratch:
         run = decide(
             inputs, method, sieve, running, folder, scratch, stages, resume=resume, table="removed.parquet"
         )  # fmt: skip
@@ -128,25 +118,31 @@ def run_dedup(
         report = build_report("dedup", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
         if folder is not None:
             write.write_report(report, render_report(report, shown), folder.result)
-        measures = run.method.measures
-        removed = removed_batches(run.outcome.removals, run.places, measures) if with_tables else ()
-        pairs = pair_batches(run.outcome.pairs, run.places, measures) if with_tables else ()
-        tables = write.to_table(removed, removed_schema(measures)), write.to_table(pairs, pairs_schema(measures))
+        removed, pairs = _tables(run, tables)
+        mask = row_mask(run)
         if folder is not None:
             folder.finish()
+    warn_if_incomplete(report, on_error)
     tasks, kept = run.tasks, run.outcome.kept
-    return Deduplication(
-        *tables, report, None if folder is None else folder.path, lambda: write.kept_table(tasks, kept)
-    )
+    path = None if folder is None else folder.path
+    return Deduplication(removed, pairs, mask, report, path, lambda: write.kept_table(tasks, kept))
+
+
+def _tables(run: Run, wanted: bool) -> tuple[pa.Table, pa.Table]:
+    """Return the removed documents and the pairs; both empty unless wanted."""
+    measures = run.method.measures
+    removed = removed_batches(run.outcome.removals, run.places, measures) if wanted else ()
+    pairs = pair_batches(run.outcome.pairs, run.places, measures) if wanted else ()
+    return write.to_table(removed, removed_schema(measures)), write.to_table(pairs, pairs_schema(measures))
 
 
 def _write(folder: OutputDirectory, run: Run, stages: Stages) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
     removals = run.outcome.removals
     shown = write.pick_examples(removals)
-    with stages.stage("write", run.outcome.corpus.num_documents) as watcher:
+    with stages.stage("write", run.outcome.corpus.num_documents) as progress:
         write.write_removed(removals, run.places, run.method.measures, folder.result / "removed.parquet")
         write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
-        write.write_kept(run.tasks, run.identities, run.outcome, folder.result / "kept", shown, watcher)
+        write.write_kept(run.tasks, run.identities, run.outcome, folder.result / "kept", shown, progress)
     with stages.stage("report"):
         return write.examples(shown, run.places, run.method)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
+from neardup.api.runs import open_stages
 from neardup.documents.columns import choose_label
 from neardup.documents.inputs import list_inputs
 from neardup.documents.labels import Verdicts, read_verdicts
@@ -15,8 +19,10 @@ from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.documents.tables import TablePart
 from neardup.engines.local import evaluate as engine
 from neardup.engines.local.document_frequencies import with_table
-from neardup.errors import InputError
-from neardup.progress import Nobody, Stages, Watcher
+from neardup.errors import InputError, SettingError
+from neardup.output.charts import save_drawing, score_chart
+from neardup.output.table_file import check_output
+from neardup.progress import Progress
 from neardup.results import Evaluation
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import Method, MinHash
@@ -33,6 +39,10 @@ def evaluate(
     label: str | None = None,
     pairs: Source | None = None,
     method: Method | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    plot: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     max_bucket: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
@@ -42,19 +52,22 @@ def evaluate(
     threads: int | None = None,
     batch_rows: int | None = None,
     on_error: str = "reject",
-    watcher: Watcher | None = None,
+    progress: bool | Progress = False,
 ) -> Evaluation:
     """Score a method on labelled documents: precision, recall, F1, by threshold and by length; agreement of clusters.
 
     Parameters
     ----------
-    source, method, text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, watcher : as in `dedup`.
+    source, method, threshold, max_distance : as in `dedup`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, progress : as in `dedup`.
     label : the column of labels; default: cluster. Two documents under one label are duplicates, under two they are
         not; a pair with a document whose label is null or empty counts for nothing. With `pairs`, the column of
         verdicts; default: duplicate, else label.
     pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict: true or false, 1 or 0.
         All other pairs then count for nothing.
+    plot : an .svg file to draw the curve to. Default: None.
+    overwrite : replace that file, if it exists.
     max_bucket : as in `find_pairs`.
 
     Returns
@@ -86,36 +99,103 @@ def evaluate(
     >>> result.best.limit, result.best.f1
     (0.5, 1.0)
     """
-    result = run_evaluation(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
-        label,
-        pairs,
-        method_named(method),
-        Sieve(max_bucket=max_bucket),
-        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
-        watcher=watcher,
-    )
+    path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
+    settings = _Settings(
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
+        Sieve(max_bucket=max_bucket), Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+    )  # fmt: skip
+    result = _evaluate(settings, method_named(method, threshold, max_distance), progress)
+    if path is not None:
+        save_drawing(score_chart([("", result.summary)]), path)
     warn_if_incomplete(result.summary, on_error)
     return result
 
 
-def run_evaluation(
-    inputs: Inputs,
-    label: str | None,
-    pairs: Source | None,
-    method: Method,
-    sieve: Sieve,
-    running: Running,
+def compare_methods(
+    source: Source,
+    methods: Sequence[str] | Mapping[str, Method | str],
     *,
-    watcher: Watcher | None,
-) -> Evaluation:
-    """Do what `evaluate` does."""
+    label: str | None = None,
+    pairs: Source | None = None,
+    plot: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    max_bucket: int | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    threads: int | None = None,
+    batch_rows: int | None = None,
+    on_error: str = "reject",
+    progress: bool | Progress = False,
+) -> dict[str, Evaluation]:
+    """Score several methods on the same labelled documents, as `evaluate` scores one.
+
+    Parameters
+    ----------
+    source, label, pairs, max_bucket : as in `evaluate`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, progress : as in `dedup`.
+    methods : two or more names of methods, or settings by any name.
+    plot : an .svg file to draw the curves of all methods to. Default: None.
+    overwrite : replace that file, if it exists.
+
+    Returns
+    -------
+    dict of the name of each method to its Evaluation, in the order of `methods`
+
+    Raises
+    ------
+    SettingError
+        If there are fewer than two methods, or a name is unknown.
+
+    Examples
+    --------
+    >>> import neardup, pyarrow as pa
+    >>> table = pa.table({"text": ["a b c d e f g", "A b c d e f g!", "a b c d e f h"], "cluster": ["1", "1", "2"]})
+    >>> found = neardup.compare_methods(table, {"strict": neardup.MinHash(), "loose": neardup.MinHash(threshold=0.4)})
+    >>> {name: result.at_threshold.precision for name, result in found.items()}
+    {'strict': 1.0, 'loose': 0.3333333333333333}
+    """
+    named = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
+    if len(named) < 2 or len(named) < len(methods):
+        raise SettingError(
+            f"methods must be two or more, each once: got {methods!r}. To score one method, use evaluate."
+        )
+    path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
+    settings = _Settings(
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
+        Sieve(max_bucket=max_bucket), Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+    )  # fmt: skip
+    chosen = {name: method_named(method) for name, method in named.items()}
+    results = {name: _evaluate(settings, method, progress) for name, method in chosen.items()}
+    if path is not None:
+        save_drawing(score_chart([(name, result.summary) for name, result in results.items()]), path)
+    warn_if_incomplete(next(iter(results.values())).summary, on_error)
+    return results
+
+
+class _Settings(NamedTuple):
+    """The documents, what is known of them, and how to run."""
+
+    inputs: Inputs
+    label: str | None
+    pairs: Source | None
+    sieve: Sieve
+    running: Running
+
+
+def _evaluate(settings: _Settings, method: Method, progress: bool | Progress) -> Evaluation:
+    """Score a method."""
+    inputs, label, pairs, sieve, running = settings
     tasks = tasks_of(inputs, sieve.keep)
     method = with_table(for_pages(method, tasks))
-    told: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
-    if isinstance(told, str):
-        choose_label([task.part for task in tasks], told)
-    found = engine.evaluate(tasks, told, method, sieve, running, Stages(watcher or Nobody()))
+    truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
+    if isinstance(truth, str):
+        choose_label([task.part for task in tasks], truth)
+    with open_stages(progress) as stages:
+        found = engine.evaluate(tasks, truth, method, sieve, running, stages)
     limit = "threshold" if isinstance(method, MinHash) else "max_distance"
     curve = _table([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
     low, documents, scores = found.by_length

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines.local.document_frequencies import count_corpus
@@ -12,7 +15,7 @@ from neardup.engines.local.reading import describe_rejected
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
 from neardup.output.report import incomplete_by
-from neardup.progress import Nobody, Stages, Watcher
+from neardup.progress import Progress
 from neardup.settings.methods import SimHash
 from neardup.settings.running import Running
 from neardup.settings.shingling import Shingling
@@ -28,15 +31,15 @@ def document_frequencies(
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     on_error: str = "reject",
-    watcher: Watcher | None = None,
+    progress: bool | Progress = False,
 ) -> IdfTable:
     """Count in how many documents of a corpus each feature occurs: the table that TF-IDF weighs by.
 
     Parameters
     ----------
-    source, text_column, text_unit, in_format, max_document_bytes, threads, watcher : as in `dedup`.
-    on_error : as in `dedup`. A document that cannot be read is not counted.
-    method : how texts are cut into features.
+    source, text_column, text_unit, in_format, max_document_bytes, threads, progress : as in `dedup`.
+    on_error : as in `dedup`. A document that cannot be read is not counted; the table lists it as `rejected`.
+    method : the settings that cut texts into features.
 
     Returns
     -------
@@ -51,15 +54,6 @@ def document_frequencies(
     """
     running = Running(threads=threads, on_error=on_error)
     inputs = Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes)
-    table, rejected = run_document_frequencies(inputs, method, running, watcher=watcher)
-    warn_if_incomplete({"incomplete": incomplete_by(rejected)}, on_error)
-    return table
-
-
-def run_document_frequencies(
-    inputs: Inputs, method: Shingling, running: Running, *, watcher: Watcher | None
-) -> tuple[IdfTable, list[Rejected]]:
-    """Do what `document_frequencies` does; return what could not be read as well."""
     rejected: list[Rejected] = []
 
     def reject(row: Rejected) -> None:
@@ -67,8 +61,9 @@ def run_document_frequencies(
             raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
         rejected.append(row)
 
-    stages = Stages(watcher or Nobody())
     tasks = tasks_of(inputs, "first")
     method = for_pages(method, tasks)
-    with stages.stage("count", known_total(tasks)) as counting:
-        return count_corpus(tasks, method, thread_count(running), counting, reject), rejected
+    with open_stages(progress) as stages, stages.stage("count", known_total(tasks)) as counting:
+        table = count_corpus(tasks, method, thread_count(running), counting, reject)
+    warn_if_incomplete({"incomplete": incomplete_by(rejected)}, on_error)
+    return replace(table, rejected=tuple(rejected))

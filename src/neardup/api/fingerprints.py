@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines.local.document_frequencies import given_idf, idf_of, needs_count
@@ -22,7 +23,7 @@ from neardup.errors import InputError, SettingError
 from neardup.fingerprints.files import fingerprint_schema
 from neardup.fingerprints.simhash_documents import scheme_of
 from neardup.output.report import incomplete_by, peak_memory, warn_of_short
-from neardup.progress import Nobody, Stages, Watcher
+from neardup.progress import Progress, Stages
 from neardup.settings.methods import SimHash
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running
@@ -42,14 +43,14 @@ def fingerprint(
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     on_error: str = "reject",
-    watcher: Watcher | None = None,
+    progress: bool | Progress = False,
 ) -> pa.Table:
     """Fingerprint every document of a collection.
 
     Parameters
     ----------
     source, text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, on_error, watcher : as in `dedup`.
+    threads, on_error, progress : as in `dedup`.
     method : how texts become fingerprints.
 
     Returns
@@ -70,7 +71,7 @@ def fingerprint(
         _fingerprint_method(method),
         Running(threads=threads, on_error=on_error),
         lambda batches, schema: tables.append(pa.Table.from_batches(batches, schema)),
-        watcher=watcher,
+        progress=progress,
     )
     warn_if_incomplete(report, on_error)
     return tables[0]
@@ -90,13 +91,13 @@ def run_fingerprint(
     take: Take,
     *,
     columns: tuple[str, ...] = ("fingerprint",),
-    watcher: Watcher | None,
+    progress: bool | Progress,
 ) -> dict[str, Any]:
     """Do what `fingerprint` does, but hand the rows to `take`, batch by batch; return the report.
 
     columns : beside the id, of `fingerprint` in bytes and `hex` in digits.
     """
-    stages, counts = Stages(watcher or Nobody()), Counts()
+    counts = Counts()
     tasks = tasks_of(inputs, "first")
     method = for_pages(method, tasks)
     threads, total = thread_count(running), known_total(tasks)
@@ -106,15 +107,19 @@ def run_fingerprint(
             raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
         counts.rejected.append(row)
 
-    with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
+    with (
+        open_stages(progress) as stages,
+        tempfile.TemporaryDirectory(prefix="neardup-") as directory,
+        Scratch(Path(directory)) as scratch,
+    ):
         idf = None if needs_count(method) else given_idf(method)
         if needs_count(method):
             with stages.stage("count", total) as counting:
                 idf = idf_of(method, tasks, scratch, threads, counting)
-    scheme = scheme_of(method, getattr(idf, "version", None))
-    schema = fingerprint_schema(scheme, columns)
-    with stages.stage("fingerprint", total) as reading:
-        take(fingerprint_corpus(tasks, method, idf, schema, threads, SHORT, counts, reading, reject), schema)
+        scheme = scheme_of(method, getattr(idf, "version", None))
+        schema = fingerprint_schema(scheme, columns)
+        with stages.stage("fingerprint", total) as reading:
+            take(fingerprint_corpus(tasks, method, idf, schema, threads, SHORT, counts, reading, reject), schema)
     return _report(scheme, counts, stages)
 
 

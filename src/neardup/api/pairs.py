@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
+from neardup.api.runs import open_stages
 from neardup.candidates.hamming_neighbours import join_all
 from neardup.documents.find import find
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
@@ -31,8 +33,9 @@ from neardup.fingerprints.files import (
 from neardup.fingerprints.simhash_documents import scheme_of
 from neardup.output import write
 from neardup.output.report import build_report, fingerprint_pairs_report
+from neardup.output.table_file import TableFile
 from neardup.output.tables import Measured, Named, Pairs, Places, pair_batches
-from neardup.progress import Nobody, Stages, Watcher
+from neardup.progress import Progress, Stages
 from neardup.results import DuplicatePairs
 from neardup.schemas import pairs_schema
 from neardup.settings.methods import Method, SimHash
@@ -40,13 +43,17 @@ from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
 
 _PLAIN = SimHash()
-Take = Callable[[Iterator[pa.RecordBatch], pa.Schema], None]
 
 
 def find_pairs(
     source: Source,
     *,
-    method: Method | str = "minhash",
+    method: Method | str | None = None,
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    tables: bool = True,
     max_bucket: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
@@ -56,16 +63,22 @@ def find_pairs(
     threads: int | None = None,
     batch_rows: int | None = None,
     on_error: str = "reject",
-    watcher: Watcher | None = None,
+    progress: bool | Progress = False,
 ) -> DuplicatePairs:
     """Find all pairs of duplicates of a collection, with their exact similarity.
 
     Parameters
     ----------
-    source, method, text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, watcher : as in `dedup`.
-    max_bucket : documents of one bucket that each other one is compared with at most, the earliest; default: by the
-        method.
+    source : as in `dedup`; or fingerprints, as `fingerprint` returns them or as files of `neardup fingerprint`, which
+        need no text.
+    method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, progress : as in `dedup`.
+    output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None, which only returns them.
+    overwrite : replace that file, if it exists, once the new one is complete.
+    tables : fill `pairs` of the result. Use False with `output` if they would not fit into memory.
+    max_bucket : the greatest number of documents of one bucket, the earliest ones, that another one is compared with.
+        Default: by the method.
 
     Returns
     -------
@@ -77,42 +90,53 @@ def find_pairs(
     >>> neardup.find_pairs(["a b c d e f", "x y z", "A b c d e f."]).pairs.to_pylist()
     [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
     """
-    tables: list[pa.Table] = []
-    report = run_pairs(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
-        method_named(method),
-        Sieve(max_bucket=max_bucket),
-        Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
-        lambda batches, schema: tables.append(write.to_table(batches, schema)),
-        watcher=watcher,
-    )
-    warn_if_incomplete(report, on_error)
-    return DuplicatePairs(tables[0], report)
-
-
-def run_pairs(
-    inputs: Inputs,
-    method: Method,
-    sieve: Sieve,
-    running: Running,
-    take: Take,
-    *,
-    watcher: Watcher | None,
-) -> dict[str, Any]:
-    """Do what `find_pairs` does, but hand the pairs to `take`, batch by batch; return the report."""
-    stages = Stages(watcher or Nobody())
-    files = fingerprints_of(inputs.source)
-    with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
+    sieve, running = Sieve(max_bucket=max_bucket), Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+    inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
+    found = _Pairs(file, tables)
+    files = fingerprints_of(source)
+    method = method_named(method or ("simhash" if files else "minhash"), threshold, max_distance)
+    with (
+        open_stages(progress) as stages,
+        tempfile.TemporaryDirectory(prefix="neardup-") as directory,
+        Scratch(Path(directory)) as scratch,
+    ):
         if files:
-            return _run_fingerprint_pairs(files, method, running, scratch, stages, take)
-        tasks = tasks_of(inputs, sieve.keep)
-        method = with_table(for_pages(method, tasks))
-        outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
-        places = Places(tasks, outcome.corpus, scratch)
-        with stages.stage("write"):
-            take(pair_batches(outcome.pairs, places, method.measures), pairs_schema(method.measures))
-        report = build_report("pairs", tasks, method, sieve, outcome, stages)
-        report["rejected"] = write.read_rejected(scratch.directory)
+            report = _pairs_of_fingerprints(files, method, running, scratch, stages, found)
+        else:
+            report = _pairs_of_documents(inputs, method, sieve, running, scratch, stages, found)
+    warn_if_incomplete(report, on_error)
+    return DuplicatePairs(found.table, report, None if file is None else file.path)
+
+
+class _Pairs:
+    """Takes the pairs that were found, batch by batch: into a file, into a table, or both."""
+
+    def __init__(self, file: TableFile | None, collect: bool) -> None:
+        self.file, self.collect = file, collect
+
+    def take(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+        """Write and collect all pairs."""
+        self.table = schema.empty_table()
+        if self.collect:
+            self.table = write.to_table(batches, schema)
+            batches = iter(self.table.to_batches())
+        if self.file is not None:
+            self.file.write(batches, schema)
+
+
+def _pairs_of_documents(
+    inputs: Inputs, method: Method, sieve: Sieve, running: Running, scratch: Scratch, stages: Stages, found: _Pairs
+) -> dict[str, Any]:
+    """Find the pairs among documents; return the report."""
+    tasks = tasks_of(inputs, sieve.keep)
+    method = with_table(for_pages(method, tasks))
+    outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+    places = Places(tasks, outcome.corpus, scratch)
+    with stages.stage("write"):
+        found.take(pair_batches(outcome.pairs, places, method.measures), pairs_schema(method.measures))
+    report = build_report("pairs", tasks, method, sieve, outcome, stages)
+    report["rejected"] = write.read_rejected(scratch.directory)
     return report
 
 
@@ -164,8 +188,8 @@ def _hamming_of(method: Method, file: FingerprintFile, name: str) -> SimHash:
     return SimHash(bits=bits, max_distance=method.max_distance, num_blocks=blocks, confirm="hamming")
 
 
-def _run_fingerprint_pairs(
-    files: dict[str, FingerprintFile], method: Method, running: Running, scratch: Scratch, stages: Stages, take: Take
+def _pairs_of_fingerprints(
+    files: dict[str, FingerprintFile], method: Method, running: Running, scratch: Scratch, stages: Stages, found: _Pairs
 ) -> dict[str, Any]:
     """Find the pairs among fingerprints, without their texts."""
     first_name, first = next(iter(files.items()))
@@ -182,5 +206,5 @@ def _run_fingerprint_pairs(
     measured = Measured(1.0 - distance / near.bits, distance.astype(np.uint16), np.zeros(len(left), np.bool_))
     schema = pairs_schema(("distance",))
     with stages.stage("write"):
-        take(pair_batches(Pairs(left, right, measured), Named(ids), ("distance",)), schema)
+        found.take(pair_batches(Pairs(left, right, measured), Named(ids), ("distance",)), schema)
     return fingerprint_pairs_report(first.scheme, files, near, len(left), stages)

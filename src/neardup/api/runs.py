@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
 from neardup.documents.reading import Task
 from neardup.engines.local import pipeline
@@ -20,7 +23,7 @@ from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, NeardupError, OutputError, SettingError
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import Places
-from neardup.progress import Stages
+from neardup.progress import Progress, Stages
 from neardup.settings.methods import Method, MinHash, SimHash
 from neardup.settings.running import Running, Sieve
 
@@ -38,6 +41,32 @@ class Run(NamedTuple):
     outcome: pipeline.Outcome
     places: Places
     warnings: list[str]
+
+
+@contextmanager
+def open_stages(progress: bool | Progress) -> Iterator[Stages]:
+    """Open the stages of a run that reports to `progress`; True draws bars on stderr.
+
+    Raises
+    ------
+    SettingError
+        If it is neither True or False nor has the methods of Progress.
+    """
+    if isinstance(progress, bool):
+        if not progress:
+            yield Stages()
+            return
+        from neardup.api.progress_bars import StageBars
+
+        with StageBars() as bars:
+            yield Stages(bars)
+        return
+    if not all(callable(getattr(progress, name, None)) for name in ("begin", "advance", "end")):
+        raise SettingError(
+            "progress must be True, False or an object with the methods begin, advance and end: got "
+            f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents the methods."
+        )
+    yield Stages(progress)
 
 
 @contextmanager
@@ -81,6 +110,27 @@ def decide(
     places = Places(tasks, outcome.corpus, scratch)
     warnings += _check_ids(scratch, outcome.corpus, places, inputs.id_column, table)
     return Run(tasks, identities, method, outcome, places, warnings)
+
+
+def row_mask(run: Run) -> npt.NDArray[np.bool_]:
+    """Return for each row of the source whether it is kept; a rejected row is not.
+
+    Returns
+    -------
+    bool array of shape (num_rows,), the rows of the inputs one after the other.
+    """
+    corpus, kept = run.outcome.corpus, run.outcome.kept
+    masks = [np.empty(0, np.bool_)]
+    start = 0
+    for task, end, rejected in zip(run.tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True):
+        mask = kept[start:end]
+        if rejected and not task.against:
+            rows = run.places.rows(np.arange(start, end, dtype=np.uint32))
+            mask = np.zeros(max(len(rows) + rejected, rows.max(initial=-1) + 1), np.bool_)
+            mask[rows] = kept[start:end]
+        masks += [] if task.against else [mask]
+        start = end
+    return np.concatenate(masks)
 
 
 def _refuse_audit(method: Method, sieve: Sieve) -> None:

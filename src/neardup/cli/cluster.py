@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from neardup.cli.incomplete import exit_if_incomplete
-from neardup.cli.interrupt import farewell_of_folder, interruptible
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.settings import SectionedCommand, build, settings_options
+from neardup.cli.running import exit_if_incomplete, message_of_folder, running, shows_progress
+from neardup.cli.settings import SectionedCommand, settings_options
 from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_options, shown_options, source_options
 from neardup.settings.running import Running, Sieve
 
@@ -24,20 +23,7 @@ from neardup.settings.running import Running, Sieve
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
 @shown_options
-def cluster(
-    inputs: tuple[str, ...],
-    output: str,
-    overwrite: bool,
-    resume: bool,
-    text_column: str | None,
-    id_column: str | None,
-    text_unit: str,
-    in_format: str | None,
-    max_document_bytes: int,
-    quiet: bool,
-    as_json: bool,
-    **values: Any,
-) -> None:
+def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Group the like documents of a collection: how many of a kind there are, and what they share.
 
     A group is a document with those that dedup would remove for it, or a chain of resemblances (--clusters connected).
@@ -51,28 +37,22 @@ def cluster(
       neardup cluster pages/ -o out/ --method content                 pages by article
       neardup cluster news.jsonl -o out/ --threshold 0.6 --clusters connected
     """
-    with interruptible(lambda: farewell_of_folder(output)):
-        from neardup.api.cluster import run_cluster
-        from neardup.api.inputs import Inputs
-        from neardup.cli.progress import watching
-        from neardup.output.directory import OutputDirectory
+    method = build_method(values)
+    with running(lambda: message_of_folder(output)):
+        import neardup
 
-        method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
-        source = Inputs(named(inputs), None, text_column, id_column, text_unit, in_format, max_document_bytes)
-        folder = OutputDirectory(output, overwrite=overwrite, resume=resume)
-        with watching(quiet) as watcher:
-            result = run_cluster(
-                source, method, sieve, running, folder, resume=resume, watcher=watcher, with_tables=False
-            )  # fmt: skip
-    _tell(result.summary, Path(output), quiet, as_json)
-    exit_if_incomplete(result.summary, running.on_error)
+        result = neardup.cluster(
+            named(inputs), method=method, output=output, tables=False, progress=shows_progress(quiet), **values
+        )
+    _print(result.summary, Path(output), quiet, as_json)
+    exit_if_incomplete(result.summary["incomplete"], values["on_error"])
 
 
-def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
+def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
     from neardup.cli import groups
     from neardup.cli import summary as printing
 
     if as_json:
-        printing.print_json(summary)
+        printing.print_json(report)
     elif not quiet:
-        groups.print_clustering(summary, output)
+        groups.print_clustering(report, output)

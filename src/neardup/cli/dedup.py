@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from neardup.cli.incomplete import exit_if_incomplete
-from neardup.cli.interrupt import farewell_of_folder, interruptible
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.settings import Function, SectionedCommand, SectionOption, build, settings_options
+from neardup.cli.running import exit_if_incomplete, message_of_folder, running, shows_progress
+from neardup.cli.settings import Function, SectionedCommand, SectionOption, settings_options
 from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_options, shown_options, source_options
 from neardup.settings.running import Running, Sieve
 
@@ -36,19 +35,7 @@ def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], 
 @settings_options(Running, "Running")
 @shown_options
 def dedup(
-    inputs: tuple[str, ...],
-    output: str,
-    overwrite: bool,
-    resume: bool,
-    against: tuple[str, ...],
-    text_column: str | None,
-    id_column: str | None,
-    text_unit: str,
-    in_format: str | None,
-    max_document_bytes: int,
-    quiet: bool,
-    as_json: bool,
-    **values: Any,
+    inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
 ) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and say why.
 
@@ -64,28 +51,22 @@ def dedup(
       neardup dedup corpus/ -o out/ --resume          after an interruption
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
     """
-    with interruptible(lambda: farewell_of_folder(output)):
-        from neardup.api.dedup import run_dedup
-        from neardup.api.inputs import Inputs
-        from neardup.cli.progress import watching
-        from neardup.output.directory import OutputDirectory
+    method = build_method(values)
+    with running(lambda: message_of_folder(output)):
+        import neardup
 
-        method, sieve, running = build_method(values), build(Sieve, values), build(Running, values)
-        source = Inputs(named(inputs), named(against), text_column, id_column, text_unit, in_format, max_document_bytes)
-        folder = OutputDirectory(output, overwrite=overwrite, resume=resume)
-        with watching(quiet) as watcher:
-            result = run_dedup(
-                source, method, sieve, running, folder,
-                resume=resume, watcher=watcher, with_tables=False,
-            )  # fmt: skip
-    _tell(result.summary, Path(output), quiet, as_json)
-    exit_if_incomplete(result.summary, running.on_error)
+        result = neardup.dedup(
+            named(inputs), method=method, against=named(against), output=output, tables=False,
+            progress=shows_progress(quiet), **values,
+        )  # fmt: skip
+    _print(result.summary, Path(output), quiet, as_json)
+    exit_if_incomplete(result.summary["incomplete"], values["on_error"])
 
 
-def _tell(summary: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
+def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
     from neardup.cli import summary as printing
 
     if as_json:
-        printing.print_json(summary)
+        printing.print_json(report)
     elif not quiet:
-        printing.print_deduplication(summary, output)
+        printing.print_deduplication(report, output)

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from neardup.cli.incomplete import exit_if_incomplete
-from neardup.cli.interrupt import interruptible
-from neardup.cli.methods import build_methods, method_options
-from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
+from neardup.cli.methods import build_method, build_methods, method_options
+from neardup.cli.running import exit_if_incomplete, running, shows_progress
+from neardup.cli.settings import SectionedCommand, SectionOption, settings_options
 from neardup.cli.sources import Named, inputs_argument, named, shown_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import Method
@@ -46,20 +45,7 @@ from neardup.settings.running import Running, Sieve
 @settings_options(Running, "Running")
 @shown_options
 def evaluate(
-    inputs: tuple[str, ...],
-    label: str | None,
-    pairs: str | None,
-    compare: str | None,
-    plot: str | None,
-    overwrite: bool,
-    text_column: str | None,
-    id_column: str | None,
-    text_unit: str,
-    in_format: str | None,
-    max_document_bytes: int,
-    quiet: bool,
-    as_json: bool,
-    **values: Any,
+    inputs: tuple[str, ...], pairs: str | None, compare: str | None, quiet: bool, as_json: bool, **values: Any
 ) -> None:
     """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds, over a curve of
     thresholds and by length of text, and the adjusted Rand index of its clusters.
@@ -70,48 +56,41 @@ def evaluate(
       neardup evaluate labelled.jsonl --compare minhash,simhash --ngram 3 --plot curves.svg
       neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
     """
-    with interruptible(lambda: "Nothing was written."):
-        from neardup.api.evaluate import run_evaluation
-        from neardup.api.inputs import Inputs
-        from neardup.cli.progress import watching
-        from neardup.output.charts import save_drawing, score_chart
-        from neardup.output.table_file import check_output
+    methods = _methods(values, compare)
+    with running(lambda: "Nothing was written."):
+        import neardup
 
-        path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
-        sieve, running = build(Sieve, values), build(Running, values)
-        methods = _methods(values, compare)
-        source = Inputs(named(inputs), None, text_column, id_column, text_unit, in_format, max_document_bytes)
-        judged = None if pairs is None else Named(pairs)
-        with watching(quiet) as watcher:
-            found = {
-                name: run_evaluation(source, label, judged, method, sieve, running, watcher=watcher).summary
-                for name, method in methods.items()
-            }
-        if path is not None:
-            save_drawing(score_chart(list(found.items())), path)
-    _tell(found, compare is not None, path, quiet, as_json)
-    exit_if_incomplete(next(iter(found.values())), running.on_error)
+        options = dict(values, pairs=None if pairs is None else Named(pairs), progress=shows_progress(quiet))
+        if compare is None:
+            [(name, method)] = methods.items()
+            results = {name: neardup.evaluate(named(inputs), method=method, **options)}
+        else:
+            results = neardup.compare_methods(named(inputs), methods, **options)
+    reports = {name: result.summary for name, result in results.items()}
+    _print(reports, compare is not None, values["plot"], quiet, as_json)
+    exit_if_incomplete(next(iter(reports.values()))["incomplete"], values["on_error"])
 
 
 def _methods(values: dict[str, Any], compare: str | None) -> dict[str, Method]:
-    """Return the methods to score, by name."""
+    """Return the methods to score, by name, taking their options out of the values."""
     if compare is None:
-        return build_methods(values, [values["method"] or "minhash"])
+        name = values["method"] or "minhash"
+        return {name: build_method(values)}
     names = [name.strip() for name in compare.split(",")]
     if values["method"] is not None:
-        raise SettingError(
-            f"--compare takes the place of --method: got both, --method {values['method']}. Leave one out."
-        )
+        raise SettingError(f"--compare replaces --method: got both, --method {values['method']}. Leave one out.")
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
-        raise SettingError(f"--compare takes two methods or more, each once, of {','.join(METHODS)}: got {compare!r}.")
+        raise SettingError(
+            f"--compare must be two or more methods, each once, of {','.join(METHODS)}: got {compare!r}."
+        )
     return build_methods(values, names)
 
 
-def _tell(found: dict[str, dict[str, Any]], compared: bool, path: Path | None, quiet: bool, as_json: bool) -> None:
+def _print(reports: dict[str, dict[str, Any]], compared: bool, plot: str | None, quiet: bool, as_json: bool) -> None:
     from neardup.cli import evaluation as printing
     from neardup.cli.summary import print_json
 
     if as_json:
-        print_json(found if compared else next(iter(found.values())))
+        print_json(reports if compared else next(iter(reports.values())))
     elif not quiet:
-        printing.print_evaluations(found, path)
+        printing.print_evaluations(reports, None if plot is None else Path(plot))

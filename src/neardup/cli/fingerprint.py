@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from neardup.cli.incomplete import exit_if_incomplete
-from neardup.cli.interrupt import interruptible
 from neardup.cli.methods import build_fingerprint, fingerprint_options
+from neardup.cli.running import exit_if_incomplete, running, shows_progress
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
 from neardup.settings.running import Running
@@ -55,20 +54,18 @@ def fingerprint(
       neardup fingerprint corpus.jsonl -o fp.parquet --scheme mfonda --hex
       neardup fingerprint zh.jsonl -o fp.parquet --tokens jieba --weights tfidf --top 20
     """
-    with interruptible(lambda: f"Nothing was written to {output}."):
+    with running(lambda: f"Nothing was written to {output}."):
         from neardup.api.fingerprints import run_fingerprint
         from neardup.api.inputs import Inputs
-        from neardup.cli.progress import watching
         from neardup.output.table_file import TableFile
 
         file = TableFile(Path(output), overwrite=overwrite)
         columns = ("hex",) if file.is_text else ("fingerprint", "hex") if hexadecimal else ("fingerprint",)
-        method, running = build_fingerprint(values), build(Running, values)
+        method, settings = build_fingerprint(values), build(Running, values)
         source = Inputs(named(inputs), None, text_column, id_column, text_unit, in_format, max_document_bytes)
-        with watching(quiet) as watcher:
-            report = run_fingerprint(source, method, running, file.write, columns=columns, watcher=watcher)
+        report = run_fingerprint(source, method, settings, file.write, columns=columns, progress=shows_progress(quiet))
     _tell(report, file.path, quiet, as_json)
-    exit_if_incomplete(report, running.on_error)
+    exit_if_incomplete(report["incomplete"], settings.on_error)
 
 
 def _tell(report: dict[str, Any], path: Path, quiet: bool, as_json: bool) -> None:

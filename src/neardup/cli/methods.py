@@ -83,7 +83,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
     SettingError
         If an option belongs to another method, or to Chinese words where no such words are asked for.
     """
-    word, features = values.pop("method") or default, values.pop("features", None)
+    word, features = values.pop("method", None) or default, values.pop("features", None)
     if features is not None and word != "structure":
         raise SettingError(
             f"--features belongs to --method structure: got it with {word}. Add --method structure, or leave it out."
@@ -117,7 +117,7 @@ def _with_options(start: Method, values: dict[str, Any]) -> Method:
 
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Method]:
-    """Return several methods by their names; each takes the options that it has, as `build_method` does."""
+    """Return several methods by their names, taking their options out of the values; each gets those that it has."""
     fields = {name: limits_of(type(METHODS[name])).keys() for name in names}
     taken = {one for name in names for one in fields[name]}
 
@@ -125,12 +125,15 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
         others = taken - fields[name]
         return {key: None if key in others else value for key, value in values.items()} | {"method": name}
 
-    return {name: build_method(values_of(name)) for name in names}
+    methods = {name: build_method(values_of(name)) for name in names}
+    for name in ("method", "features", *_JIEBA, *limits_of(MinHash), *limits_of(SimHash)):
+        values.pop(name, None)
+    return methods
 
 
 def build_fingerprint(values: dict[str, Any]) -> SimHash:
     """Return the settings of fingerprints that a command was given, as `build_method` does."""
-    if values["method"] == "structure":
+    if values.get("method") == "structure":
         values.pop("method")
         method = _with_options(STRUCTURE_FINGERPRINTS[values.pop("features") or "shingles"], values)
     else:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
@@ -85,7 +86,8 @@ class IdfTable(IdfSource):
 
     num_documents : int, the documents of the corpus. hashes : uint64, rising: the native hashes of the features.
     counts : uint32, the documents that hold each. scheme : what decides the features of a text. max_undercount : int,
-    how many documents a count may lack, where the corpus had more features than could be counted at once.
+    how many documents a count may lack, where the corpus had more features than could be counted at once. rejected :
+    the documents that could not be read and are not counted; not saved with the table.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class IdfTable(IdfSource):
     counts: npt.NDArray[np.uint32]
     scheme: Mapping[str, Any] = field(default_factory=dict)
     max_undercount: int = 0
+    rejected: tuple[Rejected, ...] = ()
 
     @cached_property
     def version(self) -> str:

@@ -27,7 +27,7 @@ from neardup.formats import Pages, filter_rows
 from neardup.output.kept import open_kept
 from neardup.output.report_items import Example
 from neardup.output.tables import Places, Removals, removed_batches
-from neardup.progress import Watcher
+from neardup.progress import Progress
 from neardup.schemas import removed_schema
 from neardup.settings.methods import Method
 from neardup.verify.passages import LocatedTokens, Passage, passages
@@ -61,7 +61,7 @@ def write_kept(
     outcome: Outcome,
     directory: Path,
     shown: Shown,
-    watcher: Watcher,
+    progress: Progress,
 ) -> None:
     """Read the new documents again and write the kept ones, collecting the texts to be shown on the way.
 
@@ -87,7 +87,7 @@ def write_kept(
                 mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
                 writer.write(item.batch.payload, mask)
                 shown.texts.update(_texts_in(item.batch, item.start, shown.documents))
-                watcher.advance(len(mask), item.batch.text.nbytes)
+                progress.advance(len(mask), item.batch.text.nbytes)
             else:
                 writer.close()
                 writer = None

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from neardup.errors import SettingError
+from neardup.settings.limits import limits_of
 from neardup.settings.methods import Method, MinHash, SimHash
 
 PAGE = MinHash(html="main", structure=0.4)
@@ -35,22 +36,37 @@ METHODS: dict[str, Method] = {
 """What each method starts from, by the name that stands for it. The last three are for web pages."""
 
 
-def method_named(method: Method | str) -> Method:
-    """Return settings as they are, and for a name those that it stands for.
+def method_named(method: Method | str, threshold: float | None = None, max_distance: int | None = None) -> Method:
+    """Return settings as they are, or those that a name stands for, with another limit if one is given.
 
     Raises
     ------
     SettingError
-        If it is no name of a method, or neither a name nor settings.
+        If the name is unknown, it is neither a name nor settings, or a limit is given beside settings or to a method
+        that does not have it.
     """
+    limits = {"threshold": threshold, "max_distance": max_distance}
+    given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
     if isinstance(method, (MinHash, SimHash)):
+        if given:
+            name, value = next(iter(given.items()))
+            raise SettingError(
+                f"{name} goes with the name of a method: got {name}={value!r} beside {type(method).__name__}(...). "
+                f"Set it there: {type(method).__name__}({name}={value!r})."
+            )
         return method
-    if isinstance(method, str) and method in METHODS:
-        return METHODS[method]
-    raise SettingError(
-        f"method must be one of {', '.join(METHODS)}, or settings such as MinHash(threshold=0.7): got {method!r}. "
-        "Change method."
-    )
+    if not isinstance(method, str) or method not in METHODS:
+        raise SettingError(
+            f"method must be one of {', '.join(METHODS)}, or settings such as MinHash(threshold=0.7): got {method!r}. "
+            "Change method."
+        )
+    start = METHODS[method]
+    for name, value in given.items():
+        if name not in limits_of(type(start)):
+            raise SettingError(
+                f"{name} does not go with method={method!r}: got {name}={value!r}. Use method='simhash', or threshold."
+            )
+    return replace(start, **given)
 
 
 def structure(features: str = "shingles", **settings: Any) -> Method:

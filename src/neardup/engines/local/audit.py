@@ -8,7 +8,7 @@ from neardup.candidates.bands import Bands
 from neardup.engines.local.reading import Corpus
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sieve import sort_wanted
-from neardup.progress import Watcher
+from neardup.progress import Progress
 from neardup.settings.methods import MinHash
 from neardup.verify.recall import Recall, audit_recall
 
@@ -17,7 +17,13 @@ _STRETCH = 8192
 
 
 def audit(
-    scratch: Scratch, corpus: Corpus, bands: Bands, method: MinHash, num_documents: int, threads: int, watcher: Watcher
+    scratch: Scratch,
+    corpus: Corpus,
+    bands: Bands,
+    method: MinHash,
+    num_documents: int,
+    threads: int,
+    progress: Progress,
 ) -> Recall | None:
     """Return the share of true pairs of sampled documents that the bands propose, or None where there are none.
 
@@ -26,7 +32,7 @@ def audit(
     from neardup.kernels import audit as kernel
 
     total = corpus.num_documents
-    sets = sort_wanted(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, watcher, "all-sets")
+    sets = sort_wanted(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, progress, "all-sets")
     featured = np.flatnonzero(sets.sizes > 0)
     drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
     samples = np.sort(featured[drawn]).astype(np.int64)
@@ -43,6 +49,6 @@ def audit(
         stop = min(total, first + _STRETCH)
         stretch = kernel.Stretch(first, content[first:stop], np.stack([column[first:stop] for column in columns]))
         kernel.compare(table, sampled, stretch, sets, method.threshold, kernel.Counts(found, true))
-        watcher.advance(stop - first, 0)
+        progress.advance(stop - first, 0)
         scratch.release_pages()
     return audit_recall(found, true)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.reading import Task
-from neardup.progress import Watcher
+from neardup.progress import Progress
 
 T = TypeVar("T")
 _AHEAD = 8
@@ -23,7 +23,7 @@ def map_batches(
     tasks: list[Task],
     work: Callable[[pa.Array], T],
     threads: int,
-    watcher: Watcher,
+    progress: Progress,
     reject: Callable[[Rejected], None],
 ) -> Iterator[tuple[DocumentBatch, T]]:
     """Yield batches with what `work` makes of their texts, in the order of the documents.
@@ -36,7 +36,7 @@ def map_batches(
     def take_one() -> tuple[DocumentBatch, T]:
         batch, future = waiting.popleft()
         made = future.result()
-        watcher.advance(len(batch.rows), int(batch.text.nbytes))
+        progress.advance(len(batch.rows), int(batch.text.nbytes))
         return batch, made
 
     with ThreadPoolExecutor(threads) as pool:

@@ -17,7 +17,7 @@ from neardup.features.extract import readable
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import shingle_documents
 from neardup.features.weights import Features, distinct_features
-from neardup.progress import Watcher
+from neardup.progress import Progress
 from neardup.settings.methods import IdfSource, Method, MinHash, SimHash
 from neardup.settings.shingling import Shingling
 
@@ -25,7 +25,7 @@ _FILE = "idf.parquet"
 
 
 def count_corpus(
-    tasks: list[Task], shingling: Shingling, threads: int, watcher: Watcher, reject: Callable[[Rejected], None]
+    tasks: list[Task], shingling: Shingling, threads: int, progress: Progress, reject: Callable[[Rejected], None]
 ) -> IdfTable:
     """Return the document frequencies of all features of the documents of all tasks.
 
@@ -40,7 +40,7 @@ def count_corpus(
         shingles = shingle_documents(readable(texts, shingling), shingling)
         return distinct_features(shingles.hashes, shingles.offsets)
 
-    for _, features in map_batches(tasks, features_of, threads, watcher, reject):
+    for _, features in map_batches(tasks, features_of, threads, progress, reject):
         counts.add(features)
     return counts.table(shingling)
 
@@ -52,13 +52,13 @@ def needs_count(method: Method) -> bool:
     return method.weights == "tfidf" and method.idf == "corpus"
 
 
-def idf_of(method: Method, tasks: list[Task], scratch: Scratch, threads: int, watcher: Watcher) -> IdfSource:
+def idf_of(method: Method, tasks: list[Task], scratch: Scratch, threads: int, progress: Progress) -> IdfSource:
     """Count a corpus, or take what an interrupted run counted of it."""
     file = scratch.directory / _FILE
     if file.exists():
         return IdfTable.open(file)
     structure = method.of_structure if isinstance(method, MinHash) else None
-    table = count_corpus(tasks, structure or method, threads, watcher, _ignore)
+    table = count_corpus(tasks, structure or method, threads, progress, _ignore)
     table.save(file)
     return table
 

@@ -13,7 +13,7 @@ from neardup.documents.reading import Task
 from neardup.engines.local.batches import map_batches
 from neardup.fingerprints.files import to_binary, to_hex
 from neardup.fingerprints.simhash_documents import Fingerprinted, fingerprint_documents
-from neardup.progress import Watcher
+from neardup.progress import Progress
 from neardup.settings.methods import IdfSource, SimHash
 
 
@@ -36,7 +36,7 @@ def fingerprint_corpus(
     threads: int,
     short: int,
     counts: Counts,
-    watcher: Watcher,
+    progress: Progress,
     reject: Callable[[Rejected], None],
 ) -> Iterator[pa.RecordBatch]:
     """Yield ids and fingerprints, in the order of the documents; see fingerprint_files.fingerprint_schema.
@@ -47,7 +47,7 @@ def fingerprint_corpus(
     def work(texts: pa.Array) -> Fingerprinted:
         return fingerprint_documents(texts, method, idf)
 
-    for batch, made in map_batches(tasks, work, threads, watcher, reject):
+    for batch, made in map_batches(tasks, work, threads, progress, reject):
         sizes = np.diff(made.offsets)
         featured = sizes > 0
         ids = batch.ids

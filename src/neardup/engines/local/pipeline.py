@@ -32,7 +32,7 @@ from neardup.engines.local.sieve import (
 )
 from neardup.executor import count_processors
 from neardup.output.tables import Measured, Pairs, Removals
-from neardup.progress import Stages, Watcher
+from neardup.progress import Progress, Stages
 from neardup.settings.methods import Method, MinHash, SimHash, max_bucket_of
 from neardup.settings.running import Running, Sieve
 from neardup.verify.hamming import hamming_distances
@@ -119,17 +119,17 @@ def run(
                 scratch, num_bands, order, featured, representative, copies_share, max_bucket_of(method, sieve)
             )
             wanted = featured if bands is None else proposed.wanted
-    with stages.stage("sort", corpus.num_documents) as watcher:
-        sets, structure = _sort(scratch, corpus, method, wanted, threads, watcher)
-    with stages.stage("confirm", corpus.num_documents) as watcher:
+    with stages.stage("sort", corpus.num_documents) as progress:
+        sets, structure = _sort(scratch, corpus, method, wanted, threads, progress)
+    with stages.stage("confirm", corpus.num_documents) as progress:
         rules = rules_of(method, sieve, corpus.num_against, all_pairs or connected)
         line = Line(order, representative, sets, structure, rules)
         if near is not None:
-            confirmed = pass_near(scratch, line, near.neighbours, watcher)
+            confirmed = pass_near(scratch, line, near.neighbours, progress)
         elif bands is not None:
-            confirmed = pass_sieve(scratch, line, proposed, watcher)
+            confirmed = pass_sieve(scratch, line, proposed, progress)
         elif isinstance(method, MinHash):
-            confirmed = pass_contained(scratch, line, method, watcher)
+            confirmed = pass_contained(scratch, line, method, progress)
     if connected:
         removals = _connected_removals(scratch, line, confirmed, corpus.num_against, method)
     else:
@@ -138,8 +138,8 @@ def run(
     kept[removals.documents] = False
     audited = None
     if sieve.audit and bands is not None and isinstance(method, MinHash):
-        with stages.stage("audit", 2 * corpus.num_documents) as watcher:  # sorted, then compared
-            audited = audit(scratch, corpus, bands, method, sieve.audit, threads, watcher)
+        with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
+            audited = audit(scratch, corpus, bands, method, sieve.audit, threads, progress)
     return Outcome(
         corpus, bands, samples, near, kept, removals,
         Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured),
@@ -150,14 +150,14 @@ def run(
 
 
 def _sort(
-    scratch: Scratch, corpus: Corpus, method: Method, wanted: npt.NDArray[np.bool_], threads: int, watcher: Watcher
+    scratch: Scratch, corpus: Corpus, method: Method, wanted: npt.NDArray[np.bool_], threads: int, progress: Progress
 ) -> tuple[Sets, Sets]:
     """Return the sets of the wanted documents, and those of their structure, or the same again."""
-    sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, watcher, "sets")
+    sets = sort_wanted(scratch, corpus.tally.shingles, wanted, threads, progress, "sets")
     if not isinstance(method, MinHash) or method.structure is None:
         return sets, sets
     columns = "structure", "structure-starts"
-    return sets, sort_wanted(scratch, corpus.tally.structure, wanted, threads, watcher, "structure-sets", columns)
+    return sets, sort_wanted(scratch, corpus.tally.structure, wanted, threads, progress, "structure-sets", columns)
 
 
 def _proposers(method: Method) -> tuple[Bands | None, Samples | None]:
@@ -180,12 +180,12 @@ def _read(
     threads, total = thread_count(running), known_total(tasks)
     idf = None
     if needs_count(method):
-        with stages.stage("count", total) as watcher:
-            idf = idf_of(method, tasks, scratch, threads, watcher)
+        with stages.stage("count", total) as progress:
+            idf = idf_of(method, tasks, scratch, threads, progress)
     else:
         idf = given_idf(method)
-    with stages.stage("read", total) as watcher:
-        return read_all(reading, describer_of(method, bands, idf), threads, running.batch_rows, watcher)
+    with stages.stage("read", total) as progress:
+        return read_all(reading, describer_of(method, bands, idf), threads, running.batch_rows, progress)
 
 
 Jaccard = Callable[[npt.NDArray[np.float64], npt.NDArray[np.uint32], npt.NDArray[np.uint32]], npt.NDArray[np.float64]]

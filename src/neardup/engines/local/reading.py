@@ -26,7 +26,7 @@ from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.weights import distinct_features, repeat_rare
 from neardup.fingerprints.minhash import band_keys, sign
 from neardup.fingerprints.simhash_documents import fingerprint_documents
-from neardup.progress import Watcher
+from neardup.progress import Progress
 from neardup.settings.methods import IdfSource, Method, MinHash, SimHash
 
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
@@ -274,7 +274,9 @@ class Reading:
         return Corpus(ends, rejected, tuple(self.unread), num_against, self.tally)
 
 
-def read_all(reading: Reading, describer: Describer, threads: int, batch_rows: int | None, watcher: Watcher) -> Corpus:
+def read_all(
+    reading: Reading, describer: Describer, threads: int, batch_rows: int | None, progress: Progress
+) -> Corpus:
     """Read all parts, describe their documents on a pool of threads, and store the results in order."""
     waiting: deque[tuple[list[Piece], Future[tuple[Described, Workspace]] | None]] = deque()
     stored = bytes_ahead = 0
@@ -298,7 +300,7 @@ def read_all(reading: Reading, describer: Describer, threads: int, batch_rows: i
             workspaces.put(workspace)
             for piece in pieces:
                 if piece.batch is not None:
-                    watcher.advance(len(piece.batch.rows), int(piece.batch.text.nbytes))
+                    progress.advance(len(piece.batch.rows), int(piece.batch.text.nbytes))
         stored += 1
         if stored % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()

@@ -13,7 +13,7 @@ from neardup.candidates.buckets import Proposed
 from neardup.candidates.samples import choose_samples, needed_by_size
 from neardup.engines.local.scratch import Scratch
 from neardup.output.tables import Measured
-from neardup.progress import Watcher
+from neardup.progress import Progress
 from neardup.settings.methods import Method, MinHash, SimHash, max_bucket_of
 from neardup.settings.running import Sieve
 
@@ -47,7 +47,7 @@ def sort_wanted(
     num_shingles: int,
     wanted: npt.NDArray[np.bool_],
     threads: int,
-    watcher: Watcher,
+    progress: Progress,
     name: str,
     columns: tuple[str, str] = ("shingles", "starts"),
 ) -> Sets:
@@ -78,7 +78,7 @@ def sort_wanted(
                 scratch.append(name, sets)
                 scratch.append(f"{name}-starts", set_starts + written)
                 written += len(sets)
-                watcher.advance(len(set_starts), 0)
+                progress.advance(len(set_starts), 0)
             scratch.release_pages()
     return Sets(scratch.column(name, np.uint64), scratch.column(f"{name}-starts", np.int64), sizes)
 
@@ -108,7 +108,7 @@ def rules_of(method: Method, sieve: Sieve, num_against: int, all_pairs: bool) ->
     return Rules(method.threshold, measure, max_bucket_of(method, sieve), num_against, all_pairs, structure=structure)
 
 
-def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, watcher: Watcher) -> Confirmed:
+def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, progress: Progress) -> Confirmed:
     """Let all documents pass the sieve, each compared with those in its buckets."""
     from neardup.kernels import sieve as kernel
     from neardup.kernels.sieve_arrays import Buckets, Compared
@@ -122,10 +122,10 @@ def pass_sieve(scratch: Scratch, line: Line, proposed: Proposed, watcher: Watche
         buckets = Buckets(first, proposed.members, proposed.band_starts)
         return int(kernel.sieve(begin, stop, order, compared, buckets, line.rules, found))
 
-    return _pass(scratch, line, step, 4 * num_bands * line.rules.max_bucket, watcher)
+    return _pass(scratch, line, step, 4 * num_bands * line.rules.max_bucket, progress)
 
 
-def pass_contained(scratch: Scratch, line: Line, method: MinHash, watcher: Watcher) -> Confirmed:
+def pass_contained(scratch: Scratch, line: Line, method: MinHash, progress: Progress) -> Confirmed:
     """Let all documents pass the sieve for containment; candidates come from samples of their shingles."""
     from neardup.kernels import sieve as kernel
     from neardup.kernels.sieve_arrays import Compared, grow, make_postings
@@ -148,10 +148,10 @@ def pass_contained(scratch: Scratch, line: Line, method: MinHash, watcher: Watch
             postings = grow(postings)
         return reached
 
-    return _pass(scratch, line, step, 4 * samples.num_samples * line.rules.max_bucket, watcher)
+    return _pass(scratch, line, step, 4 * samples.num_samples * line.rules.max_bucket, progress)
 
 
-def pass_near(scratch: Scratch, line: Line, near: Neighbours, watcher: Watcher) -> Confirmed:
+def pass_near(scratch: Scratch, line: Line, near: Neighbours, progress: Progress) -> Confirmed:
     """Let all documents pass the sieve, each compared with those whose fingerprints are near its own."""
     from neardup.kernels import sieve as kernel
     from neardup.kernels.sieve_arrays import NONE, Listed
@@ -163,13 +163,13 @@ def pass_near(scratch: Scratch, line: Line, near: Neighbours, watcher: Watcher) 
     def step(begin: int, stop: int, order: Order, found: Found) -> int:
         return int(kernel.sieve_near((begin, stop), order, line.sets, near, listed, line.rules, found))
 
-    return _pass(scratch, line, step, 0, watcher)
+    return _pass(scratch, line, step, 0, progress)
 
 
 Step = Callable[[int, int, "Order", "Found"], int]
 
 
-def _pass(scratch: Scratch, line: Line, step: Step, room: int, watcher: Watcher) -> Confirmed:
+def _pass(scratch: Scratch, line: Line, step: Step, room: int, progress: Progress) -> Confirmed:
     """Take the documents through a kernel, stretch by stretch, and its pairs to the scratch files.
 
     A step that gets nowhere has made room for itself, or finds more pairs with one document than `room`.
@@ -187,7 +187,7 @@ def _pass(scratch: Scratch, line: Line, step: Step, room: int, watcher: Watcher)
             if reached == begin and room == 0:
                 found = _empty_found(2 * len(found.left))._replace(counters=found.counters)
             begin = reached
-        watcher.advance(stretch.stop - stretch.start, 0)
+        progress.advance(stretch.stop - stretch.start, 0)
         scratch.release_pages()
     return _confirmed(scratch, kept, found)
 

@@ -53,7 +53,7 @@ class _Time(ProgressColumn):
 
 
 class StageBars:
-    """A watcher that draws on the terminal, and leaves no trace on it."""
+    """Progress bars on the terminal, a line for each stage, erased at the end."""
 
     def __init__(self, console: Console | None = None) -> None:
         console = console or Console(stderr=True)

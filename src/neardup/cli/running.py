@@ -1,0 +1,71 @@
+"""Run a command's work: interruptions, warnings and incomplete inputs become a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+
+from neardup.errors import IncompleteWarning
+
+INCOMPLETE = 1
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def shows_progress(quiet: bool) -> bool:
+    """Return whether progress is shown: on a terminal, unless quiet."""
+    return not quiet and sys.stderr.isatty()
+
+
+@contextmanager
+def running(interrupted_message: Callable[[], str]) -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C while a run lasts; after either, print the message and exit with 130.
+
+    The library's warning of incomplete inputs is not shown; `exit_if_incomplete` prints it after the result.
+
+    Parameters
+    ----------
+    interrupted_message : returns what is left of the run and how to continue; called once the run has cleaned up.
+    """
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, _interrupt) if on_main_thread else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IncompleteWarning)
+            yield
+    except KeyboardInterrupt:
+        click.echo(f"\nInterrupted. {interrupted_message()}", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    finally:
+        if on_main_thread:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def message_of_folder(output: str) -> str:
+    """Return what an interrupted run that writes a folder has left."""
+    from neardup.output.directory import partial_of
+
+    nothing = f"Nothing was written to {output}."
+    partial = partial_of(output)
+    if not partial.exists():
+        return nothing
+    return f"{nothing} Run the same command with --resume to continue, or delete {partial}."
+
+
+def exit_if_incomplete(incomplete: dict[str, Any] | None, on_error: str) -> None:
+    """Exit with 1 and a line on stderr if files could not be read to their end, unless --on-error skip accepts that."""
+    if incomplete is None or on_error == "skip":
+        return
+    click.echo(click.style("neardup: incomplete: ", fg="red", bold=True) + incomplete["message"], err=True)
+    raise click.exceptions.Exit(INCOMPLETE)

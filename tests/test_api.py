@@ -1,0 +1,171 @@
+"""The functions of the library: limits by name, progress, the mask of kept rows, results in one line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+from neardup.errors import SettingError
+
+TEXTS = [
+    "one two three four five six seven eight nine ten",
+    "One two three four five six seven eight nine ten!",
+    "one two three four five six seven eight nine eleven",
+    "an entirely different text about something else",
+]
+LABELLED = pa.table({"text": TEXTS, "cluster": ["1", "1", "1", "2"]})
+
+
+# Limits beside the name of a method.
+def test_a_threshold_is_that_of_the_named_method():
+    by_name = neardup.dedup(TEXTS, threshold=0.5)
+    by_settings = neardup.dedup(TEXTS, method=neardup.MinHash(threshold=0.5))
+    assert by_name.removed.equals(by_settings.removed)
+    assert by_name.removed["id"].to_pylist() == ["1", "2"]
+    assert neardup.dedup(TEXTS, method="content", threshold=0.5).summary["settings"]["threshold"] == 0.5
+
+
+def test_a_distance_is_that_of_simhash():
+    found = neardup.find_pairs(TEXTS, method="simhash", max_distance=16)
+    assert found.pairs.equals(neardup.find_pairs(TEXTS, method=neardup.SimHash(max_distance=16)).pairs)
+    assert neardup.cluster(TEXTS, method="simhash", max_distance=0).summary["settings"]["max_distance"] == 0
+
+
+def test_every_function_that_compares_takes_a_threshold():
+    assert neardup.find_pairs(TEXTS, threshold=0.5).pairs.num_rows == 3
+    assert neardup.cluster(TEXTS, threshold=0.5).groups.num_rows == 1
+    assert neardup.evaluate(LABELLED, threshold=0.5).at_threshold == (0.5, 3, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"method": neardup.MinHash(), "threshold": 0.7},
+            r"beside MinHash\(...\). Set it there: MinHash\(threshold=0.7\)",
+        ),
+        ({"method": neardup.SimHash(), "max_distance": 5}, r"Set it there: SimHash\(max_distance=5\)"),
+        (
+            {"max_distance": 5},
+            "max_distance does not go with method='minhash': got max_distance=5. Use method='simhash'",
+        ),
+        ({"threshold": 70}, "threshold must be a number above 0 and at most 1: got 70"),
+        ({"method": "sim"}, "method must be one of minhash, simhash"),
+    ],
+    ids=str,
+)
+def test_a_limit_that_does_not_fit_the_method_is_refused(options, message):
+    with pytest.raises(SettingError, match=message):
+        neardup.dedup(TEXTS, **options)
+
+
+# Progress.
+class Log:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.documents = 0
+
+    def begin(self, stage: str, total_documents: int | None) -> None:
+        self.stages.append(stage)
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        self.documents += documents
+
+    def end(self, stage: str, seconds: float) -> None:
+        assert self.stages[-1] == stage
+
+
+@pytest.mark.parametrize(
+    "function",
+    [neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.fingerprint, neardup.document_frequencies],
+    ids=lambda function: function.__name__,
+)
+def test_progress_is_reported_stage_by_stage_to_an_object(function):
+    log = Log()
+    function(TEXTS, progress=log)
+    assert log.stages
+    assert log.documents >= len(TEXTS)
+
+
+def test_progress_true_draws_on_stderr_and_erases_it(capfd):
+    assert neardup.dedup(TEXTS, progress=True).removed.num_rows == 1
+    assert capfd.readouterr().out == ""
+
+
+def test_an_object_without_the_methods_is_no_progress():
+    with pytest.raises(SettingError, match="progress must be True, False or an object with the methods begin, advance"):
+        neardup.dedup(TEXTS, progress=print)
+
+
+# The mask.
+def test_the_mask_selects_the_kept_rows_of_the_source():
+    result = neardup.dedup(TEXTS)
+    assert result.mask.dtype == np.bool_
+    assert result.mask.tolist() == [True, False, True, True]
+    table = pa.table({"text": TEXTS})
+    assert table.filter(pa.array(neardup.dedup(table).mask)).equals(neardup.dedup(table).kept)
+
+
+def test_the_mask_has_no_rows_of_the_earlier_collection():
+    assert neardup.dedup(TEXTS, against=[TEXTS[3], "x"]).mask.tolist() == [True, False, True, False]
+
+
+def test_a_rejected_row_is_not_kept():
+    table = pa.table({"text": [TEXTS[0], "long " * 100, TEXTS[1], TEXTS[3], "long " * 100]})
+    result = neardup.dedup(table, max_document_bytes=100)
+    assert result.mask.tolist() == [True, False, False, True, False]
+    assert table.filter(pa.array(result.mask))["text"].to_pylist() == result.kept["text"].to_pylist()
+
+
+def test_the_mask_of_several_files_is_that_of_their_rows_in_order(tmp_path: Path):
+    for name, texts in (("a.txt", TEXTS[:2]), ("b.txt", TEXTS[1:])):
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    result = neardup.dedup([tmp_path / "a.txt", tmp_path / "b.txt"], text_unit="line")
+    assert result.mask.tolist() == [True, False, False, True, True]
+
+
+def test_the_mask_of_nothing_is_empty():
+    assert neardup.dedup([]).mask.tolist() == []
+
+
+# Results.
+def test_a_result_shows_itself_in_one_line():
+    shown = [
+        repr(neardup.dedup(TEXTS)),
+        repr(neardup.find_pairs(TEXTS)),
+        repr(neardup.cluster(TEXTS)),
+        repr(neardup.evaluate(LABELLED)),
+        repr(neardup.compare(*TEXTS[:2])),
+    ]
+    assert shown[0] == "<Deduplication: 4 documents read, 3 kept, 1 removed (1 exact copy, 0 near-duplicates)>"
+    assert shown[1] == "<DuplicatePairs: 4 documents read, 1 duplicate pair>"
+    assert all(re.fullmatch(r"<\w+: .{1,150}>", line) for line in shown)
+
+
+def test_tables_stay_empty_where_they_are_not_wanted(tmp_path: Path):
+    result = neardup.dedup(TEXTS, tables=False)
+    assert (result.removed.num_rows, result.pairs.num_rows, result.mask.sum()) == (0, 0, 3)
+    pairs = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet", tables=False)
+    assert pairs.pairs.num_rows == 0
+    assert pq.read_table(pairs.output).num_rows == 1
+
+
+def test_pairs_are_written_and_returned(tmp_path: Path):
+    result = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet")
+    assert pq.read_table(tmp_path / "pairs.parquet").equals(result.pairs)
+    with pytest.raises(neardup.OutputError, match="exists already"):
+        neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet")
+
+
+def test_a_table_of_frequencies_lists_the_documents_that_it_does_not_count():
+    table = neardup.document_frequencies([*TEXTS, "long " * 100], max_document_bytes=100)
+    assert table.num_documents == 4
+    assert [row.row for row in table.rejected] == [4]
