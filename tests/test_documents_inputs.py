@@ -61,11 +61,6 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
     assert [Path(file.name).name for file in files] == ["b.jsonl", "a.jsonl"]
 
 
-def test_files_that_differ_in_suffix_only_keep_it_in_their_stem(tmp_path: Path) -> None:
-    put(tmp_path, "a.jsonl", "a.csv", "b.csv")
-    assert [file.stem for file in list_inputs([str(tmp_path)])] == ["a.csv", "a.jsonl", "b"]
-
-
 def test_compression_is_read_from_the_suffix(tmp_path: Path) -> None:
     put(tmp_path, "a.jsonl.gz", "b.csv.zst", "c.txt.bz2", "d.tsv.xz", "e.parquet.gz", "f.jsonl")
     found = {file.relative_name: file.compression for file in list_inputs([str(tmp_path)])}

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.documents import delimited
-from neardup.documents.batch import Columns, RawLines, Rejected
+from neardup.documents.batch import Columns, Rejected
 from neardup.documents.inputs import list_inputs
+from neardup.documents.payload import RawLines
 from neardup.documents.tables import TablePart
 from neardup.documents.texts import NO_RANK
 from neardup.errors import InputError

@@ -45,7 +45,8 @@ def test_the_pages_of_a_file_are_its_documents_by_their_url(tmp_path: Path, name
     if name.lower().endswith(".gz"):
         path.write_bytes(members(*records))
     else:
-        from neardup.formats import COMPRESSIONS, open_compressed
+        from neardup.documents.compression import open_compressed
+        from neardup.documents.formats import COMPRESSIONS
 
         with open_compressed(str(path), COMPRESSIONS.get(path.suffix)) as stream:
             stream.write(b"".join(records))

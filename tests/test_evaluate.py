@@ -379,7 +379,7 @@ def test_a_column_of_lists_holds_no_labels():
 def test_plain_text_has_no_labels(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     wrong(ColumnError, "is plain text, which has no columns.", source=tmp_path / "a.txt")
-    wrong(InputError, "is plain text, which has no columns.", pairs=tmp_path / "a.txt")
+    wrong(InputError, "is a text file, not a table.", pairs=tmp_path / "a.txt")
 
 
 PAIR_ERRORS = {

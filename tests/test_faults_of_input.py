@@ -164,13 +164,12 @@ def test_a_file_that_vanishes_before_it_is_read_makes_the_run_incomplete(monkeyp
 
     corpus(Path("a.parquet"), 30)
     corpus(Path("b.parquet"), 30)
-    read = parquet.read
 
     def removing(source, *arguments, **named):
         Path("b.parquet").unlink(missing_ok=True)
-        return read(source, *arguments, **named)
+        return parquet.read(source, *arguments, **named)
 
-    monkeypatch.setattr(parquet, "read", removing)
+    monkeypatch.setattr(parquet, "HANDLER", parquet.HANDLER._replace(read=removing))
     with pytest.warns(neardup.IncompleteWarning, match=r"b\.parquet"):
         result = neardup.find_pairs(["a.parquet", "b.parquet"])
     assert result.summary["counts"]["read"] == 30

@@ -33,7 +33,7 @@ MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for fil
 ROWS = (
     ("errors", "version"),
     ("arrays", "executor"),
-    ("settings", "formats", "progress", "schemas"),
+    ("settings", "progress", "schemas"),
     ("kernels",),
     ("documents",),
     ("features",),

@@ -13,10 +13,10 @@ import pytest
 
 from neardup.documents.batch import Columns
 from neardup.documents.inputs import list_inputs
+from neardup.documents.parquet import parquet_layout
 from neardup.documents.tables import TablePart
 from neardup.errors import OutputError
-from neardup.output.kept import open_kept
-from neardup.output.kept_parquet import parquet_layout
+from neardup.output.kept import KeptWriter
 
 SCHEMA = pa.schema(
     [
@@ -48,7 +48,7 @@ def keep(path: Path, out: Path, every: int = 2) -> list[Path]:
     """Write every so-manieth row of the inputs in `path`; 0 keeps none."""
     paths = []
     for part in list_inputs([str(path)]):
-        with open_kept(part, out) as writer:
+        with KeptWriter(part, out) as writer:
             for batch in part.read(Columns("text"), pytest.fail, with_payload=True):
                 mask = np.zeros(len(batch.rows), bool) if every == 0 else batch.rows % every == 0
                 writer.write(batch.payload, mask)
@@ -131,7 +131,8 @@ def test_compressed_lines_are_written_compressed(tmp_path: Path, suffix: str) ->
     (first,) = keep(tmp_path / "in.jsonl.gz", tmp_path / "kept")
     assert gzip.decompress(first.read_bytes()).count(b"\n") == 2500
     if suffix != ".gz":
-        from neardup.formats import COMPRESSIONS, open_compressed
+        from neardup.documents.compression import open_compressed
+        from neardup.documents.formats import COMPRESSIONS
 
         with open_compressed(str(tmp_path / f"in.jsonl{suffix}"), COMPRESSIONS[suffix]) as stream:
             stream.write((tmp_path / "plain/in.jsonl").read_bytes())
@@ -177,7 +178,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     pq.write_table(table(5), tmp_path / "in.parquet")
     (part,) = list_inputs([str(tmp_path / "in.parquet")])
-    writer = open_kept(part, tmp_path / "kept")
+    writer = KeptWriter(part, tmp_path / "kept")
     assert not writer.path.exists()
     writer.discard()
     assert list((tmp_path / "kept").iterdir()) == []
@@ -186,13 +187,13 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
 def test_a_damaged_input_leaves_no_output(tmp_path: Path) -> None:
     (tmp_path / "in.parquet").write_bytes(b"no parquet")
     (part,) = list_inputs([str(tmp_path / "in.parquet")])
-    open_kept(part, tmp_path / "kept").close()
+    KeptWriter(part, tmp_path / "kept").close()
     assert not (tmp_path / "kept").exists()
 
 
 def test_a_table_in_memory_is_kept_as_parquet(tmp_path: Path) -> None:
     part = TablePart(pa.table({"text": ["one", "two", "three"], "n": [1, 2, 3]}), "table")
-    with open_kept(part, tmp_path / "kept") as writer:
+    with KeptWriter(part, tmp_path / "kept") as writer:
         for batch in part.read(Columns("text"), pytest.fail, with_payload=True):
             writer.write(batch.payload, np.array([True, False, True]))
     assert pq.read_table(tmp_path / "kept" / "table.parquet").to_pydict() == {"text": ["one", "three"], "n": [1, 3]}

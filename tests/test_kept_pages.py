@@ -16,7 +16,7 @@ import pytest
 import neardup
 from neardup.documents.columns import choose_columns
 from neardup.documents.inputs import list_inputs
-from neardup.output.kept import open_kept
+from neardup.output.kept import KeptWriter
 from reference.warc_files import http, info, members, page, record
 
 NUM_PAGES = 10
@@ -31,7 +31,7 @@ def keep(path: Path, out: Path, every: int) -> list[Path]:
     """Write every so-manieth page of the inputs in `path`, counted over them all; 0 keeps none."""
     paths, number = [], 0
     for part in list_inputs([str(path)]):
-        with open_kept(part, out) as writer:
+        with KeptWriter(part, out) as writer:
             for batch in part.read(choose_columns([part]), lambda _: None, with_payload=True):
                 numbers = np.arange(number, number := number + len(batch.rows))
                 writer.write(batch.payload, np.zeros(len(numbers), bool) if every == 0 else numbers % every == 0)

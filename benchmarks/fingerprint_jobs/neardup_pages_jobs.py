@@ -13,12 +13,11 @@ from shared import Done, clock, main, read_pairs, read_rows
 
 import neardup
 from neardup.documents import warc
-from neardup.documents.batch import Columns
+from neardup.documents.batch import BLOCK_BYTES, Columns
 from neardup.documents.warc_bytes import GzipBytes
 from neardup.documents.warc_records import Record, read_records
 from neardup.features import page_structure
 from neardup.fingerprints.simhash_documents import fingerprint_documents
-from neardup.formats import BLOCK_BYTES
 from neardup.kernels import html_tree
 
 _REPEATS = 3

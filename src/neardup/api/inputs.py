@@ -9,13 +9,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from neardup.documents.batch import Part
 from neardup.documents.columns import choose_columns
-from neardup.documents.input_file import format_of
+from neardup.documents.formats import format_of
 from neardup.documents.inputs import list_inputs
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, Task
 from neardup.documents.tables import TablePart
 from neardup.errors import InputError, SettingError
-from neardup.formats import is_pages
 from neardup.output.wording import plural
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
@@ -89,7 +88,7 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
 
 
 def _holds_pages(task: Task) -> bool:
-    if is_pages(task.part.format):
+    if task.part.is_pages:
         return True
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_names() is not None
 

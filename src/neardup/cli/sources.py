@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from neardup.cli.settings import Function, SectionOption, SettingType
+from neardup.documents.formats import FORMATS
 from neardup.settings.limits import Limits
 
 _SECTION = "Input"
-FILE_FORMATS = ("parquet", "arrow", "jsonl", "csv", "tsv", "text", "html", "warc")  # as formats.py, which loads Arrow
 
 
 class Named(os.PathLike[str]):
@@ -47,7 +47,7 @@ def source_options(function: Function, *, without_id: bool = False) -> Function:
         (
             "--in-format",
             {
-                "type": click.Choice(FILE_FORMATS),
+                "type": click.Choice(list(FORMATS)),
                 "help": "The format of all inputs, whatever their names; else by suffix, of standard input by its "
                 "beginning.",
             },

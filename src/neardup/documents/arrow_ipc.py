@@ -1,19 +1,22 @@
-"""Reading Arrow IPC, as a file or as a stream (Feather V2 is such a file)."""
+"""Arrow IPC, as a file or as a stream (Feather V2 is such a file): reading, and writing in the same layout."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.formats import Handler
 from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import documents_of, slices_of
-from neardup.formats import BLOCK_BYTES
 
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
+_FILE_MAGIC = b"ARROW1"
+_FRAMES = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def column_types(source: Source) -> dict[str, pa.DataType]:
@@ -28,9 +31,9 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
 
 def is_file_format(file: pa.NativeFile) -> bool:
     """Whether the bytes are the IPC file format (else: the stream format)."""
-    magic = file.read(6)
+    magic = file.read(len(_FILE_MAGIC))
     file.seek(0)
-    return bool(magic == b"ARROW1")
+    return bool(magic == _FILE_MAGIC)
 
 
 def open_reader(file: pa.NativeFile) -> Any:
@@ -85,3 +88,69 @@ def _check_offsets(batch: pa.RecordBatch) -> None:
         elif pa.types.is_large_string(kind):
             column = column.view(pa.large_binary())
         column.validate(full=True)
+
+
+class ArrowLayout(NamedTuple):
+    """How an Arrow IPC file is laid out."""
+
+    schema: pa.Schema
+    is_stream: bool
+    codec: str | None
+
+
+def arrow_layout(source: Source) -> ArrowLayout:
+    """Return the layout of an Arrow IPC file."""
+    with source.open_file() as file:
+        is_stream = not is_file_format(file)
+        schema = open_reader(file).schema
+        # Behind its magic, padded to 8 bytes, the file format holds the messages of the stream format.
+        file.seek(0 if is_stream else 8)
+        return ArrowLayout(schema, is_stream, _codec(file))
+
+
+def _codec(file: pa.NativeFile) -> str | None:
+    """Return the codec of the first record batch, which pyarrow does not give.
+
+    A compressed buffer is its length in 8 bytes, then a frame, which begins with the magic number of its codec.
+    """
+    try:
+        for message in pa.ipc.MessageReader.open_stream(file):
+            if message.type == "record batch":
+                return _FRAMES.get(message.body.slice(8, 4).to_pybytes())
+    except _DAMAGE:
+        pass
+    return None
+
+
+class ArrowSink:
+    """An Arrow IPC file or stream."""
+
+    def __init__(self, path: str, layout: ArrowLayout) -> None:
+        self._schema = layout.schema
+        self._file = pa.OSFile(path, "wb")
+        options = pa.ipc.IpcWriteOptions(compression=layout.codec, use_threads=False)
+        make = pa.ipc.new_stream if layout.is_stream else pa.ipc.new_file
+        self._writer = make(self._file, layout.schema, options=options)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._writer.write_batch(rows.cast(self._schema) if rows.schema != self._schema else rows)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+        self._file.close()
+
+    discard = close
+
+
+def _make_sink(source: Source) -> Callable[[str], ArrowSink]:
+    return partial(ArrowSink, layout=arrow_layout(source))
+
+
+def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
+    with source.open_file() as file:
+        return open_reader(file).read_all()
+
+
+HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table)

@@ -14,7 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of
-from neardup.formats import Pages, filter_rows, select_lines
+from neardup.documents.payload import Payload, select_payload
+from neardup.documents.sinks import Sink
+
+BLOCK_BYTES = 4 << 20
+"""Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache."""
 
 
 class Columns(NamedTuple):
@@ -39,17 +43,6 @@ class Rejected(NamedTuple):
     rest_of_file: bool = False
 
 
-class RawLines(NamedTuple):
-    """The lines of a batch as they stood in the file, line ends included, so that they can be copied.
-
-    data : bytes (or an Arrow buffer) of the lines, one after the other; offsets : int64 array of shape
-    (num_rows + 1,); line i is data[offsets[i]:offsets[i + 1]].
-    """
-
-    data: bytes | pa.Buffer
-    offsets: np.ndarray
-
-
 @dataclass(frozen=True)
 class DocumentBatch:
     """Consecutive documents of one part, in its order; rejected rows are left out of all fields alike.
@@ -58,31 +51,24 @@ class DocumentBatch:
     rows : int64 array, the row of each document in its part, rising.
     ids : StringArray or LargeStringArray, or None when there is no id column.
     rank : float64 array (nan where null), or None unless asked for.
-    payload : all columns, when asked for, to be written again: a RecordBatch, RawLines for a line format, Pages for
-    web pages.
+    payload : when asked for, the documents as they are in the file, to be written again.
     """
 
     text: pa.LargeStringArray
     rows: np.ndarray
     ids: pa.Array | None = None
     rank: np.ndarray | None = None
-    payload: pa.RecordBatch | RawLines | Pages | None = None
+    payload: Payload | None = None
 
     def filter(self, mask: np.ndarray) -> DocumentBatch:
         """Return the documents where `mask`, bool, is true."""
-        chosen, payload = arrow_of(mask), self.payload
-        if isinstance(payload, RawLines):
-            payload = RawLines(*select_lines(payload.data, payload.offsets, mask))
-        elif isinstance(payload, Pages):
-            payload = payload.select(mask)
-        elif payload is not None:
-            payload = filter_rows(payload, chosen)
+        chosen = arrow_of(mask)
         return DocumentBatch(
             self.text.filter(chosen),
             self.rows[mask],
             None if self.ids is None else self.ids.filter(chosen),
             None if self.rank is None else self.rank[mask],
-            payload,
+            None if self.payload is None else select_payload(self.payload, mask),
         )
 
 
@@ -96,7 +82,17 @@ class Part(Protocol):
 
     @property
     def format(self) -> str:
-        """One of the keys of `formats.FORMATS`."""
+        """A key of `formats.FORMATS`, or "table"."""
+        ...
+
+    @property
+    def is_pages(self) -> bool:
+        """Whether its documents are web pages, whose text is HTML."""
+        ...
+
+    @property
+    def relative_name(self) -> str:
+        """The path of its kept documents below the output folder; unique among the inputs, never with `..`."""
         ...
 
     @property
@@ -124,4 +120,14 @@ class Part(Protocol):
         self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
         """Yield the part's documents in order; call `reject` once for each row left out."""
+        ...
+
+    def make_sink(self) -> Callable[[str], Sink]:
+        """Return how payloads of the part are written to a local path, in the layout of the part.
+
+        Raises
+        ------
+        pa.ArrowException, OSError
+            If the part is damaged; reading it reports the damage.
+        """
         ...

@@ -10,7 +10,6 @@ import pyarrow as pa
 from neardup.documents.batch import Columns, Part
 from neardup.documents.texts import is_identifier, is_rank, is_text
 from neardup.errors import ColumnError
-from neardup.formats import is_pages
 
 TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
 """The names a text column is known by, the first that is there is taken."""
@@ -52,7 +51,7 @@ def choose_columns(
     if not types:
         return _nothing_to_choose_from(parts, text_column, id_column, rank_column)
     # Pages have their text in one column; beside other inputs, it is theirs that is asked for.
-    pages = {part.name for part in parts if is_pages(part.format)}
+    pages = {part.name for part in parts if part.is_pages}
     others = {name: shown for name, shown in types.items() if name not in pages} or types
     text = _guess(others, TEXT_NAMES) if text_column is None else _named(others, text_column)
     if text is None:
@@ -157,9 +156,7 @@ def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], 
 
 def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) -> None:
     _named(types, column)
-    # Every column of CSV and TSV is text; whether it holds numbers shows when it is read.
-    asked = {part.name: types[part.name] for part in parts if part.name in types and part.format not in ("csv", "tsv")}
-    _check(asked, column, is_rank, "the rank", "of numbers or dates")
+    _check(types, column, is_rank, "the rank", "of numbers or dates")
     for part in parts:
         if part.column_types() is None:
             raise ColumnError(

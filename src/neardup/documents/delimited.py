@@ -1,31 +1,35 @@
-"""Reading CSV and TSV: a header, then a document a row, every column as text."""
+"""CSV and TSV: a header, then a document a row, every column as text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.compression import open_compressed
+from neardup.documents.formats import Handler
+from neardup.documents.input_file import InputFile
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import documents_of
-from neardup.formats import BLOCK_BYTES
 
 MAX_ROW_BYTES = 1 << 27
 """A file with a longer row is rejected from there on."""
 
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _ERRORS = (*STREAM_ERRORS, UnicodeDecodeError)
 _STRADDLES = "straddling"
 _EMPTY = "Empty CSV"
 
 
-def column_types(source: Source, delimiter: str) -> dict[str, pa.DataType]:
+def column_types(file: InputFile) -> dict[str, pa.DataType]:
     """Return name and type (string) of each column; none when the file is empty or damaged, which `read` reports."""
     try:
-        return dict.fromkeys(_header(source, delimiter), pa.string())
+        return dict.fromkeys(_header(file, _DELIMITERS[file.format]), pa.string())
     except (CannotOpen, *_ERRORS):
         return {}
 
@@ -123,24 +127,61 @@ def _record_batches(
 
 
 def read(
-    source: Source,
-    columns: Columns,
-    reject: Callable[[Rejected], None],
-    *,
-    delimiter: str,
-    with_payload: bool = False,
+    file: InputFile, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
+    delimiter = _DELIMITERS[file.format]
     try:
-        names = _header(source, delimiter)
+        names = _header(file, delimiter)
     except _ERRORS as error:
         if _EMPTY not in str(error):
             reason = f"the header of the file cannot be read: {error}"
-            reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+            reject(Rejected(file.name, None, None, None, reason, rest_of_file=True))
         return
     bad = _BadRows()
     wanted = names if with_payload else [name for name in names if name in columns]
-    for batch in _record_batches(source, delimiter, wanted, bad, reject):
-        rows = bad.number(batch.num_rows, source, reject)
-        yield documents_of(batch, rows, columns, source.name, reject, with_payload=with_payload)
-    bad.report(source, reject)
+    for batch in _record_batches(file, delimiter, wanted, bad, reject):
+        rows = bad.number(batch.num_rows, file, reject)
+        yield documents_of(batch, rows, columns, file.name, reject, with_payload=with_payload)
+    bad.report(file, reject)
+
+
+class DelimitedSink:
+    """A CSV or TSV file with a header."""
+
+    def __init__(self, path: str, compression: str | None, names: list[str], delimiter: str) -> None:
+        self._stream = open_compressed(path, compression)
+        self._schema = pa.schema([(name, pa.string()) for name in names])
+        options = pa_csv.WriteOptions(delimiter=delimiter)
+        self._writer = pa_csv.CSVWriter(self._stream, self._schema, write_options=options)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._writer.write_batch(rows.cast(self._schema) if rows.schema != self._schema else rows)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+        self._stream.close()
+
+    discard = close
+
+
+def _make_sink(file: InputFile) -> Callable[[str], DelimitedSink]:
+    names = list(column_types(file))
+    if not names:
+        raise pa.ArrowInvalid(f"{file.name} has no header")
+    delimiter = _DELIMITERS[file.format]
+    return partial(DelimitedSink, compression=file.compression, names=names, delimiter=delimiter)
+
+
+def _read_table(file: InputFile, text_columns: Sequence[str]) -> pa.Table:
+    with file.open_stream() as stream:
+        return pa_csv.read_csv(
+            stream,
+            parse_options=pa_csv.ParseOptions(delimiter=_DELIMITERS[file.format]),
+            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string())),
+        )
+
+
+HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table)

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import pyarrow.fs as pafs
 
-from neardup.documents.input_file import format_of
+from neardup.documents.formats import accepted_suffixes, format_of
 from neardup.documents.sources import is_remote, local_path, resolve, unreachable
 from neardup.errors import InputError
-from neardup.formats import accepted_suffixes
 
 _MAGIC = re.compile(r"[*?\[]")
 

@@ -1,17 +1,20 @@
-"""Reading HTML files: each is one page."""
+"""HTML files: each is one page."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.formats import Handler
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.pages import MAX_PAGE_BYTES, NotAPage, page_documents, page_of, page_rows
+from neardup.documents.pages import COLUMN_TYPES, MAX_PAGE_BYTES, NotAPage, page_documents, page_of, page_rows
+from neardup.documents.payload import Pages
+from neardup.documents.sinks import ByteSink
 from neardup.documents.sources import Source
-from neardup.formats import BLOCK_BYTES, Pages
 
 
 def read(
@@ -42,3 +45,10 @@ def _bytes(source: Source) -> bytes:
             pieces.append(piece)
             left -= len(piece)
     return b"".join(pieces)
+
+
+def _make_sink(source: Source) -> Callable[[str], ByteSink]:
+    return partial(ByteSink, compression=source.compression, to_bytes=lambda pages: b"".join(pages.records))
+
+
+HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["html"]))

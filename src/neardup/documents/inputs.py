@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO
 
 from neardup.documents.find import Found, Skip, find
-from neardup.documents.input_file import InputFile, format_of
+from neardup.documents.formats import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
+from neardup.documents.input_file import InputFile
 from neardup.documents.sources import is_remote
 from neardup.documents.spool import spool
 from neardup.errors import InputError, SettingError
-from neardup.formats import COMPRESSIONS, FILE_FORMATS, FORMATS, compression_of, split_name
 
 _UNITS = ("auto", "line", "file")
 _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
@@ -52,9 +51,9 @@ def list_inputs(
         raise SettingError(
             f"text_unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use 'auto' (--text-unit auto) if in doubt."
         )
-    if format_name is not None and format_name not in FILE_FORMATS:
+    if format_name is not None and format_name not in FORMATS:
         raise SettingError(
-            f"in_format must be one of {', '.join(FILE_FORMATS)}, or None: got {format_name!r}. Leave in_format "
+            f"in_format must be one of {', '.join(FORMATS)}, or None: got {format_name!r}. Leave in_format "
             "(--in-format) unset to go by the suffix."
         )
     if isinstance(paths, str) or not paths:
@@ -64,61 +63,67 @@ def list_inputs(
         if path == "-":
             found.setdefault("-", None)
         else:
-            for one in find(path, format_name, skip):
-                found.setdefault(one.key, one)
-    named = [one for one in found.values() if one is not None]
-    texts = [one for one in named if (format_name or format_of(one.name)[0]) == "text"]
+            for file in find(path, format_name, skip):
+                found.setdefault(file.key, file)
+    named = [file for file in found.values() if file is not None]
+    texts = [file for file in named if _format_of(file, format_name)[0].unit == "auto"]
     text_unit = unit
     if unit == "auto":
         text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
     roots = _common_roots(named)
     files = [
         _piped(stdin, unit, format_name)
-        if one is None
-        else _input_file(one, text_unit, roots[is_remote(one.location)], format_name)
-        for one in found.values()
+        if file is None
+        else _input_file(file, text_unit, roots[is_remote(file.location)], format_name)
+        for file in found.values()
     ]
     return _named_uniquely(files)
 
 
-def _piped(stdin: IO[bytes] | None, unit: str, given: str | None) -> InputFile:
-    source, format_name, version = spool(stdin, given)
+def _piped(stdin: IO[bytes] | None, unit: str, requested: str | None) -> InputFile:
+    source, format_name, version = spool(stdin, requested)
     return InputFile(
         name=source.name,
         location=source.location,
         compression=source.compression,
         format=format_name,
-        unit=_unit(format_name, "line" if unit == "auto" else unit),
+        unit=_unit(FORMATS[format_name], "line" if unit == "auto" else unit),
         relative_name="stdin" + FORMATS[format_name].suffixes[0] + _ENDINGS.get(source.compression, ""),
         version=version,
     )
 
 
-def _input_file(one: Found, text_unit: str, root: str, given: str | None) -> InputFile:
-    format_name, compression = format_of(one.name)
-    if given is not None:
-        format_name, compression = given, compression or compression_of(one.name)
-    assert format_name is not None  # find() leaves unknown suffixes out
-    below = posixpath.relpath(one.path, root) if is_remote(one.location) else os.path.relpath(one.path, root)
+def _input_file(file: Found, text_unit: str, root: str, requested: str | None) -> InputFile:
+    known, compression = _format_of(file, requested)
+    below = posixpath.relpath(file.path, root) if is_remote(file.location) else os.path.relpath(file.path, root)
     return InputFile(
-        name=one.name,
-        location=one.location,
+        name=file.name,
+        location=file.location,
         compression=compression,
-        format=format_name,
-        unit=_unit(format_name, text_unit),
+        format=known.name,
+        unit=_unit(known, text_unit),
         relative_name=below.replace(os.sep, "/"),
     )
 
 
-def _unit(format_name: str, text_unit: str) -> str:
-    return {"text": text_unit, "html": "file"}.get(format_name, "row")
+def _format_of(file: Found, requested: str | None) -> tuple[Format, str | None]:
+    """Return the format of a file, requested or by its suffix, and its compression."""
+    if requested is not None:
+        return FORMATS[requested], compression_of(file.name)
+    format_name, compression = format_of(file.name)
+    assert format_name is not None  # find() leaves unknown suffixes out
+    return FORMATS[format_name], compression
+
+
+def _unit(known: Format, text_unit: str) -> str:
+    return text_unit if known.unit == "auto" else known.unit
 
 
 def _common_roots(found: list[Found]) -> dict[bool, str]:
     """Return the folder that holds all local files, and the one that holds all remote ones."""
     roots: dict[bool, str] = {}
     for remote in (False, True):
-        bases = [one.base for one in found if is_remote(one.location) == remote]
+        bases = [file.base for file in found if is_remote(file.location) == remote]
         if bases:
             roots[remote] = (posixpath if remote else os.path).commonpath(bases)
     return roots
@@ -136,8 +141,4 @@ def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
             name, copy = f"{stem}-{copy}{suffix}", copy + 1
         taken.add(name)
         named.append(replace(file, relative_name=name))
-    stems = Counter(split_name(file.relative_name)[0] for file in named)
-    return [
-        replace(file, stem=stem if stems[stem := split_name(file.relative_name)[0]] == 1 else file.relative_name)
-        for file in named
-    ]
+    return named

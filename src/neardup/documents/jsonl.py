@@ -1,4 +1,4 @@
-"""Reading JSON lines: Arrow's parser for whole blocks, the standard library's for the lines it refuses.
+"""JSON lines: Arrow's parser for whole blocks, the standard library's for the lines it refuses.
 
 What a line gives depends on that line alone, never on its neighbours: it is accepted if either parser accepts
 it, and where both do, they agree. Two traps of Arrow's parser (26.0) are kept from it: a top-level `null`
@@ -10,8 +10,10 @@ span lines: nothing in JSON may stand between the `}` of one and the `{` of the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +21,13 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from neardup.arrays import arrow_of
-from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.formats import Handler
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
+from neardup.documents.payload import RawLines, select_lines
+from neardup.documents.sinks import ByteSink
 from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import NO_RANK, as_ids, as_rank, as_text, rank_of
-from neardup.formats import select_lines
 
 SAMPLE_LINES = 100
 """The columns of a file are those of its first so many lines."""
@@ -331,3 +335,15 @@ def _joined(pieces: list[_Found]) -> _Found:
         None if first.rank is None else np.concatenate([piece.rank for piece in pieces if piece.rank is not None]),
         bad,
     )
+
+
+def _make_sink(source: Source) -> Callable[[str], ByteSink]:
+    return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))
+
+
+def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
+    with source.open_stream() as stream:
+        return pa_json.read_json(stream)
+
+
+HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table)

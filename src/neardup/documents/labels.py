@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.json as pa_json
-import pyarrow.parquet as pq
 
 from neardup.documents.batch import Columns, Part
 from neardup.documents.columns import listed
+from neardup.documents.formats import FORMATS
 from neardup.documents.input_file import InputFile
 from neardup.documents.tables import TablePart
 from neardup.documents.texts import as_ids
@@ -123,36 +121,16 @@ def _table_of(part: InputFile | TablePart) -> pa.Table:
     """Return all rows of a file or a table."""
     if isinstance(part, TablePart):
         return part.table
-    texts = dict.fromkeys(_PAIR, pa.string())  # so that the id 007 stays what it is
-    try:
-        if part.format == "parquet":
-            with part.open_file() as file:
-                return pq.read_table(file)
-        if part.format == "arrow":
-            return _arrow_table(part)
-        with part.open_stream() as stream:
-            if part.format == "jsonl":
-                return pa_json.read_json(stream)
-            if part.format in ("csv", "tsv"):
-                return pa_csv.read_csv(
-                    stream,
-                    parse_options=pa_csv.ParseOptions(delimiter="," if part.format == "csv" else "\t"),
-                    convert_options=pa_csv.ConvertOptions(column_types=texts),
-                )
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        said = str(error).splitlines()[0]
+    read_table = FORMATS[part.format].handler.read_table
+    if read_table is None:
         raise InputError(
-            f"{part.name} cannot be read as judged pairs: {said}. Mend the file, or name another."
+            f"{part.name} is a {part.format} file, not a table. Give judged pairs as Parquet, Arrow, JSON lines, CSV "
+            "or TSV."
+        )
+    try:
+        return read_table(part, _PAIR)  # as strings, so that the id 007 stays as it is
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"{part.name} cannot be read as judged pairs: {reason}. Fix the file, or name another."
         ) from error
-    raise InputError(
-        f"{part.name} is plain text, which has no columns. Give judged pairs as Parquet, Arrow, JSON lines, CSV or TSV."
-    )
-
-
-def _arrow_table(part: InputFile) -> pa.Table:
-    with part.open_file() as file:
-        try:
-            return pa.ipc.open_file(file).read_all()
-        except pa.ArrowInvalid:
-            file.seek(0)
-            return pa.ipc.open_stream(file).read_all()

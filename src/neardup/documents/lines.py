@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import Rejected
+from neardup.documents.batch import BLOCK_BYTES, Rejected
 from neardup.documents.sources import Source
-from neardup.formats import BLOCK_BYTES
 
 MAX_LINE_BYTES = 1 << 30
 """A longer line is rejected: memory stays bounded whatever a file holds."""

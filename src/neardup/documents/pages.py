@@ -15,8 +15,8 @@ from neardup.arrays import arrow_of_utf8
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
+from neardup.documents.payload import Pages
 from neardup.documents.texts import documents_of
-from neardup.formats import Pages
 
 MAX_PAGE_BYTES = 16 << 20
 """A longer page, decompressed, is rejected: browsers give up long before, and a bomb must end somewhere."""

@@ -1,22 +1,36 @@
-"""Reading plain text: a document a line, or a document a file."""
+"""Plain text: a document a line, or a document a file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
-from neardup.documents.batch import DocumentBatch, RawLines, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.formats import Handler
+from neardup.documents.input_file import InputFile
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
+from neardup.documents.payload import RawLines, lines_array, select_lines
+from neardup.documents.sinks import ByteSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import invalid_utf8_rows
-from neardup.formats import BLOCK_BYTES, lines_array, select_lines
 
 MAX_FILE_BYTES = 1 << 30
 """A longer file is rejected as one document."""
+
+
+def read(
+    file: InputFile, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a text file; the id of a document that is a file, if wanted, is its path."""
+    if file.unit == "file":
+        return read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload)
+    return read_lines(file, reject, with_payload=with_payload)
 
 
 def read_lines(
@@ -101,3 +115,10 @@ def _why_not_utf8(data: bytes, unit: str) -> str:
     except UnicodeDecodeError as error:
         return f"the {unit} is not valid UTF-8: {error.reason} at byte {error.start} of the {unit}"
     return f"the {unit} is not valid UTF-8"
+
+
+def _make_sink(source: Source) -> Callable[[str], ByteSink]:
+    return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))
+
+
+HANDLER = Handler(read, _make_sink)

@@ -9,13 +9,13 @@ import numpy as np
 
 from neardup.arrays import flatten_strings
 from neardup.documents.batch import Columns, DocumentBatch, Part, Rejected
+from neardup.documents.formats import FORMATS
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sources import CannotOpen, Source
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """A longer document is rejected, unless asked otherwise: what describes it takes many times its length in memory."""
 
-_ROW_FORMATS = ("parquet", "arrow", "jsonl", "csv", "tsv", "text")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -52,7 +52,8 @@ class Task(NamedTuple):
                     yield fitting
         except CannotOpen as error:
             note(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
-        if num_rejected and not num_documents and not is_lost and self.part.format in _ROW_FORMATS:
+        has_rows = isinstance(self.part, Source) and not self.part.is_pages
+        if num_rejected and not num_documents and not is_lost and has_rows:
             reason = f"not one row of the file can be read{_hint(self.part)}"
             reject(Rejected(self.part.name, None, None, None, reason, rest_of_file=True))
 
@@ -74,7 +75,7 @@ class Task(NamedTuple):
 
 def _hint(part: Part) -> str:
     """Say what a file of text is instead, where its beginning tells."""
-    if not isinstance(part, Source) or part.format not in ("jsonl", "csv", "tsv", "text"):
+    if not isinstance(part, Source) or FORMATS[part.format].contents != "text":
         return ""
     try:
         with part.open_stream() as stream:

@@ -14,8 +14,9 @@ from urllib.request import url2pathname
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from neardup.documents.batch import BLOCK_BYTES
+from neardup.documents.compression import open_decompressed
 from neardup.errors import InputError, MissingExtraError, NeardupError
-from neardup.formats import BLOCK_BYTES, open_decompressed
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
 

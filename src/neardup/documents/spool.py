@@ -7,21 +7,20 @@ import csv
 import hashlib
 import io
 import os
-import re
 import sys
 import tempfile
 from contextlib import suppress
 from typing import IO
 
+from neardup.documents.batch import BLOCK_BYTES
+from neardup.documents.compression import MAGIC
+from neardup.documents.formats import FORMATS, format_of_bytes
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
 from neardup.documents.sources import Source
 from neardup.errors import InputError
-from neardup.formats import BLOCK_BYTES, FORMATS
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
 _SNIFFED_BYTES = 1 << 16
 _MIN_ROWS = 3
-_HTML = re.compile(rb"\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 
 
 def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tuple[Source, str, float]:
@@ -48,7 +47,7 @@ def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tu
             copy.write(block)
     with open(path, "rb") as copied:
         head = copied.read(_SNIFFED_BYTES)
-    compression = next((codec for magic, codec in _MAGIC.items() if head.startswith(magic)), None)
+    compression = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
     source = Source("-", path, compression)
     return source, _checked(format_name or _sniff(source), compression), float(int.from_bytes(digest.digest(), "big"))
 
@@ -59,32 +58,25 @@ def _remove(path: str) -> None:
 
 
 def _checked(format_name: str, compression: str | None) -> str:
-    if compression and not FORMATS[format_name].compressible:
+    if compression and FORMATS[format_name].contents == "binary":
         raise InputError(
             f"Standard input is {format_name} inside {compression}. "
-            f"Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
+            "Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
         )
     return format_name
 
 
 def _sniff(source: Source) -> str:
-    """Return the format that the first bytes stand for: Parquet, Arrow, JSON lines, WARC, HTML, else lines of text."""
+    """Return the format by the first bytes, "text" if none is recognised."""
     try:
         with source.open_stream() as stream:
             head = bytes(stream.read(_SNIFFED_BYTES))
     except STREAM_ERRORS:
         return "text"
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        return "arrow"
-    if head.startswith(b"WARC/1."):
-        return "warc"
+    recognised = format_of_bytes(head)
+    if recognised is not None:
+        return recognised
     head = head.removeprefix(BYTE_ORDER_MARK)
-    if head.lstrip().startswith(b"{"):
-        return "jsonl"
-    if _HTML.match(head):
-        return "html"
     looks = next((name for delimiter, name in ((",", "csv"), ("\t", "tsv")) if _is_delimited(head, delimiter)), None)
     if looks is not None:
         raise InputError(

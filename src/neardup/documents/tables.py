@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.parquet import ParquetLayout, ParquetSink
 from neardup.documents.texts import documents_of, slices_of
 from neardup.errors import ColumnError, InputError
-from neardup.formats import BLOCK_BYTES
 
 _STRINGS_AT_ONCE = 8192
 
@@ -147,9 +148,9 @@ class TablePart:
         return "table"
 
     @property
-    def compression(self) -> None:
-        """None: a table in memory is not compressed."""
-        return None
+    def is_pages(self) -> bool:
+        """False: the text of a table is text."""
+        return False
 
     @property
     def unit(self) -> str:
@@ -158,17 +159,8 @@ class TablePart:
 
     @property
     def relative_name(self) -> str:
-        """The name of its kept rows below the output folder, without a suffix."""
-        return self._name
-
-    @property
-    def stem(self) -> str:
-        """The same name."""
-        return self._name
-
-    def open_file(self) -> pa.NativeFile:
-        """Refuse: there is no file."""
-        raise InputError(f"{self._name} is a table in memory, not a file. Read its batches instead.")
+        """The name of its kept rows below the output folder: a Parquet file."""
+        return f"{self._name}.parquet"
 
     def identity(self) -> tuple[str, int, float]:
         """Return name and size; a table in memory keeps no time."""
@@ -203,3 +195,7 @@ class TablePart:
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
                 first_row += piece.num_rows
                 yield documents_of(piece, rows, columns, self._name, reject, with_payload=with_payload)
+
+    def make_sink(self) -> Callable[[str], ParquetSink]:
+        """Return how rows are written to a Parquet file."""
+        return partial(ParquetSink, layout=ParquetLayout(self.table.schema))

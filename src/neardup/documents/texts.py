@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.payload import filter_rows
 from neardup.errors import ColumnError
-from neardup.formats import filter_rows
 
 Bad = dict[int, str]
 """Row of a batch -> why its value cannot be used."""

@@ -1,18 +1,23 @@
-"""Reading WARC files: each HTTP response that holds a page is a document."""
+"""WARC files: each HTTP response that holds a page is a document."""
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 
 import numpy as np
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.compression import open_compressed
+from neardup.documents.formats import Handler
 from neardup.documents.http_response import BadResponse, TooLong, decoded_body, parse_response
 from neardup.documents.page_charset import charset_parameter
 from neardup.documents.pages import (
+    COLUMN_TYPES,
     MAX_PAGE_BYTES,
     NotAPage,
     Page,
@@ -23,12 +28,13 @@ from neardup.documents.pages import (
     page_rows,
     too_long,
 )
+from neardup.documents.payload import Pages
 from neardup.documents.sources import Source
 from neardup.documents.warc_bytes import GzipBytes, WarcBytes
 from neardup.documents.warc_records import Fields, Record, read_records
-from neardup.formats import BLOCK_BYTES, Pages
 
 _MAX_PAGES_AT_ONCE = 4096
+_GZIP_MAGIC = b"\x1f\x8b"
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z?")
 
 
@@ -36,7 +42,7 @@ def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the pages of a WARC file; a response that holds none is rejected, other records are no documents."""
-    waiting = _Waiting(source.name, columns, with_payload)
+    buffer = _PageBuffer(source.name, columns, with_payload)
     # Members of gzip are told apart here; other compressions are of the whole file.
     is_gzip = source.compression == "gzip"
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
@@ -46,19 +52,19 @@ def read(
                 reject(Rejected(source.name, record.row, None, record.byte, record.problem, record.is_last))
             elif _is_response(record.fields):
                 try:
-                    waiting.add(record, _page(record))
+                    buffer.add(record, _page(record))
                 except (NotAPage, BadResponse) as error:
                     reject(Rejected(source.name, record.row, None, record.byte, str(error)))
             elif record.source is not None:
-                waiting.note(record.source)
-            if waiting.is_full():
-                yield waiting.batch()
-    if not waiting.is_empty():
-        yield waiting.batch()
+                buffer.add_metadata(record.source)
+            if buffer.is_full():
+                yield buffer.batch()
+    if not buffer.is_empty():
+        yield buffer.batch()
 
 
-class _Waiting:
-    """Pages that wait to become a batch."""
+class _PageBuffer:
+    """Pages that are collected into a batch."""
 
     def __init__(self, name: str, columns: Columns, with_payload: bool) -> None:
         self._name, self._columns, self._with_payload = name, columns, with_payload
@@ -68,7 +74,7 @@ class _Waiting:
         self._pages: list[Page] = []
         self._rows: list[int] = []
         self._records: list[bytes] = []
-        self._notes: list[tuple[int, bytes]] = []
+        self._metadata_records: list[tuple[int, bytes]] = []
         self._num_bytes = 0
 
     def add(self, record: Record, page: Page) -> None:
@@ -79,20 +85,22 @@ class _Waiting:
             self._records.append(record.source)
             self._num_bytes += len(record.source)
 
-    def note(self, record: bytes) -> None:
+    def add_metadata(self, record: bytes) -> None:
         if self._with_payload:
-            self._notes.append((len(self._pages), record))
+            self._metadata_records.append((len(self._pages), record))
             self._num_bytes += len(record)
 
     def is_full(self) -> bool:
         return self._num_bytes >= BLOCK_BYTES or len(self._pages) >= _MAX_PAGES_AT_ONCE
 
     def is_empty(self) -> bool:
-        return not self._pages and not self._notes
+        return not self._pages and not self._metadata_records
 
     def batch(self) -> DocumentBatch:
         pages, rows = self._pages, np.array(self._rows, dtype=np.int64)
-        payload = Pages(self._records, self._notes, lambda: page_rows(pages, "warc")) if self._with_payload else None
+        payload = None
+        if self._with_payload:
+            payload = Pages(self._records, self._metadata_records, lambda: page_rows(pages, "warc"))
         self._clear()
         return page_documents(pages, rows, self._columns, self._name, "warc", payload)
 
@@ -139,3 +147,40 @@ def _date(text: str) -> datetime | None:
     except ValueError:
         return None
     return date.replace(microsecond=int((match[2] or "").ljust(6, "0")[:6]), tzinfo=timezone.utc)
+
+
+class WarcSink:
+    """A WARC file; under gzip, a member a record."""
+
+    def __init__(self, path: str, compression: str | None) -> None:
+        self._is_gzip = compression == "gzip"
+        # Records become members one by one; other compressions are of the whole file.
+        self._stream = open_compressed(path, None if self._is_gzip else compression)
+
+    def write(self, pages: Pages) -> None:
+        """Write the records of pages, and the metadata records where they were among them."""
+        metadata = list(pages.metadata_records)
+        for index, record in enumerate(pages.records):
+            while metadata and metadata[0][0] <= index:
+                self._write(metadata.pop(0)[1])
+            self._write(record)
+        for _, record in metadata:
+            self._write(record)
+
+    def _write(self, record: bytes) -> None:
+        if self._is_gzip and not record.startswith(_GZIP_MAGIC):
+            record = gzip.compress(record, 6, mtime=0)
+        self._stream.write(record)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._stream.close()
+
+    discard = close
+
+
+def _make_sink(source: Source) -> Callable[[str], WarcSink]:
+    return partial(WarcSink, compression=source.compression)
+
+
+HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["warc"]))

@@ -14,17 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_of, arrow_of_strings
-from neardup.documents.batch import DocumentBatch, Part, Rejected
-from neardup.documents.input_file import InputFile
+from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.payload import Pages, filter_rows
 from neardup.documents.reading import Task
-from neardup.documents.tables import TablePart
 from neardup.engines.local.pipeline import Outcome
 from neardup.errors import InputError
 from neardup.executor import read_ahead
 from neardup.features.extract import readable
 from neardup.features.spans import TokenSpan, token_spans
-from neardup.formats import Pages, filter_rows
-from neardup.output.kept import open_kept
+from neardup.output.kept import KeptWriter
 from neardup.output.report_items import Example
 from neardup.output.tables import Places, Removals, removed_batches
 from neardup.progress import Progress
@@ -81,10 +79,11 @@ def write_kept(
     try:
         for item in _ahead_in_groups(_items(tasks[num_against:], identities[num_against:], first)):
             if item.is_first:
-                writer = open_kept(_writable(item.task.part), directory)
+                writer = KeptWriter(item.task.part, directory)
             assert writer is not None
             if item.batch is not None:
                 mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
+                assert item.batch.payload is not None  # read so
                 writer.write(item.batch.payload, mask)
                 shown.texts.update(_texts_in(item.batch, item.start, shown.documents))
                 progress.advance(len(mask), item.batch.text.nbytes)
@@ -168,11 +167,6 @@ def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint3
         yield from _texts_in(batch, start, documents)
         if not _any_between(documents, start + len(batch.rows), stop):
             break
-
-
-def _writable(part: Part) -> InputFile | TablePart:
-    assert isinstance(part, InputFile | TablePart), part
-    return part
 
 
 def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[int, DocumentBatch]]:

@@ -1,0 +1,42 @@
+"""Local files that kept payloads are written to, complete at `close`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from neardup.documents.compression import open_compressed
+
+
+class Sink(Protocol):
+    """A file being written: `write` any number of times, then `close` or `discard`."""
+
+    def write(self, payload: Any, /) -> None:
+        """Append the payload of a batch."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file."""
+        ...
+
+    def discard(self) -> None:
+        """Release what is open; the caller removes the file."""
+        ...
+
+
+class ByteSink:
+    """A file of bytes, compressed as a whole if `compression` is given; `to_bytes` turns a payload into bytes."""
+
+    def __init__(self, path: str, compression: str | None, to_bytes: Callable[[Any], Any]) -> None:
+        self._stream = open_compressed(path, compression)
+        self._to_bytes = to_bytes
+
+    def write(self, payload: Any) -> None:
+        """Append the payload of a batch."""
+        self._stream.write(self._to_bytes(payload))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._stream.close()
+
+    discard = close
