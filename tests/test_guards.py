@@ -32,7 +32,7 @@ MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for fil
 # From the bottom up. A module imports from rows below its own, or from its own package. The stages are in order.
 ROWS = (
     ("errors", "version"),
-    ("arrays", "executor"),
+    ("arrays", "atomic", "executor"),
     ("settings", "progress", "schemas"),
     ("kernels",),
     ("documents",),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup.atomic import AtomicFile
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError
 from neardup.features.normalise import normalise
@@ -143,7 +144,7 @@ class IdfTable(IdfSource):
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table as a Parquet file, which is whole once it has its name."""
+        """Write the table as a Parquet file. Raises OutputError if it cannot be written."""
         about = {
             "format": _FORMAT,
             "format_version": _FORMAT_VERSION,
@@ -156,13 +157,8 @@ class IdfTable(IdfSource):
             [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)],
             {_METADATA_KEY: json.dumps(about).encode()},
         )
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            pq.write_table(pa.table([self.hashes, self.counts], schema=schema), temporary, compression="zstd")
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with AtomicFile(path) as partial:
+            pq.write_table(pa.table([self.hashes, self.counts], schema=schema), partial, compression="zstd")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> IdfTable:

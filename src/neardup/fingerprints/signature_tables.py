@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup.atomic import AtomicFile
 from neardup.errors import ColumnError, InputError, OutputError
 from neardup.fingerprints.files import SCHEME_KEY
 
@@ -106,12 +107,6 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], overwrite: bool) 
     target = Path(path)
     if target.exists() and not overwrite:
         raise OutputError(f"The output {target} exists already. Name another file, or pass overwrite=True.")
-    partial = target.with_name(target.name + ".partial")
-    try:
+    with AtomicFile(target) as partial:
         # Hashes do not compress.
         pq.write_table(table, partial, compression="none", use_dictionary=False)
-        os.replace(partial, target)
-    except OSError as error:
-        raise OutputError(f"{error.strerror or error}: {target}. Name a file in a folder you may write to.") from error
-    finally:
-        partial.unlink(missing_ok=True)

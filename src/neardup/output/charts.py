@@ -14,6 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neardup.atomic import AtomicFile
 from neardup.output.wording import duration, percent, plural, visible
 
 _WIDTH, _HEIGHT = 420, 236
@@ -152,10 +153,10 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 
 def save_drawing(drawing: str, path: Path) -> None:
-    """Write a drawing of a page as a file of its own, which appears when it is whole."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    """Write a drawing to an SVG file. Raises OutputError if it cannot be written."""
+    standalone = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
+    with AtomicFile(path) as partial:
+        partial.write_text(standalone, encoding="utf-8")
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str = "kept") -> str:

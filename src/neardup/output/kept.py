@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from neardup.atomic import AtomicFile
 from neardup.documents.batch import Part
 from neardup.documents.payload import Pages, Payload, select_payload
 from neardup.documents.sinks import Sink
@@ -32,7 +33,7 @@ class KeptWriter:
 
     def __init__(self, part: Part, directory: str | os.PathLike[str]) -> None:
         self.path = Path(directory) / part.relative_name
-        self._temporary = self.path.with_name(f".{self.path.name}.partial")
+        self._file = AtomicFile(self.path)
         self._sink: Sink | None = None
         if self.path.exists():
             raise OutputError(f"Output exists already: {self.path}. Choose another folder, or remove it first.")
@@ -60,7 +61,7 @@ class KeptWriter:
             self._open().write(select_payload(payload, keep_mask))
         except _DAMAGE as error:
             self.discard()
-            raise self._cannot_write(error) from error
+            raise self._file.cannot_write(error) from error
 
     def close(self) -> None:
         """Finish the file, move it to its name; where a file is a document, one not kept leaves none."""
@@ -68,10 +69,10 @@ class KeptWriter:
             return
         try:
             self._sink.close()
-            os.replace(self._temporary, self.path)
+            self._file.commit()
         except _DAMAGE as error:
             self.discard()
-            raise self._cannot_write(error) from error
+            raise self._file.cannot_write(error) from error
         self._sink = None
 
     def discard(self) -> None:
@@ -80,19 +81,14 @@ class KeptWriter:
             with suppress(Exception):
                 self._sink.discard()
             with suppress(OSError):
-                self._temporary.unlink()
+                self._file.discard()
             self._sink = None
 
     def _open(self) -> Sink:
         if self._sink is None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._sink = self._make_sink(str(self._temporary))
+                self._sink = self._make_sink(str(self._file.partial))
             except _DAMAGE as error:
-                raise self._cannot_write(error) from error
+                raise self._file.cannot_write(error) from error
         return self._sink
-
-    def _cannot_write(self, error: Exception) -> OutputError:
-        return OutputError(
-            f"Cannot write {self.path}: {error}. Check the free space and the access rights, then run again."
-        )

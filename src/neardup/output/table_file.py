@@ -1,11 +1,11 @@
-"""Write a table to a file, aside and then in place."""
+"""Write a table to a file in the format of its suffix."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
+from neardup.atomic import AtomicFile
 from neardup.errors import OutputError
 from neardup.output.directory import refuse_address
 
@@ -63,16 +64,15 @@ def check_output(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> P
 
 
 class TableFile:
-    """A file of rows that appears only when it is whole; its suffix says the format. Raises as `check_output` does.
+    """A file of rows that appears only when it is complete; its suffix sets the format. Raises as `check_output` does.
 
     Attributes
     ----------
-    num_rows : what was written, once it is.
+    num_rows : the number of rows written.
     """
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self.path = check_output(path, SUFFIXES, overwrite=overwrite)
-        self.partial = path.with_name(path.name + ".partial")
         self.num_rows = 0
 
     @property
@@ -82,20 +82,7 @@ class TableFile:
 
     def write(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write all rows, then move the file into place."""
-        with self._aside(), _WRITERS[self.path.suffix.lower()](self.partial, schema) as writer:
+        with AtomicFile(self.path) as partial, _WRITERS[self.path.suffix.lower()](partial, schema) as writer:
             for batch in batches:
                 writer.write(batch)
                 self.num_rows += batch.num_rows
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        try:
-            yield
-            os.replace(self.partial, self.path)
-        except OSError as error:
-            raise OutputError(
-                f"{error.strerror or error}: {self.partial}. Nothing was written to {self.path}. Run again once this "
-                "is mended."
-            ) from error
-        finally:
-            self.partial.unlink(missing_ok=True)
