@@ -15,5 +15,5 @@ print("\nThe removed documents nearest to the threshold, each with the kept one 
 for row in result.removed.sort_by("similarity").slice(0, 5).to_pylist():
     print(f"  {row['similarity']:.3f}  {row['id']}  ->  {row['kept_id']}")
 
-recall = result.summary["recall"]
+recall = result.report["recall"]
 print(f"\nEstimated share of the duplicate pairs that was found: {recall['estimated']:.2%}")

@@ -1,4 +1,4 @@
-"""What is in the result, and how do I look at a whole group of near-duplicates?"""
+"""What is in the result, and how do I look at a whole cluster of near-duplicates?"""
 
 from collections import Counter
 from pathlib import Path
@@ -9,11 +9,11 @@ DATA = Path(__file__).parent / "data"
 
 result = neardup.dedup(DATA / "licenses.parquet", audit=200)
 
-# removed: a row for each removed document; `cluster` is the number of the kept one, equal within a group.
+# removed: a row for each removed document; `cluster` is the number of the kept one, equal within a cluster.
 sizes = Counter(result.removed["cluster"].to_pylist())
 cluster, size = sizes.most_common(1)[0]
 members = [row for row in result.removed.to_pylist() if row["cluster"] == cluster]
-print(f"The largest group: {members[0]['kept_id']} was kept, {size} others were removed.")
+print(f"The largest cluster: {members[0]['kept_id']} was kept, {size} others were removed.")
 for row in members[:3]:
     print(f"  {row['similarity']:.2f}  {row['id']}  (row {row['row']} of {Path(row['source_file']).name})")
 
@@ -21,9 +21,9 @@ for row in members[:3]:
 several = Counter(result.pairs["right_id"].to_pylist())
 print(f"{sum(count > 1 for count in several.values())} documents resemble more than one kept document.")
 
-# summary: what report.json holds. report: the same as an Arrow table.
-summary = result.summary
-print("Counts:", summary["counts"])
-print("Seconds by stage:", {timing["stage"]: round(timing["seconds"], 2) for timing in summary["timings"]})
-audit = summary["audit"]
+# report: the content of report.json, a dictionary. report_table: the same as an Arrow table.
+report = result.report
+print("Counts:", report["counts"])
+print("Seconds by stage:", {timing["stage"]: round(timing["seconds"], 2) for timing in report["timings"]})
+audit = report["audit"]
 print(f"Audit: {audit['found']} of {audit['pairs']} pairs of {audit['documents']} sampled documents were proposed.")

@@ -8,9 +8,9 @@ CRAWL = Path(__file__).parent / "data" / "crawl.warc.gz"
 
 # The structure: start tags with their classes. The text plays no part.
 templates = neardup.cluster(CRAWL, method=neardup.structure())
-print(f"{templates.clusters.num_rows} pages, {templates.groups.num_rows} templates with two pages or more:")
-for group in templates.groups.to_pylist():
-    print(f"  {group['size']} like {group['first_id']}: {group['name']}")
+print(f"{templates.documents.num_rows} pages, {templates.clusters.num_rows} templates with two pages or more:")
+for cluster in templates.clusters.to_pylist():
+    print(f"  {cluster['size']} like {cluster['first_id']}: {cluster['name']}")
 
 # The content: the main text. The template plays no part.
 articles = neardup.dedup(CRAWL, method=neardup.content())

@@ -28,18 +28,18 @@ def test_a_threshold_is_that_of_the_named_method():
     by_settings = neardup.dedup(TEXTS, method=neardup.MinHash(threshold=0.5))
     assert by_name.removed.equals(by_settings.removed)
     assert by_name.removed["id"].to_pylist() == ["1", "2"]
-    assert neardup.dedup(TEXTS, method="content", threshold=0.5).summary["settings"]["threshold"] == 0.5
+    assert neardup.dedup(TEXTS, method="content", threshold=0.5).report["settings"]["threshold"] == 0.5
 
 
 def test_a_distance_is_that_of_simhash():
     found = neardup.find_pairs(TEXTS, method="simhash", max_distance=16)
     assert found.pairs.equals(neardup.find_pairs(TEXTS, method=neardup.SimHash(max_distance=16)).pairs)
-    assert neardup.cluster(TEXTS, method="simhash", max_distance=0).summary["settings"]["max_distance"] == 0
+    assert neardup.cluster(TEXTS, method="simhash", max_distance=0).report["settings"]["max_distance"] == 0
 
 
 def test_every_function_that_compares_takes_a_threshold():
     assert neardup.find_pairs(TEXTS, threshold=0.5).pairs.num_rows == 3
-    assert neardup.cluster(TEXTS, threshold=0.5).groups.num_rows == 1
+    assert neardup.cluster(TEXTS, threshold=0.5).clusters.num_rows == 1
     assert neardup.evaluate(LABELLED, threshold=0.5).at_threshold == (0.5, 3, 3, 3)
 
 

@@ -57,7 +57,7 @@ def untimed(report: dict[str, Any]) -> dict[str, Any]:
 def test_json_is_what_the_library_returns():
     printed = json.loads(done("in.jsonl", "--threshold", "0.6", "--ngram", "3", "--json"))
     library = neardup.evaluate("in.jsonl", method=neardup.MinHash(threshold=0.6, ngram=3))
-    assert untimed(printed) == untimed(library.summary)
+    assert untimed(printed) == untimed(library.report)
     assert printed["at_threshold"] == {
         "threshold": 0.6, "found": 3, "correct": 3, "positives": 4, "precision": 1.0, "recall": 0.75, "f1": 6 / 7,
     }  # fmt: skip
@@ -98,7 +98,7 @@ def test_methods_are_set_side_by_side_each_with_the_options_that_it_has():
         "simhash": neardup.SimHash(max_distance=8, **both),
     }
     for name, method in methods.items():
-        assert untimed(printed[name]) == untimed(neardup.evaluate("in.jsonl", method=method).summary)
+        assert untimed(printed[name]) == untimed(neardup.evaluate("in.jsonl", method=method).report)
     shown = done("in.jsonl", *options)
     assert re.search("Counts as found +0.7 or more +8 bits or less\n", shown)
     assert "By length of the shorter text: precision / recall" in shown

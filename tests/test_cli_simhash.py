@@ -76,7 +76,7 @@ def test_dedup_confirmed_by_jaccard_counts_collisions_and_shows_both_measures():
     library = neardup.dedup("in.jsonl", method=method)
     assert pq.read_table("out/removed.parquet").equals(library.removed)
     assert library.removed["id"].to_pylist() == ["b"]
-    assert library.summary["counts"]["collisions"] == 1
+    assert library.report["counts"]["collisions"] == 1
     assert re.search(r"Collisions +1 +near fingerprints of texts that are not alike", said)
     assert "16 bits apart or less, jaccard 0.95 or more" in said
 

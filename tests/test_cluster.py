@@ -1,4 +1,4 @@
-"""Groups are what dedup would remove for one document; each has a size, a name and examples."""
+"""Clusters are what dedup would remove for one document; each has a size, a name and examples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from neardup.decide.groups import group_documents, pick_others
 from neardup.errors import InputError, OutputError
 from neardup.features.outline import outline
 from neardup.output.cluster_names import MAX_NAMED, outline_names, passage_name
-from neardup.schemas import clusters_schema, groups_schema
+from neardup.schemas import cluster_summary_schema, clusters_schema
 from reference import groups as reference
 from reference import warc_files
 
@@ -88,7 +88,7 @@ def test_a_group_is_a_kept_document_with_those_it_removed(keep, texts):
     table = table_of({f"d{number}": text for number, text in enumerate(texts)})
     removed = {row["id"]: row for row in neardup.dedup(table, method=METHOD, keep=keep).removed.to_pylist()}
     result = neardup.cluster(table, method=METHOD, keep=keep)
-    rows = result.clusters.to_pylist()
+    rows = result.documents.to_pylist()
     assert [row["id"] for row in rows] == table["id"].to_pylist()
     first_of = {row["cluster"]: row["id"] for row in rows if row["is_first"]}
     for row in rows:
@@ -99,7 +99,7 @@ def test_a_group_is_a_kept_document_with_those_it_removed(keep, texts):
         assert row["size"] == sum(other["cluster"] == row["cluster"] for other in rows)
     sizes = [row["size"] for row in sorted(rows, key=lambda row: row["cluster"])]
     assert sizes == sorted(sizes, reverse=True)
-    assert result.groups["size"].to_pylist() == [len(g) for g in _members(rows) if len(g) > 1]
+    assert result.clusters["size"].to_pylist() == [len(g) for g in _members(rows) if len(g) > 1]
 
 
 def _members(rows: list[dict]) -> list[list[str]]:
@@ -111,10 +111,10 @@ def _members(rows: list[dict]) -> list[list[str]]:
 
 def test_the_largest_group_is_0_and_each_has_a_name_and_examples():
     result = neardup.cluster(table_of(TEXTS), method=METHOD)
-    assert dict(zip(TEXTS, result.clusters["cluster"].to_pylist(), strict=True)) == {
+    assert dict(zip(TEXTS, result.documents["cluster"].to_pylist(), strict=True)) == {
         "a0": 0, "a1": 0, "a2": 0, "b0": 1, "b1": 1, "lone": 2, "empty": 3,
     }  # fmt: skip
-    assert result.groups.to_pylist() == [
+    assert result.clusters.to_pylist() == [
         {
             "cluster": 0, "size": 3, "name": "one two three four five six seven eight nine", "first_id": "a0",
             "example_ids": ["a1", "a2"],
@@ -124,34 +124,34 @@ def test_the_largest_group_is_0_and_each_has_a_name_and_examples():
             "example_ids": ["b1"],
         },
     ]  # fmt: skip
-    assert str(result) == "7 documents read, 2 groups of like ones (5 grouped, 2 single)"
+    assert str(result) == "7 documents read, 2 clusters (5 in clusters, 2 single)"
     assert "one two three four five" in result._repr_html_()
-    assert result.summary["counts"]["largest"] == 3
-    assert set(result.report["section"].to_pylist()) >= {"counts", "largest_groups"}
+    assert result.report["counts"]["largest"] == 3
+    assert set(result.report_table["section"].to_pylist()) >= {"counts", "largest_clusters"}
 
 
 def test_chains_of_resemblances_are_groups_when_asked_for():
     texts = table_of({"x": "a b c d", "y": "c d a b e f", "z": "c d e f g h"})
-    assert neardup.cluster(texts, method=METHOD).groups["size"].to_pylist() == [2]
-    chain = neardup.cluster(texts, method=METHOD, clusters="connected")
-    assert chain.groups["size"].to_pylist() == [3]
-    assert chain.clusters["similarity"].to_pylist() == [1.0, 4 / 6, 2 / 8]
+    assert neardup.cluster(texts, method=METHOD).clusters["size"].to_pylist() == [2]
+    chain = neardup.cluster(texts, method=METHOD, linkage="connected")
+    assert chain.clusters["size"].to_pylist() == [3]
+    assert chain.documents["similarity"].to_pylist() == [1.0, 4 / 6, 2 / 8]
 
 
 @pytest.mark.parametrize("texts", [{}, {"a": "one"}, {"a": "...", "b": ""}])
-def test_where_no_two_are_alike_there_is_no_group(texts):
+def test_where_no_two_are_alike_there_is_no_cluster(texts):
     result = neardup.cluster(table_of(texts))
-    assert result.groups.num_rows == 0
-    assert result.groups.schema == groups_schema()
-    assert result.clusters.num_rows == len(texts)
+    assert result.clusters.num_rows == 0
+    assert result.clusters.schema == cluster_summary_schema()
+    assert result.documents.num_rows == len(texts)
     assert str(result) == (
-        f"{len(texts)} document{'s' * (len(texts) > 1)} read, no two alike" if texts else "No documents read"
+        f"{len(texts)} document{'s' * (len(texts) > 1)} read, no two similar" if texts else "No documents read"
     )
 
 
 def test_pages_of_one_template_are_a_group_named_by_its_outline():
     pages = {f"{template}-{rows}": page(template, rows) for rows in (3, 5, 90) for template in (0, 1)}
-    groups = neardup.cluster(table_of(pages), method=neardup.structure()).groups.to_pylist()
+    groups = neardup.cluster(table_of(pages), method=neardup.structure()).clusters.to_pylist()
     assert [(group["size"], group["name"], group["first_id"]) for group in groups] == [
         (3, "body.shop > div#wrap > ul.goods > li.item ×", "0-3"),
         (3, "body.news > main > article.story", "1-3"),
@@ -163,7 +163,7 @@ def test_the_pages_of_an_archive_are_grouped_and_known_by_their_urls(tmp_path):
     records.insert(2, warc_files.page(b"%PDF", "http://a.test/pdf", header=b"Content-Type: application/pdf\r\n"))
     (tmp_path / "crawl.warc.gz").write_bytes(warc_files.members(warc_files.info(), *records))
     result = neardup.cluster(tmp_path / "crawl.warc.gz", method=neardup.structure())
-    assert result.groups.select(["name", "first_id", "example_ids"]).to_pylist() == [
+    assert result.clusters.select(["name", "first_id", "example_ids"]).to_pylist() == [
         {
             "name": "body.shop > div#wrap > ul.goods > li.item ×",
             "first_id": "http://a.test/0",
@@ -175,29 +175,29 @@ def test_the_pages_of_an_archive_are_grouped_and_known_by_their_urls(tmp_path):
             "example_ids": ["http://a.test/3"],
         },
     ]
-    assert result.summary["counts"]["rejected"] == 1
+    assert result.report["counts"]["rejected"] == 1
 
 
 @pytest.mark.parametrize("features", ["decay", "paths"])
 def test_pages_are_named_by_their_outline_whatever_the_features(features):
     pages = {"a": page(0, 3), "b": page(0, 3)}
-    (group,) = neardup.cluster(table_of(pages), method=neardup.structure(features)).groups.to_pylist()
+    (group,) = neardup.cluster(table_of(pages), method=neardup.structure(features)).clusters.to_pylist()
     assert group["name"] == "body.shop > div#wrap > ul.goods > li.item ×"
 
 
 def test_pages_of_one_article_are_named_by_their_text():
     story = "<p>" + "The river rose again in the night and the old stone bridge was gone by the morning. " * 6
     pages = {"a": f"<main>{story}</main>", "b": f"<body><div><article>{story}</article></div>"}
-    (group,) = neardup.cluster(table_of(pages), method=neardup.content()).groups.to_pylist()
+    (group,) = neardup.cluster(table_of(pages), method=neardup.content()).clusters.to_pylist()
     assert group["name"].startswith("The river rose again in the night")
 
 
 def test_a_name_is_one_line_without_control_characters():
     result = neardup.cluster(["one\ntwo \x1b[31m three\u202e four five", "One two [31m three four five"], method=METHOD)
-    (name,) = result.groups["name"].to_pylist()
+    (name,) = result.clusters["name"].to_pylist()
     assert name == "one two [ESC][31m three[U+202E] four five"
     hostile = f"<body class='{HOSTILE}'><p><p id=x>"
-    (name,) = neardup.cluster([hostile, hostile], method=neardup.structure()).groups["name"].to_pylist()
+    (name,) = neardup.cluster([hostile, hostile], method=neardup.structure()).clusters["name"].to_pylist()
     assert not set(name) & {"\x1b", "\u202e", "\n"}
 
 
@@ -214,9 +214,9 @@ def test_names_of_templates_go_where_they_differ():
     assert outline_names([[outline(one).lines] * 2 for one in pages]) == ["body > div#shop", "body > div#news"]
 
 
-def test_only_the_largest_groups_are_named():
+def test_only_the_largest_clusters_are_named():
     texts = [f"w{number} x{number} y{number}" for number in range(MAX_NAMED + 5) for _ in range(2)]
-    names = neardup.cluster(texts, method=METHOD).groups["name"].to_pylist()
+    names = neardup.cluster(texts, method=METHOD).clusters["name"].to_pylist()
     assert names[0] == "w0 x0 y0"
     assert [name is None for name in names] == [False] * MAX_NAMED + [True] * 5
 
@@ -240,25 +240,25 @@ OPTIONS = ("in.jsonl", "-o", "out", "--threshold", "0.5", "--ngram", "1")
 def test_the_folder_holds_what_the_library_returns():
     result = neardup.cluster("in.jsonl", method=METHOD, output="out")
     assert sorted(os.listdir("out")) == [
-        "clusters.parquet", "groups.parquet", "rejected.jsonl", "report.html", "report.json",
+        "cluster_summary.parquet", "clusters.parquet", "rejected.jsonl", "report.html", "report.json",
     ]  # fmt: skip
-    clusters, groups = pq.read_table("out/clusters.parquet"), pq.read_table("out/groups.parquet")
-    assert clusters.schema.equals(clusters_schema(METHOD.measures), check_metadata=True)
+    documents, clusters = pq.read_table("out/clusters.parquet"), pq.read_table("out/cluster_summary.parquet")
+    assert documents.schema.equals(clusters_schema(METHOD.measures), check_metadata=True)
+    assert documents.equals(result.documents)
     assert clusters.equals(result.clusters)
-    assert groups.equals(result.groups)
-    assert json.loads(Path("out/report.json").read_text()) == result.summary
+    assert json.loads(Path("out/report.json").read_text()) == result.report
     assert "broken" not in Path("out/report.html").read_text()
     assert len(Path("out/rejected.jsonl").read_text().splitlines()) == 1
     assert not Path("out.partial").exists()
 
 
 @pytest.mark.usefixtures("files")
-def test_the_command_writes_the_same_and_prints_the_largest_groups():
+def test_the_command_writes_the_same_and_prints_the_largest_clusters():
     result = run(*OPTIONS)
     assert result.exit_code == 0
-    assert pq.read_table("out/clusters.parquet").equals(neardup.cluster("in.jsonl", method=METHOD).clusters)
+    assert pq.read_table("out/clusters.parquet").equals(neardup.cluster("in.jsonl", method=METHOD).documents)
     for said in (
-        "Groups                   2  of documents alike: jaccard 0.5 or more", "grouped", "71.4 %",
+        "Clusters                 2  of similar documents: jaccard 0.5 or more", "in clusters", "71.4 %",
         "Rejected                 1", "3  one two three four five six seven eight nine", "   a0  in.jsonl:1",
         "rejected.jsonl",
     ):  # fmt: skip
@@ -283,7 +283,7 @@ def test_simhash_tells_distances():
 @pytest.mark.usefixtures("files")
 def test_a_repeated_id_is_a_warning_and_an_error_where_it_was_asked_for():
     Path("twice.jsonl").write_text('{"id": "a", "text": "one"}\n{"id": "a", "text": "two"}\n')
-    (warning,) = neardup.cluster("twice.jsonl").summary["warnings"]
+    (warning,) = neardup.cluster("twice.jsonl").report["warnings"]
     assert "clusters.parquet tells them apart" in warning
     with pytest.raises(InputError, match="stands for two documents"):
         neardup.cluster("twice.jsonl", id_column="id")
@@ -311,7 +311,7 @@ def test_an_interrupted_run_resumes(stage):
         neardup.cluster("in.jsonl", method=METHOD, output="out", progress=Interrupter(stage))
     assert not Path("out").exists()
     resumed = neardup.cluster("in.jsonl", method=METHOD, output="out", resume=True)
-    assert resumed.clusters.equals(neardup.cluster("in.jsonl", method=METHOD).clusters)
+    assert resumed.documents.equals(neardup.cluster("in.jsonl", method=METHOD).documents)
 
 
 @pytest.mark.usefixtures("files")

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
-from neardup.schemas import clusters_schema, groups_schema, pairs_schema, removed_schema
+from neardup.schemas import cluster_summary_schema, clusters_schema, pairs_schema, removed_schema
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -181,8 +181,8 @@ MEASURES = ("distance", "similarity", "exact")
 
 @pytest.mark.parametrize(
     "schema",
-    [removed_schema(MEASURES), pairs_schema(MEASURES), clusters_schema(MEASURES), groups_schema()],
-    ids=["removed", "pairs", "clusters", "groups"],
+    [removed_schema(MEASURES), pairs_schema(MEASURES), clusters_schema(MEASURES), cluster_summary_schema()],
+    ids=["removed", "pairs", "clusters", "cluster summary"],
 )
 def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")
@@ -194,7 +194,7 @@ def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
 def test_every_key_of_the_report_is_documented() -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")
     section = page.split("### report.json\n", 1)[1].split("\n### ", 1)[0]
-    report = neardup.dedup(["a b c d e f g", "a b c d e f g!", "x"], audit=2).summary
+    report = neardup.dedup(["a b c d e f g", "a b c d e f g!", "x"], audit=2).report
     keys = {*report, *report["counts"], *report["inputs"][0], *report["audit"], *report["bound"], *report["scheme"]}
     keys -= {"name"}
     for key in sorted(keys):

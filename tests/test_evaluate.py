@@ -119,7 +119,7 @@ def test_the_adjusted_rand_index_is_that_of_the_clusters_of_dedup(case, method):
     known = [number for number, label in enumerate(labels) if label]
     truth = [ord(str(labels[number])) for number in known]
     for clusters, index in (("sieve", result.adjusted_rand), ("connected", result.adjusted_rand_connected)):
-        removals = runs.answer_of(runs.run(texts, method, clusters=clusters)).removals
+        removals = runs.answer_of(runs.run(texts, method, linkage=clusters)).removals
         first = first_members(len(texts), [(number, kept) for number, (kept, *_) in removals.items()])
         assert index == pytest.approx(evaluation.adjusted_rand([first[number] for number in known], truth), abs=1e-12)
 
@@ -163,7 +163,7 @@ def test_a_full_bucket_is_told_of_the_search_that_met_it():
     """At 0.8, bands of several rows tell these texts apart; at 0.1, those of one row do not."""
     texts = [f"one two three four five six {number} {number + 1} {number + 2}" for number in range(0, 300, 3)]
     result = neardup.evaluate(table_of(texts, ["x"] * 100), method=neardup.MinHash(threshold=0.99), max_bucket=5)
-    assert [one.partition(" documents share")[0].rpartition(" ")[0] for one in result.summary["warnings"]] == [
+    assert [one.partition(" documents share")[0].rpartition(" ")[0] for one in result.report["warnings"]] == [
         "In the search for the curve,"
     ]
 
@@ -242,7 +242,7 @@ TEXTS = ["one two three four five six", "one, two, three, four, five, six!", "se
 
 
 def expected_of(result: neardup.Evaluation) -> tuple:
-    return counts(result.at_threshold), result.adjusted_rand, result.summary["truth"]["documents"]
+    return counts(result.at_threshold), result.adjusted_rand, result.report["truth"]["documents"]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "csv", "tsv", "parquet", "arrow"])
@@ -253,7 +253,7 @@ def test_labels_are_read_from_any_format_as_text_or_numbers(tmp_path: Path, kind
     write(table, path)
     result = neardup.evaluate(path, label="topic")
     assert expected_of(result) == ((1, 1, 3), pytest.approx(1 / 3), 4)
-    assert result.summary["truth"] == {"label": "topic", "documents": 4, "labels": 2, "pairs": 6, "found_unknown": 0}
+    assert result.report["truth"] == {"label": "topic", "documents": 4, "labels": 2, "pairs": 6, "found_unknown": 0}
 
 
 def write(table: pa.Table, path: Path) -> None:
@@ -278,15 +278,15 @@ def test_labels_stay_with_their_documents_where_lines_cannot_be_read_and_in_seve
     (tmp_path / "c.jsonl").write_text("")
     result = neardup.evaluate([tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")])
     assert counts(result.at_threshold) == (1, 1, 2)
-    assert result.summary["counts"]["rejected"] == len(result.summary["rejected"]) == 3
-    assert result.summary["truth"]["documents"] == 5
+    assert result.report["counts"]["rejected"] == len(result.report["rejected"]) == 3
+    assert result.report["truth"]["documents"] == 5
 
 
 def test_a_label_that_is_a_list_is_not_known(tmp_path: Path) -> None:
     lines = [json.dumps({"text": text, "cluster": "x"}) for text in TEXTS[:2]]
     (tmp_path / "a.jsonl").write_text("\n".join([*lines, '{"text": "one two three four five six", "cluster": ["x"]}']))
     result = neardup.evaluate(tmp_path / "a.jsonl")
-    assert (counts(result.at_threshold), result.summary["truth"]["found_unknown"]) == ((1, 1, 1), 2)
+    assert (counts(result.at_threshold), result.report["truth"]["found_unknown"]) == ((1, 1, 1), 2)
 
 
 # Judged pairs
@@ -308,11 +308,11 @@ def test_only_judged_pairs_count_and_each_once(tmp_path: Path, kind: str, kinds:
     result = neardup.evaluate(CORPUS, pairs=path)
     assert counts(result.at_threshold) == (2, 1, 2)
     assert (result.adjusted_rand, result.adjusted_rand_connected) == (None, None)
-    assert result.summary["truth"] == {
+    assert result.report["truth"] == {
         "judged_by": str(path), "documents": 4, "absent_ids": 0, "absent_named": [], "pairs_lost": 0, "pairs": 4,
         "found_unknown": 1,
     }  # fmt: skip
-    assert result.summary["warnings"] == []
+    assert result.report["warnings"] == []
     assert result.by_length["positives"].to_pylist() == [1, 1, 0]
 
 
@@ -335,10 +335,10 @@ def test_ids_that_the_corpus_does_not_have_are_counted_and_named():
     strangers = [(f"x{number}", "a", False) for number in range(7)] + [("b", "x0", True)]
     result = neardup.evaluate(CORPUS, pairs=judged([*JUDGED, *strangers]))
     assert counts(result.at_threshold) == (2, 1, 2)
-    assert result.summary["truth"]["absent_ids"] == 7
-    assert result.summary["truth"]["absent_named"] == [f"x{number}" for number in range(7)]
-    assert result.summary["truth"]["pairs_lost"] == 8
-    assert result.summary["warnings"] == [
+    assert result.report["truth"]["absent_ids"] == 7
+    assert result.report["truth"]["absent_named"] == [f"x{number}" for number in range(7)]
+    assert result.report["truth"]["pairs_lost"] == 8
+    assert result.report["warnings"] == [
         "pairs names 7 ids that the corpus does not have: 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more. 8 pairs with such "
         "an id counted for nothing."
     ]
@@ -348,7 +348,7 @@ def test_a_verdict_that_is_null_counts_for_nothing_and_the_label_names_its_colum
     rows = [*JUDGED[:1], ("a", "c", None), (None, "c", True)]
     for name in ("label", "sure"):
         result = neardup.evaluate(CORPUS, pairs=judged(rows, name), label=None if name == "label" else name)
-        assert (result.at_threshold.positives, result.summary["truth"]["pairs"]) == (1, 1)
+        assert (result.at_threshold.positives, result.report["truth"]["pairs"]) == (1, 1)
 
 
 # Errors

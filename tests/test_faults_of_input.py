@@ -86,7 +86,7 @@ def test_a_named_format_holds_whatever_the_suffix():
     assert run("dedup", "data.dat", "-o", "out", "--in-format", "csv").exit_code == 0
     assert counts()["read"] == 3
     Path("data.dat.gz").write_bytes(gzip.compress(CSV))
-    assert neardup.dedup("data.dat.gz", in_format="csv").summary["counts"]["read"] == 3
+    assert neardup.dedup("data.dat.gz", in_format="csv").report["counts"]["read"] == 3
     with pytest.raises(neardup.SettingError, match=r"in_format must be one of parquet, .*got 'excel'"):
         neardup.dedup("data.dat", in_format="excel")
 
@@ -172,8 +172,8 @@ def test_a_file_that_vanishes_before_it_is_read_makes_the_run_incomplete(monkeyp
     monkeypatch.setattr(parquet, "HANDLER", parquet.HANDLER._replace(read=removing))
     with pytest.warns(neardup.IncompleteWarning, match=r"b\.parquet"):
         result = neardup.find_pairs(["a.parquet", "b.parquet"])
-    assert result.summary["counts"]["read"] == 30
-    assert "it is no longer there" in result.summary["rejected"][0]["reason"]
+    assert result.report["counts"]["read"] == 30
+    assert "it is no longer there" in result.report["rejected"][0]["reason"]
 
 
 # Web pages in a column.
@@ -181,11 +181,11 @@ def test_a_column_named_html_is_read_as_pages():
     rows = [{"id": "1", "html": PAGE.format(TEXTS[0])}, {"id": "2", "html": PAGE.replace("menu", "x").format(TEXTS[0])}]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     main = neardup.dedup("in.jsonl")
-    assert main.summary["scheme"].get("html") == "main"
-    assert neardup.dedup(pa.Table.from_pylist(rows)).summary["scheme"].get("html") == "main"
-    assert neardup.dedup("in.jsonl", method=neardup.MinHash(html="all")).summary["scheme"].get("html") == "all"
+    assert main.report["scheme"].get("html") == "main"
+    assert neardup.dedup(pa.Table.from_pylist(rows)).report["scheme"].get("html") == "main"
+    assert neardup.dedup("in.jsonl", method=neardup.MinHash(html="all")).report["scheme"].get("html") == "all"
     texts_too = [{"id": "3", "html": "x", "text": "y"}]
-    assert neardup.dedup(pa.Table.from_pylist(texts_too)).summary["scheme"].get("html") is None
+    assert neardup.dedup(pa.Table.from_pylist(texts_too)).report["scheme"].get("html") is None
 
 
 # Columns and tables in memory.
@@ -239,7 +239,7 @@ def test_views_that_point_outside_of_their_memory_are_refused():
 
 # Methods by name.
 def test_a_method_may_be_named():
-    assert neardup.dedup(TEXTS, method="simhash").summary["scheme"]["name"] == "simhash"
+    assert neardup.dedup(TEXTS, method="simhash").report["scheme"]["name"] == "simhash"
     assert neardup.find_pairs(TEXTS, method="minhash").pairs.num_rows == 1
     assert neardup.compare(*TEXTS[:2], method="simhash").measures.distance == 0
     with pytest.raises(neardup.SettingError, match=r"method must be one of minhash, simhash, .*got 'md5'"):
@@ -318,7 +318,7 @@ def test_times_are_ordered_across_zones_and_beside_what_is_no_date():
 # Compilation is told apart.
 @pytest.mark.slow
 def test_the_time_of_compiling_is_in_no_rate(tmp_path):
-    code = "import neardup, json; print(json.dumps(neardup.dedup(['a b c d e f', 'x']).summary))"
+    code = "import neardup, json; print(json.dumps(neardup.dedup(['a b c d e f', 'x']).report))"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     begun = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -413,7 +413,7 @@ def test_what_expands_without_measure_ends_in_a_named_limit():
             file.write(b" " * (1 << 20))
     with pytest.warns(neardup.IncompleteWarning, match=r"in\.jsonl\.gz"):
         result = neardup.dedup("in.jsonl.gz", output="out")
-    assert result.summary["counts"]["read"] == 1
+    assert result.report["counts"]["read"] == 1
     assert "decompressed it is more than 200 times as long" in rejected()[0]["reason"]
 
 
@@ -435,7 +435,7 @@ def test_rows_behind_a_long_dictionary_value_are_all_read(monkeypatch):
     many = [f"{'word ' * 100}{number % 7}" for number in range(2000)]
     pq.write_table(pa.table({"id": [str(i) for i in range(2000)], "text": many}), "in.parquet", row_group_size=900)
     result = neardup.dedup("in.parquet", output="out")
-    assert result.summary["counts"]["read"] == 2000
+    assert result.report["counts"]["read"] == 2000
     assert result.kept["text"].to_pylist() == many[:7]
     assert pq.read_table("out/kept/in.parquet").equals(pq.read_table("in.parquet").slice(0, 7))
 
@@ -493,7 +493,7 @@ def test_a_name_that_is_not_utf8_is_carried_and_shown_escaped(folder):
     (row,) = pq.read_table("out/removed.parquet").to_pylist()
     assert row["source_file"] == "in/caf\\xe9.txt"
     assert os.listdir("out/kept") == ["plain.txt"]
-    assert neardup.dedup("in", output="out2").summary["counts"]["kept"] == 1
+    assert neardup.dedup("in", output="out2").report["counts"]["kept"] == 1
     assert os.listdir(b"out2/kept") == [b"caf\xe9.txt"]
 
 

@@ -243,7 +243,7 @@ def test_pairs_are_those_of_brute_force_in_any_number_of_files(tmp_path, case, m
         found = neardup.find_pairs(source, method=method)
         assert distances(found.pairs) == expected
         assert found.pairs.schema.names == ["left_id", "right_id", "distance"]
-        assert found.summary["counts"] == {
+        assert found.report["counts"] == {
             "fingerprints": len(places), "without_features": len(values) - len(places), "confirmed": len(expected),
         }  # fmt: skip
 

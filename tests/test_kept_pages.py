@@ -173,5 +173,5 @@ def test_dedup_of_an_archive_without_a_page_gives_an_empty_table(tmp_path: Path)
     (tmp_path / "in.warc").write_bytes(info() + BAD)
     result = neardup.dedup(tmp_path / "in.warc", output=tmp_path / "out")
     assert result.kept.num_rows == 0
-    assert result.summary["counts"]["rejected"] == 1
+    assert result.report["counts"]["rejected"] == 1
     assert (tmp_path / "out/kept/in.warc").read_bytes() == info()

@@ -72,7 +72,7 @@ def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: i
     resumed = neardup.dedup(source, method=made(method), output=out, resume=True)
     assert resumed.removed.equals(expected.removed)
     assert resumed.kept.equals(expected.kept)
-    assert resumed.summary["counts"] == expected.summary["counts"]
+    assert resumed.report["counts"] == expected.report["counts"]
     assert not (tmp_path / "out.partial").exists()
 
 
@@ -107,8 +107,8 @@ def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
     result = neardup.dedup(source, method=METHOD, output=out, resume=True)
     rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
     assert [row["line"] for row in rejected] == [6, 451, 452, 900]
-    assert result.summary["counts"]["rejected"] == 4
-    assert result.summary["counts"]["read"] == 896
+    assert result.report["counts"]["rejected"] == 4
+    assert result.report["counts"]["read"] == 896
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_run_killed_at_any_moment_of_a_stage_resumes_to_the_same_answer(
     method = "MinHash(threshold=0.9)"
     expected = neardup.dedup(source, method=made(method), output=tmp_path / "expected")
     assert expected.removed.num_rows >= 25
-    seconds = {row["stage"]: row["seconds"] for row in expected.summary["timings"]}[stage]
+    seconds = {row["stage"]: row["seconds"] for row in expected.report["timings"]}[stage]
     rng = np.random.default_rng(7)
     killed = 0
     for attempt in range(kills):
@@ -207,6 +207,6 @@ def test_a_run_killed_at_any_moment_of_a_stage_resumes_to_the_same_answer(
         resumed = neardup.dedup(source, method=made(method), output=out, overwrite=True, resume=True)
         assert resumed.removed.equals(expected.removed)
         assert (out / "removed.parquet").read_bytes() == (tmp_path / "expected" / "removed.parquet").read_bytes()
-        assert resumed.summary["counts"] == expected.summary["counts"]
+        assert resumed.report["counts"] == expected.report["counts"]
         shutil.rmtree(out)
     assert killed >= kills // 3

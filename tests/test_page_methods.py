@@ -142,7 +142,7 @@ def write_archive(path: Path) -> Path:
 
 def test_pages_are_compared_by_their_main_text_unless_the_method_says_what_else(tmp_path):
     folder = write_pages(tmp_path / "pages")
-    settings_of = {method: neardup.dedup(folder, method=method).summary["scheme"] for method in (
+    settings_of = {method: neardup.dedup(folder, method=method).report["scheme"] for method in (
         neardup.MinHash(), neardup.MinHash(html="all"), neardup.SimHash(), neardup.structure()
     )}  # fmt: skip
     assert [scheme.get("html") for scheme in settings_of.values()] == ["main", "all", "main", None]
@@ -153,7 +153,7 @@ def test_pages_and_texts_in_one_run_are_refused_unless_all_are_read_as_pages(tmp
     (folder / "note.txt").write_text("<p>A note.")
     with pytest.raises(InputError, match=r"Some inputs are web pages, and others texts: .*0\.html and .*note\.txt"):
         neardup.dedup(folder)
-    assert neardup.dedup(folder, method=neardup.structure()).summary["counts"]["read"] == 6
+    assert neardup.dedup(folder, method=neardup.structure()).report["counts"]["read"] == 6
 
 
 def test_a_page_without_tags_has_no_features_of_structure():
@@ -210,7 +210,7 @@ def test_the_commands_for_pages(tmp_path):
     assert pq.read_table(tmp_path / "fp.parquet").num_rows == 5
     run("fingerprint", archive, "-o", tmp_path / "decay.parquet", "--method", "structure", "--features", "decay")
     said = run("cluster", archive, "-o", tmp_path / "c", "--method", "structure")
-    assert pq.read_table(tmp_path / "c" / "groups.parquet")["size"].to_pylist() == [3, 2]
+    assert pq.read_table(tmp_path / "c" / "cluster_summary.parquet")["size"].to_pylist() == [3, 2]
     assert "body.shop > table" in said
     said = run("compare", folder / "0.html", folder / "1.html", "--plain")
     assert "Content" in said

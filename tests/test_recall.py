@@ -193,7 +193,7 @@ def test_the_estimated_recall_of_all_pairs_agrees_with_the_measured_one(name, th
         assert found <= truth.pairs
         measured = len(found) / len(truth.pairs)
         assert measured < 1.0  # there is something to miss
-        recall = result.summary["recall"]
+        recall = result.report["recall"]
         assert recall["low"] <= recall["estimated"] <= recall["high"]
         misses += not recall["low"] <= measured <= recall["high"]
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
@@ -233,8 +233,8 @@ def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(name, th
         looked_for = kept[truth.left]
         found = candidates(truth, bands, seed)
         measured = found[looked_for].mean()
-        assert result.summary["counts"]["confirmed"] == int(found[looked_for].sum())
-        recall = result.summary["recall"]
+        assert result.report["counts"]["confirmed"] == int(found[looked_for].sum())
+        recall = result.report["recall"]
         misses += not recall["low"] <= measured <= recall["high"]
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
 
@@ -243,7 +243,7 @@ def test_an_audit_of_all_documents_is_brute_force(truths):
     truth = truths("en_licenses", 0.8)
     for bands, seed in ((Bands(3, 8), 1), (Bands(2, 5), 2)):
         result = neardup.find_pairs(truth.table, method=truth.method(bands, seed), max_bucket=100_000)
-        audited = neardup.dedup(truth.table, method=truth.method(bands, seed), audit=len(truth.texts)).summary["audit"]
+        audited = neardup.dedup(truth.table, method=truth.method(bands, seed), audit=len(truth.texts)).report["audit"]
         assert audited["pairs"] == 2 * len(truth.pairs)  # from both sides
         assert audited["found"] == 2 * result.pairs.num_rows
         assert audited["recall"] == result.pairs.num_rows / len(truth.pairs)
@@ -274,7 +274,7 @@ def test_the_audit_of_a_run_covers_the_measured_recall(truths):
     misses = 0
     for seed in range(NUM_RUNS):
         method = truth.method(Bands(3, 8), seed)
-        audited = neardup.dedup(truth.table, method=method, audit=min(300, len(truth.texts) // 2)).summary["audit"]
+        audited = neardup.dedup(truth.table, method=method, audit=min(300, len(truth.texts) // 2)).report["audit"]
         misses += not audited["low"] <= candidates(truth, Bands(3, 8), seed).mean() <= audited["high"]
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
 
@@ -283,7 +283,7 @@ def test_nothing_found_is_nothing_said():
     none = np.empty(0)
     assert estimate_recall(none, none.astype(np.uint32), lambda values: values) is None
     assert audit_recall(np.zeros(5, np.int64), np.zeros(5, np.int64)) is None
-    summary = neardup.dedup(["one text", "and quite another"], audit=2).summary
+    summary = neardup.dedup(["one text", "and quite another"], audit=2).report
     assert summary["recall"] is None
     assert summary["audit"]["recall"] is None
 
@@ -324,5 +324,5 @@ def test_the_estimate_for_containment_agrees_with_the_measured_one(real_texts):
         }
         found = {(left, right) for left, right, _ in found_pairs(result)}
         assert found <= true
-        recall = result.summary["recall"]
+        recall = result.report["recall"]
         assert recall["low"] <= len(found) / len(true) <= recall["high"]

@@ -107,11 +107,11 @@ def test_features_are_said_in_words(scheme, sentence):
 
 
 def test_a_chain_of_near_fingerprints_is_explained_as_one():
-    settings = {**simhash_report()["settings"], "clusters": "connected"}
+    settings = {**simhash_report()["settings"], "linkage": "connected"}
     assert "linked when one has a fingerprint within 3 bits of the other's; all" in body_of(
         simhash_report(settings=settings)
     )
-    settings = {**CONFIRMED, "clusters": "connected"}
+    settings = {**CONFIRMED, "linkage": "connected"}
     assert "within 3 bits of the other's, and measures at least 0.9 similar to the other; all" in body_of(
         simhash_report(settings=settings)
     )

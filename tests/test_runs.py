@@ -50,7 +50,7 @@ def test_new_documents_are_held_against_old_ones_which_stay(tmp_path: Path) -> N
         {"id": "n0", "row": 0, "kept_id": "doc-5", "exact": True}
     ]
     assert os.listdir(tmp_path / "out" / "kept") == ["new.parquet"]
-    assert result.summary["counts"]["against"] == 90
+    assert result.report["counts"]["against"] == 90
 
 
 def test_a_table_and_the_file_it_was_saved_to_are_the_same_setting(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_table_and_the_file_it_was_saved_to_are_the_same_setting(tmp_path: Pat
         for name, idf in (("table", table), ("file", str(tmp_path / "idf.parquet")))
     ]
     assert results[0].removed.equals(results[1].removed)
-    assert [result.summary["scheme"]["idf"] for result in results] == [table.version] * 2
+    assert [result.report["scheme"]["idf"] for result in results] == [table.version] * 2
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
         neardup.dedup(tmp_path / "in.parquet", id_column="key")
     pq.write_table(pa.table({"id": ["a", "b", "a"], "text": ["one", "two", "three"]}), tmp_path / "guessed.parquet")
     result = neardup.dedup(tmp_path / "guessed.parquet")
-    assert any("'a'" in warning for warning in result.summary["warnings"])
+    assert any("'a'" in warning for warning in result.report["warnings"])
 
 
 def test_the_run_stops_at_the_first_bad_document_when_asked(tmp_path: Path) -> None:

@@ -96,13 +96,13 @@ def test_documents_without_features_are_kept_and_counted(texts, method):
     result = runs.run(texts, method)
     bare = [number for number, one in enumerate(documents_of(texts, method)) if not one.shingles]
     assert set(bare) <= set(runs.answer_of(result).kept)
-    assert result.summary["counts"]["without_features"] == len(bare)
+    assert result.report["counts"]["without_features"] == len(bare)
 
 
 @given(corpora.corpora(), METHODS)
 def test_every_count_of_the_report_follows_from_the_answer(texts, method):
     result = runs.run(texts, method)
-    counts, answer = result.summary["counts"], runs.answer_of(result)
+    counts, answer = result.report["counts"], runs.answer_of(result)
     exact = sum(exact for _, _, exact in answer.removals.values())
     assert counts["read"] == len(texts) == counts["kept"] + counts["removed"]
     assert counts["kept"] == len(answer.kept)
@@ -133,7 +133,7 @@ def test_every_document_is_kept_removed_or_rejected(tmp_path):
     assert kept == result.kept["id"].to_pylist() == ["a", "d", "f"]
     assert result.removed["id"].to_pylist() == ["b"]
     assert [(row["file"], row["line"]) for row in rejected] == [(str(file), line) for line in (3, 5, 7)]
-    counts = result.summary["counts"]
+    counts = result.report["counts"]
     assert (counts["kept"], counts["removed"], counts["rejected"], counts["without_features"]) == (3, 1, 3, 1)
 
 
@@ -167,7 +167,7 @@ def test_the_same_set_in_another_order_is_similar_to_1_but_no_copy():
 @given(corpora.corpora(), METHODS, st.sampled_from([1, 2, 3]))
 def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(texts, method, max_bucket):
     result = runs.run(texts, method, max_bucket=max_bucket)
-    answer, bound = runs.answer_of(result), result.summary["bound"]
+    answer, bound = runs.answer_of(result), result.report["bound"]
     for removed, (kept, similarity, _) in answer.removals.items():
         assert kept in answer.kept
         assert kept < removed
@@ -177,7 +177,7 @@ def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(texts, 
     if bound["documents"] == 0:
         assert answer == runs.expected(texts, method)
     else:
-        assert any("max_bucket" in warning for warning in result.summary["warnings"])
+        assert any("max_bucket" in warning for warning in result.report["warnings"])
 
 
 def test_a_bucket_of_boilerplate_meets_the_bound_and_says_so():
@@ -185,8 +185,8 @@ def test_a_bucket_of_boilerplate_meets_the_bound_and_says_so():
     method = MinHash(ngram=1, threshold=0.9, num_bands=64, rows_per_band=1)
     result = runs.run(texts, method, max_bucket=2)
     assert runs.answer_of(result).kept == list(range(50))
-    assert result.summary["bound"] == {"max_bucket": 2, "documents": runs.expected_bound(texts, method, 2)}
-    assert result.summary["bound"]["documents"] >= 40
+    assert result.report["bound"] == {"max_bucket": 2, "documents": runs.expected_bound(texts, method, 2)}
+    assert result.report["bound"]["documents"] >= 40
 
 
 @given(corpora.corpora(max_size=10), METHODS, st.randoms(use_true_random=False))

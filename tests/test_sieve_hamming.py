@@ -112,7 +112,7 @@ def test_documents_without_features_are_kept_and_counted(case):
     result = runs.run(texts, method)
     bare = [number for number, text in enumerate(texts) if text in NOTHING]
     assert set(bare) <= set(runs.answer_of(result).kept)
-    assert result.summary["counts"]["without_features"] == len(bare)
+    assert result.report["counts"]["without_features"] == len(bare)
 
 
 def test_a_document_without_features_is_not_near_a_fingerprint_of_zeros():
@@ -123,16 +123,16 @@ def test_a_document_without_features_is_not_near_a_fingerprint_of_zeros():
 def test_every_count_of_the_report_follows_from_the_answer(case):
     texts, method = case
     result = runs.run(texts, method)
-    counts, answer = result.summary["counts"], runs.answer_of(result)
+    counts, answer = result.report["counts"], runs.answer_of(result)
     exact = sum(removal[-1] for removal in answer.removals.values())
     assert counts["read"] == len(texts) == counts["kept"] + counts["removed"]
     assert (counts["removed"], counts["removed_exact"]) == (len(answer.removals), exact)
     assert counts["confirmed"] == len(answer.pairs)
     assert counts["confirmed_exact"] == sum(pair[-1] for pair in answer.pairs)
     near = [removal[1] for removal in answer.removals.values() if not removal[-1]]
-    assert result.summary["distances"] == [near.count(bits) for bits in range(method.max_distance + 1)]
+    assert result.report["distances"] == [near.count(bits) for bits in range(method.max_distance + 1)]
     documents = [one for one in fingerprinted(texts, method) if one.features]
-    found = result.summary["fingerprints"]
+    found = result.report["fingerprints"]
     assert found["distinct"] == len(values := sorted({one.fingerprint for one in documents}))
     assert found["near_pairs"] == sum(
         distance(left, right) <= method.max_distance for place, left in enumerate(values) for right in values[:place]
@@ -147,9 +147,9 @@ def test_near_fingerprints_of_unlike_texts_are_counted_exactly(case, max_bucket)
     result = runs.run(texts, method, max_bucket=max_bucket)
     assert runs.answer_of(result) == runs.expected(texts, method, max_bucket=max_bucket)
     collisions, full = runs.expected_collisions(texts, method, max_bucket)
-    assert result.summary["counts"]["collisions"] == result.summary["fingerprints"]["collisions"] == collisions
-    assert result.summary["bound"] == {"max_bucket": max_bucket, "documents": full}
-    assert any("max_bucket" in warning for warning in result.summary["warnings"]) == bool(full)
+    assert result.report["counts"]["collisions"] == result.report["fingerprints"]["collisions"] == collisions
+    assert result.report["bound"] == {"max_bucket": max_bucket, "documents": full}
+    assert any("max_bucket" in warning for warning in result.report["warnings"]) == bool(full)
 
 
 @given(cases(confirm="hamming"))
@@ -157,7 +157,7 @@ def test_where_the_distance_alone_decides_no_list_is_ever_full(case):
     texts, method = case
     result = runs.run(texts, method, max_bucket=1)
     assert runs.answer_of(result) == runs.expected(texts, method)
-    assert result.summary["bound"]["documents"] == 0
+    assert result.report["bound"]["documents"] == 0
 
 
 def test_a_document_exactly_at_the_distance_is_removed():
@@ -185,7 +185,7 @@ def test_a_copy_is_exact_and_another_text_of_the_same_fingerprint_is_not():
 def test_a_chain_is_one_connected_cluster_and_several_documents_to_the_sieve():
     chain = ["#0", "#7", "#63", "#511"]
     assert runs.answer_of(runs.run(chain, made_up())).kept == [0, 2]
-    connected = runs.answer_of(runs.run(chain, made_up(), clusters="connected"))
+    connected = runs.answer_of(runs.run(chain, made_up(), linkage="connected"))
     assert connected.kept == [0]
     assert connected.removals[3] == (0, 9, False)
 
@@ -213,13 +213,13 @@ def test_an_earlier_corpus_is_never_removed_and_comes_first(case, num_against, k
     (against, texts), method = (case[0][:num_against], case[0][num_against:]), case[1]
     result = runs.run(texts, method, against=against, keep=keep)
     assert runs.answer_of(result) == runs.expected(texts, method, against=against, keep=keep)
-    assert result.summary["counts"]["against"] == len(against)
+    assert result.report["counts"]["against"] == len(against)
 
 
 @given(cases(max_size=14), st.integers(0, 5), st.sampled_from(POLICIES[:4]))
 def test_connected_clusters_are_those_of_a_plain_union_find(case, num_against, keep):
     (against, texts), method = (case[0][:num_against], case[0][num_against:]), case[1]
-    answer = runs.answer_of(runs.run(texts, method, against=against, clusters="connected", keep=keep))
+    answer = runs.answer_of(runs.run(texts, method, against=against, linkage="connected", keep=keep))
     expected = runs.expected_connected(texts, method, against=against, keep=keep)
     assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
 

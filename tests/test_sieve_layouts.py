@@ -30,7 +30,7 @@ REAL = {"en_licenses": METHOD, "zh_poetry": METHOD, "zh_laws": MinHash(threshold
 
 def told(result: neardup.Deduplication) -> tuple:
     """Return all that a run says about its documents, save what it took."""
-    summary = {name: result.summary[name] for name in ("counts", "recall", "bound", "similarities", "cluster_sizes")}
+    summary = {name: result.report[name] for name in ("counts", "recall", "bound", "similarities", "cluster_sizes")}
     return runs.answer_of(result), summary
 
 
@@ -50,7 +50,7 @@ def test_threads_and_batches_change_nothing(name, real_texts):
 def test_the_audit_is_the_same_for_every_number_of_threads(real_texts):
     texts = real_texts("en_licenses", 100_000)
     audits = [
-        runs.run(texts, METHOD, audit=30, threads=threads, batch_rows=batch_rows).summary["audit"]
+        runs.run(texts, METHOD, audit=30, threads=threads, batch_rows=batch_rows).report["audit"]
         for threads, batch_rows in ((1, 1), (2, 7), (2, None))
     ]
     assert audits[0] == audits[1] == audits[2]
@@ -221,7 +221,7 @@ def test_of_an_input_without_documents_the_kept_table_has_its_columns():
     result = neardup.dedup(table)
     assert result.kept.schema.names == ["id", "text", "n"]
     assert result.removed.num_rows == 0
-    assert result.summary["counts"]["read"] == 0
+    assert result.report["counts"]["read"] == 0
 
 
 def test_many_documents_of_one_set_in_small_and_large_batches_are_one_cluster():

@@ -52,8 +52,8 @@ def test_length_is_that_of_the_text_in_bytes():
 def test_an_earlier_corpus_is_never_removed_and_comes_first(against, texts, method, keep):
     result = runs.run(texts, method, against=against, keep=keep)
     assert runs.answer_of(result) == runs.expected(texts, method, against=against, keep=keep)
-    assert result.summary["counts"]["against"] == len(against)
-    assert result.summary["counts"]["read"] == len(texts)
+    assert result.report["counts"]["against"] == len(against)
+    assert result.report["counts"]["read"] == len(texts)
 
 
 def test_ranks_of_the_new_documents_count_beside_an_earlier_corpus():
@@ -66,7 +66,7 @@ def test_ranks_of_the_new_documents_count_beside_an_earlier_corpus():
 
 @given(corpora.corpora(), METHODS, st.sampled_from(POLICIES[:4]))
 def test_connected_clusters_are_those_of_a_plain_union_find(texts, method, keep):
-    answer = runs.answer_of(runs.run(texts, method, clusters="connected", keep=keep))
+    answer = runs.answer_of(runs.run(texts, method, linkage="connected", keep=keep))
     expected = runs.expected_connected(texts, method, keep=keep)
     assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
 
@@ -74,7 +74,7 @@ def test_connected_clusters_are_those_of_a_plain_union_find(texts, method, keep)
 @given(corpora.corpora(max_size=8), corpora.corpora(max_size=8), METHODS)
 @example(["a b c d", "b c d é"], ["c d é ß"], tight(ngram=1, threshold=0.6))  # joined by two earlier documents
 def test_connected_clusters_with_an_earlier_corpus_are_those_of_a_plain_union_find(against, texts, method):
-    answer = runs.answer_of(runs.run(texts, method, against=against, clusters="connected"))
+    answer = runs.answer_of(runs.run(texts, method, against=against, linkage="connected"))
     expected = runs.expected_connected(texts, method, against=against)
     assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
 
@@ -83,7 +83,7 @@ def test_a_chain_is_one_connected_cluster_and_several_documents_to_the_sieve():
     chain = ["a b c d", "b c d e", "c d e f", "d e f g"]
     method = tight(ngram=1, threshold=0.6)
     assert runs.answer_of(runs.run(chain, method)).kept == [0, 2]
-    connected = runs.answer_of(runs.run(chain, method, clusters="connected"))
+    connected = runs.answer_of(runs.run(chain, method, linkage="connected"))
     assert connected.kept == [0]
     assert connected.removals[3] == (0, 1 / 7, False)
 
@@ -94,7 +94,7 @@ def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bu
     pairs = runs.pairs_of(result.pairs)
     assert pairs == runs.expected_pairs(texts, method, max_bucket)
     assert set(pairs) <= set(runs.expected_pairs(texts, method))
-    assert result.summary["counts"]["read"] == len(texts)
+    assert result.report["counts"]["read"] == len(texts)
 
 
 def test_three_copies_are_three_pairs():
@@ -120,7 +120,7 @@ def test_bands_chosen_from_the_recall_find_no_less_than_the_oracle_with_those_ba
     by_recall = MinHash(threshold=threshold, recall=0.9, ngram=2)
     given_bands = MinHash(threshold=threshold, ngram=2, **chosen._asdict())
     result = runs.run(texts, by_recall)
-    assert result.summary["bands"] == chosen._asdict()
+    assert result.report["bands"] == chosen._asdict()
     assert runs.answer_of(result) == runs.expected(texts, given_bands)
 
 

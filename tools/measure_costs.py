@@ -76,7 +76,7 @@ def measure(name: str, path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         storing = median_seconds(lambda: store(shingles.hashes, Path(folder) / "hashes"))
         progress = DiskUse(Path(folder) / "out.partial" / "scratch")
-        report = neardup.dedup(path, output=Path(folder) / "out", progress=progress).summary
+        report = neardup.dedup(path, output=Path(folder) / "out", progress=progress).report
     stages = ", ".join(f"{timing['stage']} {timing['seconds']:.2f}" for timing in report["timings"])
     print(
         f"| {name} | {size / 1e6:.1f} MB | {progress.most / size:.2f} | {8 * len(shingles.hashes) / size:.2f} "

@@ -87,17 +87,17 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
         found = {(int(a), int(b)): s for a, b, s, exact in rows if not exact}
         assert all(abs(truth[pair] - s) < 1e-12 for pair, s in found.items()), "a similarity is not exact"
         measured = len(wanted & found.keys()) / max(1, len(wanted))
-        estimate, bands = result.summary["recall"], result.summary["bands"]
+        estimate, bands = result.report["recall"], result.report["bands"]
         run = neardup.dedup(texts, method=method, max_bucket=100_000, audit=500)
         kept = np.ones(len(texts), bool)
         kept[run.removed["id"].to_numpy().astype(np.int64)] = False
-        missed, audit = missed_removals(kept, truth, method.threshold), run.summary["audit"]
+        missed, audit = missed_removals(kept, truth, method.threshold), run.report["audit"]
         cells = [
             name, f"{method.threshold:g}", f"{values['recall']:g}" if "recall" in values else "given",
             f"{bands['num_bands']} x {bands['rows_per_band']}", f"{len(wanted):,}", percent(measured),
             f"{percent(estimate['estimated'])} ({percent(estimate['low'])} to {percent(estimate['high'])})",
             f"{percent(audit['recall'])} ({percent(audit['low'])} to {percent(audit['high'])})",
-            f"{missed:,} of {run.summary['counts']['removed'] + missed:,}",
+            f"{missed:,} of {run.report['counts']['removed'] + missed:,}",
         ]  # fmt: skip
         print("| " + " | ".join(cells) + " |", flush=True)
 

@@ -20,10 +20,10 @@ from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
 
 
-def _report_table(summary: dict[str, Any]) -> pa.Table:
+def _table_of(report: dict[str, Any]) -> pa.Table:
     """Return a report as a table of section, name and value; a value that is not text is written as JSON."""
     rows: list[tuple[str, str, str]] = []
-    for section, content in summary.items():
+    for section, content in report.items():
         pairs = content.items() if isinstance(content, dict) else [("", content)]
         rows += [(section, str(name), value if isinstance(value, str) else json.dumps(value)) for name, value in pairs]
     names = ("section", "name", "value")
@@ -47,14 +47,14 @@ class Deduplication(_OneLine):
     pairs : Arrow table, see schemas.pairs_schema: every pair that was measured at or above the threshold.
     mask : bool array of shape (num_rows,): whether each row of the source is kept; rows of several inputs follow one
         another, and a row that was rejected is not kept.
-    summary : the report as a dictionary, what report.json holds.
+    report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, or None.
     """
 
     removed: pa.Table
     pairs: pa.Table
     mask: npt.NDArray[np.bool_]
-    summary: dict[str, Any]
+    report: dict[str, Any]
     output: Path | None
     _read_kept: Callable[[], pa.Table]
 
@@ -64,20 +64,20 @@ class Deduplication(_OneLine):
         return self._read_kept()
 
     @property
-    def report(self) -> pa.Table:
+    def report_table(self) -> pa.Table:
         """The report as an Arrow table of section, name and value."""
-        return _report_table(self.summary)
+        return _table_of(self.report)
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
         from neardup.output.report_html import headline
 
-        return headline(self.summary)
+        return headline(self.report)
 
     def _repr_html_(self) -> str:
         from neardup.output.report_html import render_notebook
 
-        return render_notebook(self.summary)
+        return render_notebook(self.report)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -86,32 +86,33 @@ class Clustering(_OneLine):
 
     Attributes
     ----------
-    clusters : Arrow table, see schemas.clusters_schema: in which cluster each document is; in their order.
-    groups : Arrow table, see schemas.groups_schema: the clusters of two documents or more, the largest first.
-    summary : the report as a dictionary, what report.json holds.
+    documents : Arrow table, see schemas.clusters_schema: the cluster of each document; in the order of the documents.
+    clusters : Arrow table, see schemas.cluster_summary_schema: size, name and examples of each cluster of two documents
+        or more, the largest first.
+    report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, or None.
     """
 
+    documents: pa.Table
     clusters: pa.Table
-    groups: pa.Table
-    summary: dict[str, Any]
+    report: dict[str, Any]
     output: Path | None
 
     @property
-    def report(self) -> pa.Table:
+    def report_table(self) -> pa.Table:
         """The report as an Arrow table of section, name and value."""
-        return _report_table(self.summary)
+        return _table_of(self.report)
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
-        from neardup.output.groups_html import headline
+        from neardup.output.clusters_html import headline
 
-        return headline(self.summary)
+        return headline(self.report)
 
     def _repr_html_(self) -> str:
-        from neardup.output.groups_html import render_notebook
+        from neardup.output.clusters_html import render_notebook
 
-        return render_notebook(self.summary)
+        return render_notebook(self.report)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -121,22 +122,22 @@ class DuplicatePairs(_OneLine):
     Attributes
     ----------
     pairs : Arrow table, see schemas.pairs_schema, by left and then by right document.
-    summary : the report as a dictionary.
+    report : the counts, settings, measures and timings of the run, a dictionary.
     output : the file it was written to, or None.
     """
 
     pairs: pa.Table
-    summary: dict[str, Any]
+    report: dict[str, Any]
     output: Path | None
 
     @property
-    def report(self) -> pa.Table:
+    def report_table(self) -> pa.Table:
         """The report as an Arrow table of section, name and value."""
-        return _report_table(self.summary)
+        return _table_of(self.report)
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
-        counts = self.summary["counts"]
+        counts = self.report["counts"]
         read = f"{counts['read']:,} documents" if "read" in counts else f"{counts['fingerprints']:,} fingerprints"
         return f"{read} read, {plural(counts['confirmed'], 'duplicate pair')}"
 
@@ -192,8 +193,8 @@ class Evaluation(_OneLine):
     by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by powers of two of the characters
         of the shorter text of a pair.
     adjusted_rand : how well the clusters of `dedup` agree with the labels: 1 if they are equal, about 0 by chance; None
-        where pairs were judged. adjusted_rand_connected : the same of dedup(clusters="connected").
-    summary : all of it, with the report of the search, as a dictionary.
+        where pairs were judged. adjusted_rand_connected : the same of dedup(linkage="connected").
+    report : all of the above and the report of the search, a dictionary.
     """
 
     at_threshold: Score
@@ -202,7 +203,7 @@ class Evaluation(_OneLine):
     by_length: pa.Table
     adjusted_rand: float | None
     adjusted_rand_connected: float | None
-    summary: dict[str, Any]
+    report: dict[str, Any]
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
@@ -212,7 +213,7 @@ class Evaluation(_OneLine):
     def _repr_html_(self) -> str:
         from neardup.output.charts import score_chart
 
-        return f"<p>{self}</p>{score_chart([('', self.summary)])}"
+        return f"<p>{self}</p>{score_chart([('', self.report)])}"
 
 
 def _scores(score: Score) -> str:

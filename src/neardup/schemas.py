@@ -46,7 +46,7 @@ def pairs_schema(measures: tuple[str, ...]) -> pa.Schema:
 
 
 def clusters_schema(measures: tuple[str, ...]) -> pa.Schema:
-    """Return the schema of the table that says of every document in which cluster it is."""
+    """Return the schema of the table of every document with its cluster."""
     return pa.schema(
         [
             _field("id", pa.string(), "The document: its id column as text, else its running number."),
@@ -67,8 +67,8 @@ _TO_FIRST = {
 }
 
 
-def groups_schema() -> pa.Schema:
-    """Return the schema of the table of clusters of two documents or more."""
+def cluster_summary_schema() -> pa.Schema:
+    """Return the schema of the table of clusters of two documents or more: size, name, examples."""
     return pa.schema(
         [
             _field("cluster", pa.int64(), "The cluster, as in the table of documents; rising, the largest first."),
@@ -76,7 +76,7 @@ def groups_schema() -> pa.Schema:
             _field(
                 "name", pa.string(), "What its documents share, in a line; null behind the 1,000 largest."
             ).with_nullable(True),
-            _field("first_id", pa.string(), "The first document: the one that the others are like."),
+            _field("first_id", pa.string(), "The first document, to which the others are similar."),
             _field("example_ids", pa.list_(pa.string()), "Up to five others, evenly from the second to the last."),
         ]
     )

@@ -52,7 +52,7 @@ def simhash_report(**changes: Any) -> dict[str, Any]:
             "name": "simhash", "version": 1, "tokens": "words", "ngram": 1, "bits": 64, "scheme": "native",
             "hash": "native", "weights": "tf", "top": 0, "levels": False,
         },
-        "settings": {"max_distance": 3, "confirm": "hamming", "threshold": 0.5, "keep": "first", "clusters": "sieve"},
+        "settings": {"max_distance": 3, "confirm": "hamming", "threshold": 0.5, "keep": "first", "linkage": "sieve"},
         "counts": {**plain["counts"], "confirmed_exact": 8_201, "collisions": 0},
         "bands": None,
         "samples": None,

@@ -1,4 +1,4 @@
-"""Group like documents: how many of a kind there are, and what they share."""
+"""Cluster similar documents: how many of a kind there are, and what they share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
 from neardup.output.cluster_names import name_groups
 from neardup.output.clusters import cluster_batches, describe_groups, first_rows, group_batches
+from neardup.output.clusters_html import MAX_SHOWN, render_clusters
 from neardup.output.directory import OutputDirectory
-from neardup.output.groups_html import MAX_SHOWN, render_groups
 from neardup.output.report import build_report
 from neardup.progress import Progress
 from neardup.results import Clustering
-from neardup.schemas import clusters_schema, groups_schema
+from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import Method
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
@@ -36,7 +36,7 @@ def cluster(
     max_distance: int | None = None,
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
-    clusters: str = "sieve",
+    linkage: str = "sieve",
     max_bucket: int | None = None,
     audit: int = 0,
     text_column: str | None = None,
@@ -52,16 +52,16 @@ def cluster(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Clustering:
-    """Group the like documents of a collection: how many of a kind there are, and what they share.
+    """Cluster the similar documents of a collection: how many of a kind there are, and what they share.
 
     Parameters
     ----------
     source, method, threshold, max_distance, keep, max_bucket, audit : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     overwrite, resume, threads, batch_rows, on_error, progress : as in `dedup`.
-    output : a folder to write clusters.parquet, groups.parquet, rejected.jsonl, report.json and report.html to; None to
-        only return the result.
-    clusters : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
+    output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
+        to. Default: None, which only returns the result.
+    linkage : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
         documents.
     tables : fill the tables of the result. Use False with `output` if they would not fit into memory.
 
@@ -79,13 +79,13 @@ def cluster(
     >>> import neardup
     >>> texts = ["the quick brown fox jumps over it", "another text", "The quick brown fox jumps over it!"]
     >>> result = neardup.cluster(texts)
-    >>> result.clusters["cluster"].to_pylist()
+    >>> result.documents["cluster"].to_pylist()
     [0, 1, 0]
-    >>> result.groups.select(["size", "name", "example_ids"]).to_pylist()
+    >>> result.clusters.select(["size", "name", "example_ids"]).to_pylist()
     [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
     """
     method = method_named(method, threshold, max_distance)
-    sieve = Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit)
+    sieve = Sieve(keep=keep, linkage=linkage, max_bucket=max_bucket, audit=audit)
     running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
@@ -104,7 +104,7 @@ def cluster(
         rows = first_rows(groups, names, run.places, MAX_SHOWN)
         report = describe_groups(report, groups, rows)
         if folder is not None:
-            write.write_report(report, render_groups(report, rows), folder.result)
+            write.write_report(report, render_clusters(report, rows), folder.result)
         found = [write.to_table(*table) if tables else table[1].empty_table() for table in _tables(run, groups, names)]
         if folder is not None:
             folder.finish()
@@ -123,7 +123,7 @@ def _write(folder: OutputDirectory, run: Run, groups: Groups, names: list[str]) 
     """Write everything but the reports."""
     documents, named = _tables(run, groups, names)
     write.write_parquet(*documents, folder.result / "clusters.parquet")
-    write.write_parquet(*named, folder.result / "groups.parquet")
+    write.write_parquet(*named, folder.result / "cluster_summary.parquet")
     write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
 
 
@@ -133,5 +133,5 @@ def _tables(run: Run, groups: Groups, names: list[str]) -> list[tuple[Iterator[p
     documents = cluster_batches(groups, run.outcome.removals, run.places, measures)
     return [
         (documents, clusters_schema(measures)),
-        (group_batches(groups, names, run.places), groups_schema()),
+        (group_batches(groups, names, run.places), cluster_summary_schema()),
     ]

@@ -33,7 +33,7 @@ def dedup(
     against: Source | None = None,
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
-    clusters: str = "sieve",
+    linkage: str = "sieve",
     max_bucket: int | None = None,
     audit: int = 0,
     text_column: str | None = None,
@@ -63,7 +63,7 @@ def dedup(
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to. Default: None,
         which only returns the result.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN or min:COLUMN.
-    clusters : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
+    linkage : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
     max_bucket : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
     audit : the number of documents to compare exactly with all others, to measure the recall.
     text_column, id_column : names of columns. Default: `text` and `id`, or what is obvious.
@@ -105,7 +105,7 @@ def dedup(
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
     method = method_named(method, threshold, max_distance)
-    sieve = Sieve(keep=keep, clusters=clusters, max_bucket=max_bucket, audit=audit)
+    sieve = Sieve(keep=keep, linkage=linkage, max_bucket=max_bucket, audit=audit)
     running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)

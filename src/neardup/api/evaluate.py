@@ -106,8 +106,8 @@ def evaluate(
     )  # fmt: skip
     result = _evaluate(settings, method_named(method, threshold, max_distance), progress)
     if path is not None:
-        save_drawing(score_chart([("", result.summary)]), path)
-    warn_if_incomplete(result.summary, on_error)
+        save_drawing(score_chart([("", result.report)]), path)
+    warn_if_incomplete(result.report, on_error)
     return result
 
 
@@ -171,8 +171,8 @@ def compare_methods(
     chosen = {name: method_named(method) for name, method in named.items()}
     results = {name: _evaluate(settings, method, progress) for name, method in chosen.items()}
     if path is not None:
-        save_drawing(score_chart([(name, result.summary) for name, result in results.items()]), path)
-    warn_if_incomplete(next(iter(results.values())).summary, on_error)
+        save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
+    warn_if_incomplete(next(iter(results.values())).report, on_error)
     return results
 
 

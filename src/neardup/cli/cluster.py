@@ -14,7 +14,9 @@ from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_o
 from neardup.settings.running import Running, Sieve
 
 
-@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Group like documents: sizes, names, examples.")
+@click.command(
+    cls=SectionedCommand, no_args_is_help=True, short_help="Cluster similar documents: sizes, names, examples."
+)
 @inputs_argument
 @folder_option
 @rewrite_options
@@ -24,18 +26,18 @@ from neardup.settings.running import Running, Sieve
 @settings_options(Running, "Running")
 @shown_options
 def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Group the like documents of a collection: how many of a kind there are, and what they share.
+    """Cluster the similar documents of a collection: how many of a kind there are, and what they share.
 
-    A group is a document with those that dedup would remove for it, or a chain of resemblances (--clusters connected).
-    INPUT is as in dedup. DIR gets clusters.parquet, which says of each document in which group it is, groups.parquet
-    with size, name and examples of each group, rejected.jsonl, report.json and report.html; it appears once all of it
-    is whole.
+    A cluster is a document with those that dedup would remove for it, or a chain of similar documents (--linkage
+    connected). INPUT is as in dedup. DIR gets clusters.parquet, which maps each document to its cluster,
+    cluster_summary.parquet with size, name and examples of each cluster, rejected.jsonl, report.json and report.html;
+    it appears once all of it is complete.
 
     \b
     Examples:
       neardup cluster crawl.warc.gz -o out/ --method structure        pages by template
       neardup cluster pages/ -o out/ --method content                 pages by article
-      neardup cluster news.jsonl -o out/ --threshold 0.6 --clusters connected
+      neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """
     method = build_method(values)
     with running(lambda: message_of_folder(output)):
@@ -44,15 +46,15 @@ def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **
         result = neardup.cluster(
             named(inputs), method=method, output=output, tables=False, progress=shows_progress(quiet), **values
         )
-    _print(result.summary, Path(output), quiet, as_json)
-    exit_if_incomplete(result.summary["incomplete"], values["on_error"])
+    _print(result.report, Path(output), quiet, as_json)
+    exit_if_incomplete(result.report["incomplete"], values["on_error"])
 
 
 def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli import groups
+    from neardup.cli import clusters
     from neardup.cli import summary as printing
 
     if as_json:
         printing.print_json(report)
     elif not quiet:
-        groups.print_clustering(report, output)
+        clusters.print_clustering(report, output)

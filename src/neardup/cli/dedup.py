@@ -59,8 +59,8 @@ def dedup(
             named(inputs), method=method, against=named(against), output=output, tables=False,
             progress=shows_progress(quiet), **values,
         )  # fmt: skip
-    _print(result.summary, Path(output), quiet, as_json)
-    exit_if_incomplete(result.summary["incomplete"], values["on_error"])
+    _print(result.report, Path(output), quiet, as_json)
+    exit_if_incomplete(result.report["incomplete"], values["on_error"])
 
 
 def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:

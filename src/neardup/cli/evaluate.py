@@ -66,7 +66,7 @@ def evaluate(
             results = {name: neardup.evaluate(named(inputs), method=method, **options)}
         else:
             results = neardup.compare_methods(named(inputs), methods, **options)
-    reports = {name: result.summary for name, result in results.items()}
+    reports = {name: result.report for name, result in results.items()}
     _print(reports, compare is not None, values["plot"], quiet, as_json)
     exit_if_incomplete(next(iter(reports.values()))["incomplete"], values["on_error"])
 

@@ -43,8 +43,8 @@ def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **va
         result = neardup.find_pairs(
             named(inputs), method=method, output=output, tables=False, progress=shows_progress(quiet), **values
         )
-    _print(result.summary, Path(output), quiet, as_json)
-    exit_if_incomplete(result.summary["incomplete"], values["on_error"])
+    _print(result.report, Path(output), quiet, as_json)
+    exit_if_incomplete(result.report["incomplete"], values["on_error"])
 
 
 def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:

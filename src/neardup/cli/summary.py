@@ -39,7 +39,7 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
         table.count("  exact copies", counts["removed_exact"], _copies(report))
         table.count("  near-duplicates", counts["removed_near"], alike(report))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
-    table.count("Without features", counts["without_features"], "no token: kept, never grouped")
+    table.count("Without features", counts["without_features"], "no token: always kept")
     if counts["against"]:
         table.count("Against", counts["against"], "documents of the earlier collection")
     add_incomplete(table, report)

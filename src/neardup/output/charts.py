@@ -122,7 +122,7 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
     Parameters
     ----------
-    reports : name of a method and `Evaluation.summary`.
+    reports : name of a method and `Evaluation.report`.
     """
     groups = []
     for place, (name, report) in enumerate(reports):

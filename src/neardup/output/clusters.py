@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup.decide.groups import Groups, pick_others
 from neardup.output.tables import Measured, Places, Removals
-from neardup.schemas import clusters_schema, groups_schema
+from neardup.schemas import cluster_summary_schema, clusters_schema
 
 MAX_EXAMPLES = 5  # of a group, beside its first document
 _ROWS = 65_536
@@ -52,7 +52,7 @@ def _measured(removals: Removals, documents: npt.NDArray[np.uint32]) -> Measured
 
 
 def group_batches(groups: Groups, names: Sequence[str], places: Places) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each cluster of two documents or more, the largest first; see schemas.groups_schema."""
+    """Yield a row for each cluster of two documents or more, the largest first; see schemas.cluster_summary_schema."""
     for start in range(0, groups.num_groups, _ROWS):
         stop = min(start + _ROWS, groups.num_groups)
         firsts = groups.members[groups.offsets[start:stop]].astype(np.uint32)
@@ -66,7 +66,7 @@ def group_batches(groups: Groups, names: Sequence[str], places: Places) -> Itera
             places.ids(firsts),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids),
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=groups_schema())
+        yield pa.RecordBatch.from_arrays(columns, schema=cluster_summary_schema())
 
 
 def first_rows(groups: Groups, names: Sequence[str], places: Places, most: int) -> list[dict[str, Any]]:
@@ -92,11 +92,11 @@ def describe_groups(report: dict[str, Any], groups: Groups, rows: Sequence[dict[
     grouped = int(groups.offsets[groups.num_groups])
     own = {
         "read": counts["read"],
-        "groups": groups.num_groups,
-        "grouped": grouped,
+        "clusters": groups.num_groups,
+        "clustered": grouped,
         "single": counts["read"] - grouped,
         "largest": int(groups.sizes.max(initial=0)),
     }
     left_out = ("read", "kept", "removed", "removed_exact", "removed_near", "against")
     others = {name: value for name, value in counts.items() if name not in left_out}
-    return {**report, "counts": own | others, "largest_groups": list(rows[:_LARGEST])}
+    return {**report, "counts": own | others, "largest_clusters": list(rows[:_LARGEST])}

@@ -118,7 +118,7 @@ def _meaning(report: Report) -> str:
         f"already kept {alike.said}; otherwise it is kept. So every removed one "
         "names the kept one that removed it, and no chain of look-alikes joins documents that are not alike."
     )
-    if settings.get("clusters") == "connected":
+    if settings.get("linkage") == "connected":
         decides = (
             f"Documents are linked when one {alike.said_of_two}; all that a chain of links "
             f"joins are a cluster. One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less "
@@ -130,7 +130,7 @@ def _meaning(report: Report) -> str:
         alike.word: alike.measure,
         "Exact copy, near-duplicate": f"An exact copy has {copies}. A near-duplicate "
         "is as near without that; it may measure the same, when all that differs is not a feature.",
-        "Without features": "Empty, or nothing in it to compare. Such documents are kept, and never grouped.",
+        "Without features": "Empty, or nothing in it to compare. Such documents are always kept.",
         "Rejected": "Could not be read. Each is named, with its place and the reason, in the output.",
     }
     return definitions(terms)

@@ -20,7 +20,7 @@ class Sieve(Checked):
             prefixes=("max:", "min:"),
         ),
     )
-    clusters: str = parameter(
+    linkage: str = parameter(
         "sieve",
         Limits(
             "Remove what resembles a kept document (sieve), or all but one of each chain of resemblances (connected).",

@@ -100,7 +100,7 @@ def run(
     With `all_pairs` every proposed pair is measured and nothing is removed.
     """
     bands, samples = _proposers(method)
-    connected = sieve.clusters == "connected" and not all_pairs
+    connected = sieve.linkage == "connected" and not all_pairs
     threads = thread_count(running)
     corpus = _read(tasks, method, bands, sieve, running, scratch, stages, resume)
     near = None

@@ -1,4 +1,4 @@
-"""Write the report of a run that grouped documents as one HTML page."""
+"""Write the report of `neardup cluster` as one HTML page."""
 
 from __future__ import annotations
 
@@ -19,44 +19,45 @@ from neardup.output.report_sections import (
 )
 from neardup.output.wording import escape_text, plural, setting
 
-MAX_SHOWN = 200  # groups on the page; groups.parquet holds them all
-_MAX_OPEN = 25  # groups in sight; the others shown are folded
-_TITLES = ("group", "documents", "", "name: what its members share", "first document, and others")
+MAX_SHOWN = 200  # clusters on the page; cluster_summary.parquet has all
+_MAX_OPEN = 25  # clusters in sight; the others on the page are folded
+_TITLES = ("cluster", "documents", "", "name: what its documents share", "first document, and others")
 _MAX_LABEL = 120  # characters of an id in the table
 
 Row = Mapping[str, Any]
 _COUNTS = (
     ("read", "", "Read"),
-    ("groups", "", "Groups"),
-    ("grouped", "share kept", "Grouped"),
+    ("clusters", "", "Clusters"),
+    ("clustered", "share kept", "In clusters"),
     ("single", "share exact", "Single"),
-    ("largest", "share", "In the largest group"),
+    ("largest", "share", "In the largest cluster"),
     ("without_features", "", "Without features"),
     ("rejected", "", "Rejected (unreadable)"),
 )
 
 
-def render_groups(report: dict[str, Any], rows: Sequence[Row]) -> str:
+def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
     """Return the report as one HTML page.
 
     Parameters
     ----------
     report : what report.json holds; a part that is absent or null is left out of the page.
-    rows : the largest groups, as groups.parquet has them, each with `places`, of the first document and the examples.
+    rows : the largest clusters, as in cluster_summary.parquet, each with the `places` of the first document and the
+        examples.
     """
     return render_page(report, headline(report), _share_chart(report), _sections(report, rows))
 
 
 def render_notebook(report: dict[str, Any]) -> str:
-    """Return a compact HTML fragment for a notebook: headline, closing table, charts, the largest groups."""
+    """Return a compact HTML fragment for a notebook: headline, closing table, charts, the largest clusters."""
     drawings = (
-        ("Groups by size (logarithmic)", charts.cluster_chart(report)),
+        ("Clusters by size (logarithmic)", charts.cluster_chart(report)),
         ("Similarity to the first document", charts.similarity_chart(report)),
     )
     counts = [(label, value) for _, label, value, _ in count_rows(report, _COUNTS)]
     largest = "".join(
         f"<li>{row['size']:,}: <bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
-        for row in report.get("largest_groups") or ()
+        for row in report.get("largest_clusters") or ()
     )
     fragment = render_fragment(report, headline(report), [*counts, *run_rows(report)], drawings)
     return f"{fragment}<ol>{largest}</ol>" if largest else fragment
@@ -68,18 +69,18 @@ def headline(report: Report) -> str:
     if not counts.get("read"):
         return "No documents read"
     said = f"{plural(counts['read'], 'document')} read, "
-    if not counts.get("groups"):
-        return said + "no two alike"
+    if not counts.get("clusters"):
+        return said + "no two similar"
     return (
-        f"{said}{plural(counts['groups'], 'group')} of like ones "
-        f"({counts.get('grouped', 0):,} grouped, {counts.get('single', 0):,} single)"
+        f"{said}{plural(counts['clusters'], 'cluster')} "
+        f"({counts.get('clustered', 0):,} in clusters, {counts.get('single', 0):,} single)"
     )
 
 
 def _sections(report: Report, rows: Sequence[Row]) -> list[Section]:
     return [
         ("result", "Result", count_tables(report, _COUNTS)),
-        ("groups", "Groups", _groups(report, rows)),
+        ("clusters", "Clusters", _clusters(report, rows)),
         ("found", "Sizes", _sizes(report)),
         ("recall", "What may be missed", recall(report)),
         ("meaning", "What the numbers mean", _meaning(report)),
@@ -92,16 +93,16 @@ def _sections(report: Report, rows: Sequence[Row]) -> list[Section]:
 def _share_chart(report: Report) -> str:
     counts = report.get("counts") or {}
     parts = [
-        (kind, counts.get(key) or 0, f"{counts.get(key) or 0:,} {key}")
-        for kind, key in (("kept", "grouped"), ("exact", "single"))
+        (kind, counts.get(key) or 0, f"{counts.get(key) or 0:,} {label}")
+        for kind, key, label in (("kept", "clustered", "in clusters"), ("exact", "single", "single"))
     ]
-    return charts.proportion(parts, name="Shares of grouped and single documents")
+    return charts.proportion(parts, name="Shares of documents in clusters and single ones")
 
 
-def _groups(report: Report, rows: Sequence[Row]) -> str:
-    """Return the table of groups: number, size, name, examples."""
+def _clusters(report: Report, rows: Sequence[Row]) -> str:
+    """Return the table of clusters: number, size, name, examples."""
     if not rows:
-        return "<p>No two documents are alike.</p>"
+        return "<p>No two documents are similar.</p>"
     largest = rows[0]["size"]
     lines = [
         (
@@ -113,11 +114,11 @@ def _groups(report: Report, rows: Sequence[Row]) -> str:
         )
         for row in rows
     ]
-    total = plural((report.get("counts") or {}).get("groups") or len(rows), "group")
-    caption = f"Shown: {len(rows):,} of {total}, the largest first; groups.parquet holds them all"
+    total = plural((report.get("counts") or {}).get("clusters") or len(rows), "cluster")
+    caption = f"Shown: {len(rows):,} of {total}, the largest first; cluster_summary.parquet has all of them"
     shown = table(caption, _TITLES, lines[:_MAX_OPEN], numbers=(0, 1))
     more = table("Smaller ones", _TITLES, lines[_MAX_OPEN:], numbers=(0, 1))
-    summary = f"<summary>{plural(len(lines[_MAX_OPEN:]), 'smaller group')}</summary>"
+    summary = f"<summary>{plural(len(lines[_MAX_OPEN:]), 'smaller cluster')}</summary>"
     return shown + (f'<details class="numbers">{summary}{more}</details>' if more else "")
 
 
@@ -141,16 +142,16 @@ def _sizes(report: Report) -> str:
     ]
     figures = (
         figure(
-            "Groups by number of documents; lengths are logarithmic",
+            "Clusters by number of documents; lengths are logarithmic",
             charts.cluster_chart(report),
-            table("Groups by size", ("documents each", "groups", "documents in all"), sizes, numbers=(1, 2)),
+            table("Clusters by size", ("documents each", "clusters", "documents in all"), sizes, numbers=(1, 2)),
         )
         + figure(
-            "Documents by similarity to the first of their group; exact copies are not among them",
+            "Documents by similarity to the first of their cluster; exact copies are not among them",
             charts.similarity_chart(report),
         )
         + figure(
-            "Documents by Hamming distance to the first of their group; exact copies are not among them",
+            "Documents by Hamming distance to the first of their cluster; exact copies are not among them",
             charts.distance_chart(report),
         )
     )
@@ -162,23 +163,23 @@ def _meaning(report: Report) -> str:
     settings, alike = report.get("settings") or {}, likeness(report)
     keep = setting(settings.get("keep", "first"))
     joins = (
-        f"Documents pass in order of priority (<code>keep: {keep}</code>). Each joins the group whose first document "
-        f"{alike.said}, the most similar of several; otherwise it begins a group of its own. So every member is like "
-        "the first document of its group."
+        f"Documents pass in order of priority (<code>keep: {keep}</code>). Each joins the cluster whose first document "
+        f"{alike.said}, the most similar of several; otherwise it begins a new cluster. So every document is similar "
+        "to the first of its cluster."
     )
-    if settings.get("clusters") == "connected":
+    if settings.get("linkage") == "connected":
         joins = (
-            f"Documents are linked when one {alike.said_of_two}; all that a chain of links joins are a group, and two "
-            f"of a group may be less similar. The first is that of the highest priority (<code>keep: {keep}</code>)."
+            f"Documents are linked when one {alike.said_of_two}; a cluster is everything that a chain of links joins, "
+            f"and two documents of it may be less similar. The first has the highest priority (<code>keep: {keep}</code>)."
         )
     return definitions(
         {
-            "Group": joins,
+            "Cluster": joins,
             alike.word: alike.measure,
-            "Name": "What some members share: of pages compared by structure, a path through the elements that all of "
-            "them have, where few other groups have them (numbers read *, × marks rows, dots what is left out); of "
-            "texts, the first words of the longest passage that their beginnings share.",
-            "Single": "Like no other document; a group of its own in clusters.parquet.",
+            "Name": "What some of its documents share: of pages compared by structure, a path through the elements that "
+            "all of them have, where few other clusters have them (numbers read *, × marks rows, dots what is left "
+            "out); of texts, the first words of the longest passage that their beginnings share.",
+            "Single": "Similar to no other document; a cluster of one in clusters.parquet.",
             "Without features": "Empty, or nothing in it to compare. Such documents are single.",
             "Rejected": "Could not be read. Each is named, with its place and the reason, in the output.",
         }

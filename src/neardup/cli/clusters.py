@@ -1,4 +1,4 @@
-"""Print what `neardup cluster` found: the closing table, then the largest groups."""
+"""Print what `neardup cluster` found: the closing table, then the largest clusters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from neardup.output.wording import memory, plural, visible
 
 
 def print_clustering(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
-    """Print the closing table, and of the largest groups the size, the name and an example."""
+    """Print the closing table, and of the largest clusters the size, the name and an example."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()
     read = counts["read"]
     table.count("Read", read, f"documents, {memory(report['bytes'])} of text")
-    table.count("Groups", counts["groups"], f"of documents alike: {alike(report)}", "bold green")
-    table.count("  grouped", counts["grouped"], share(counts["grouped"], read))
+    table.count("Clusters", counts["clusters"], f"of similar documents: {alike(report)}", "bold green")
+    table.count("  in clusters", counts["clustered"], share(counts["clustered"], read))
     table.count("  single", counts["single"], share(counts["single"], read))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "nothing to compare: single")
@@ -29,7 +29,7 @@ def print_clustering(report: dict[str, Any], output: Path, console: Console | No
     add_cost(table, report)
     table.line()
     table.line("Report", visible(output / "report.html"), "bold cyan")
-    table.line("Groups", visible(output / "groups.parquet"), "bold cyan")
+    table.line("Clusters", visible(output / "cluster_summary.parquet"), "bold cyan")
     table.line("Documents", visible(output / "clusters.parquet"), "bold cyan")
     if counts["rejected"] or report["incomplete"]:
         table.line("Rejected", visible(output / "rejected.jsonl"), "bold cyan")
@@ -39,12 +39,12 @@ def print_clustering(report: dict[str, Any], output: Path, console: Console | No
 
 
 def _print_largest(report: dict[str, Any], console: Console) -> None:
-    """Print two lines for each of the largest groups: size and name, an example."""
-    rows = report["largest_groups"]
+    """Print two lines for each of the largest clusters: size and name, an example."""
+    rows = report["largest_clusters"]
     if not rows:
         return
     width = max(len(f"{row['size']:,}") for row in rows)
-    console.print(f"\n  The largest {plural(len(rows), 'group')}, each with its first document:\n")
+    console.print(f"\n  The largest {plural(len(rows), 'cluster')}, each with its first document:\n")
     for row in rows:
         name = Text(visible(row["name"] or ""), "bold")
         console.print(Text(f"  {row['size']:>{width},}  ").append_text(name), soft_wrap=True)
