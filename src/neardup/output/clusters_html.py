@@ -170,15 +170,15 @@ def _meaning(report: Report) -> str:
     if settings.get("linkage") == "connected":
         joins = (
             f"Documents are linked when one {alike.said_of_two}; a cluster is everything that a chain of links joins, "
-            f"and two documents of it may be less similar. The first has the highest priority (<code>keep: {keep}</code>)."
+            f"and two documents of it may be less similar. The first has priority (<code>keep: {keep}</code>)."
         )
     return definitions(
         {
             "Cluster": joins,
             alike.word: alike.measure,
-            "Name": "What some of its documents share: of pages compared by structure, a path through the elements that "
-            "all of them have, where few other clusters have them (numbers read *, × marks rows, dots what is left "
-            "out); of texts, the first words of the longest passage that their beginnings share.",
+            "Name": "What some of its documents share: of pages compared by structure, a path through the elements "
+            "that all of them have, where few other clusters have them (numbers read *, × marks rows, dots what is "
+            "left out); of texts, the first words of the longest passage that their beginnings share.",
             "Single": "Similar to no other document; a cluster of one in clusters.parquet.",
             "Without features": "Empty, or nothing in it to compare. Such documents are single.",
             "Rejected": "Could not be read. Each is named, with its place and the reason, in the output.",
