@@ -13,8 +13,8 @@ def runs() -> list[Case]:
     return [
         _run("fingerprint", "--method structure", 2),
         _run("fingerprint", "--method structure", 1),
-        _run("fingerprint", "--method structure --features decay", 2),
-        _run("fingerprint", "--method structure --features paths", 2),
+        _run("fingerprint", "--method decay", 2),
+        _run("fingerprint", "--method paths", 2),
         _run("dedup", "--method structure", 2),
         _run("dedup", "--method structure", 1),
         _run("dedup", "--method content", 2),

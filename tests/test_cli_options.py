@@ -91,7 +91,7 @@ def test_every_field_of_a_method_is_an_option(command, settings):
     assert set(limits_of(settings)) <= set(options_of(command))
 
 
-OF_A_METHOD = {*limits_of(MinHash), *limits_of(SimHash), "method", "features", "jieba_mode", "hmm", "user_dict"}
+OF_A_METHOD = {*limits_of(MinHash), *limits_of(SimHash), "method", "jieba_mode", "hmm", "user_dict"}
 OF_A_METHOD |= {"add_word", "stop_words", "part_of_speech"}
 PRINTING = {"quiet", "as_json", "help"}
 CALLS = {

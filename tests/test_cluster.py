@@ -178,10 +178,10 @@ def test_the_pages_of_an_archive_are_grouped_and_known_by_their_urls(tmp_path):
     assert result.report["counts"]["rejected"] == 1
 
 
-@pytest.mark.parametrize("features", ["decay", "paths"])
-def test_pages_are_named_by_their_outline_whatever_the_features(features):
+@pytest.mark.parametrize("method", ["decay", "paths"])
+def test_pages_are_named_by_their_outline_whatever_the_features(method):
     pages = {"a": page(0, 3), "b": page(0, 3)}
-    (group,) = neardup.cluster(table_of(pages), method=neardup.structure(features)).clusters.to_pylist()
+    (group,) = neardup.cluster(table_of(pages), method=method).clusters.to_pylist()
     assert group["name"] == "body.shop > div#wrap > ul.goods > li.item ×"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
+import inspect
 import json
 import math
 from collections import Counter
@@ -20,6 +22,7 @@ import neardup
 from neardup.cli.main import cli
 from neardup.documents.page_text import texts_of_pages
 from neardup.errors import InputError, SettingError
+from neardup.settings.limits import limits_of
 from reference import html as html_twin
 from reference import shingles
 from reference.sets import cosine, jaccard
@@ -58,9 +61,9 @@ def test_where_both_count_only_the_same_article_in_the_same_template_goes():
     assert kept_of(PAGES, neardup.page()) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("features", ["decay", "paths"])
-def test_weighed_elements_tell_templates_apart(features):
-    assert kept_of(PAGES, neardup.structure(features)) == [0, 1]
+@pytest.mark.parametrize("method", ["decay", "paths"])
+def test_weighed_elements_tell_templates_apart(method):
+    assert kept_of(PAGES, method) == [0, 1]
 
 
 BLOCKS = st.lists(
@@ -188,9 +191,44 @@ def test_depth_weighs_elements_and_nothing_else(given, said):
         neardup.SimHash(**given)
 
 
-def test_an_unknown_kind_of_features_is_refused_with_those_there_are():
-    with pytest.raises(SettingError, match="features must be one of shingles, decay, paths: got 'tree'"):
-        neardup.structure("tree")
+def test_an_unknown_kind_of_tags_is_refused_with_those_there_are():
+    with pytest.raises(SettingError, match="kind must be one of 'elements', 'paths': got 'tree'"):
+        neardup.tag_weights("tree")
+
+
+@pytest.mark.parametrize(
+    ("preset", "fixed"),
+    [
+        (neardup.structure, {"tokens", "nfkc", "case_fold", "fold_chinese", "html", "structure"}),
+        (neardup.content, {"html", "structure"}),
+        (neardup.page, {"html", "rarity"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_preset_takes_every_setting_of_minhash_that_it_does_not_fix(preset, fixed):
+    parameters = inspect.signature(preset).parameters
+    assert set(parameters) == limits_of(neardup.MinHash).keys() - fixed
+    chosen = preset()
+    assert all(getattr(chosen, name) == parameter.default for name, parameter in parameters.items())
+    changed = preset(threshold=0.55, recall=0.9, ngram=4, num_bands=3, rows_per_band=3, seed=7)
+    assert dataclasses.replace(chosen, threshold=0.55, recall=0.9, ngram=4, num_bands=3, rows_per_band=3, seed=7) == (
+        changed
+    )
+
+
+def test_tag_weights_take_every_setting_of_fingerprints_that_they_do_not_fix():
+    parameters = inspect.signature(neardup.tag_weights).parameters
+    text = {"tokens", "ngram", "nfkc", "case_fold", "fold_chinese", "html"}
+    fixed = {*text, "weights", "idf", "hash", "scheme", "confirm", "threshold"}
+    assert set(parameters) - {"kind"} == limits_of(neardup.SimHash).keys() - fixed
+    chosen = neardup.tag_weights(decay=0.5, bits=128, max_distance=9, top=5, levels=True, num_blocks=12)
+    given = {name: getattr(chosen, name) for name in parameters if name != "kind"}
+    assert given == {"decay": 0.5, "bits": 128, "max_distance": 9, "top": 5, "levels": True, "num_blocks": 12}
+    assert neardup.tag_weights("paths").tokens == "paths"
+
+
+def test_structure_is_what_a_page_must_reach_beside_its_text():
+    assert neardup.page().of_structure == neardup.structure()
 
 
 def run(*arguments: object) -> str:
@@ -208,7 +246,7 @@ def test_the_commands_for_pages(tmp_path):
     run("dedup", folder, "-o", tmp_path / "b", "--method", "content", "--ngram", 2, "--threshold", 0.6)
     run("fingerprint", folder, "-o", tmp_path / "fp.parquet", "--method", "structure")
     assert pq.read_table(tmp_path / "fp.parquet").num_rows == 5
-    run("fingerprint", archive, "-o", tmp_path / "decay.parquet", "--method", "structure", "--features", "decay")
+    run("fingerprint", archive, "-o", tmp_path / "decay.parquet", "--method", "decay")
     said = run("cluster", archive, "-o", tmp_path / "c", "--method", "structure")
     assert pq.read_table(tmp_path / "c" / "cluster_summary.parquet")["size"].to_pylist() == [3, 2]
     assert "body.shop > table" in said
@@ -217,11 +255,6 @@ def test_the_commands_for_pages(tmp_path):
     assert "+     table" in said or "+   table" in said
     told = json.loads(run("compare", folder / "0.html", folder / "4.html", "--method", "page", "--json"))
     assert (told["similarity"], told["structure"], told["duplicate"]) == (1.0, 1.0, True)
-
-
-def test_features_belong_to_structure(tmp_path):
-    result = CliRunner().invoke(cli, ["dedup", "x.html", "-o", str(tmp_path / "o"), "--features", "decay"])
-    assert "--features belongs to --method structure" in result.stderr
 
 
 def test_pages_are_compared_in_whatever_encoding_they_are(tmp_path):

@@ -136,7 +136,7 @@ def test_the_simhash_of_weighed_tags_is_that_of_the_votes_worked_by_hand():
     ]
     assert votes[:4] == pytest.approx([0.48475, -1.92025, 0.48475, 0.61525])
     assert sum(1 << (63 - bit) for bit, vote in enumerate(votes) if vote > 0) == LIST_SIMHASH
-    assert neardup.simhash(LIST, method=neardup.structure("decay")) == LIST_SIMHASH
+    assert neardup.simhash(LIST, method=neardup.tag_weights()) == LIST_SIMHASH
     weighed = weigh_tags(pa.array([LIST]), 0.45)
     sums = summarise_weighted(extend(weighed.hashes, 64), weighed.weights, weighed.offsets, 64)
     assert to_integers(sums.fingerprints) == [LIST_SIMHASH]

@@ -26,7 +26,7 @@ RESULTS = (
     "Signatures", "PackedSignatures", "Progress",
 )  # fmt: skip
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
-PAGES = ("structure", "content", "page")
+PAGES = ("structure", "content", "page", "tag_weights")
 HELPERS = ("Bands", "choose_bands", "candidate_probability")
 _HEAD = """# API
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from neardup.presets import STRUCTURE_FINGERPRINTS
 from shared import Done, clock, main, read_pairs, read_rows
 
 import neardup
@@ -19,6 +18,7 @@ from neardup.documents.warc_records import Record, read_records
 from neardup.features import page_structure
 from neardup.fingerprints.simhash_documents import fingerprint_documents
 from neardup.kernels import html_tree
+from neardup.settings.presets import FINGERPRINTS
 
 _REPEATS = 3
 
@@ -70,8 +70,9 @@ def _by_parts(source: str) -> dict[str, float]:
             made = timed("arrow", lambda pages=pages, rows=rows: _column(pages, rows))
             tags = timed("tags", lambda made=made: page_structure.read_tags(made))
             timed("tree", lambda tags=tags: html_tree.elements_of(tags))
-            for features, method in STRUCTURE_FINGERPRINTS.items():
-                timed(features, lambda made=made, method=method: fingerprint_documents(made, method))
+            for name, word in (("shingles", "structure"), ("decay", "decay"), ("paths", "paths")):
+                method = FINGERPRINTS[word]
+                timed(name, lambda made=made, method=method: fingerprint_documents(made, method))
     return dict(seconds)
 
 

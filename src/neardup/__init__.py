@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from neardup.progress import Progress
     from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation
     from neardup.settings.methods import MinHash, SimHash
-    from neardup.settings.presets import content, page, structure
+    from neardup.settings.presets import content, page, structure, tag_weights
     from neardup.settings.shingling import Jieba
     from neardup.verify.hamming import hamming_distance
     from neardup.verify.scores import Score
@@ -73,7 +73,7 @@ _HOMES = {
     "neardup.index.hamming": ("HammingIndex",),
     "neardup.index.lsh": ("LSHIndex",),
     "neardup.progress": ("Progress",),
-    "neardup.settings.presets": ("content", "page", "structure"),
+    "neardup.settings.presets": ("content", "page", "structure", "tag_weights"),
     "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.settings.shingling": ("Jieba",),
     "neardup.verify.hamming": ("hamming_distance",),
@@ -130,6 +130,7 @@ __all__ = [
     "sign",
     "simhash",
     "structure",
+    "tag_weights",
 ]
 
 

@@ -13,7 +13,6 @@ from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption
 from neardup.errors import InputError, MissingExtraError, SettingError
 from neardup.settings.methods import Method, SimHash
-from neardup.settings.presets import CONTENT
 from neardup.settings.shingling import PAGE_TOKENS
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _compare_content(left: str, right: str) -> Comparison | None:
     from neardup.api import texts as api
 
     try:
-        return api.compare(left, right, method=CONTENT)
+        return api.compare(left, right, method="content")
     except MissingExtraError:
         return None
 

@@ -11,6 +11,7 @@ from neardup.cli.methods import build_fingerprint, fingerprint_options
 from neardup.cli.running import exit_if_incomplete, running, shows_progress
 from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
+from neardup.settings.presets import FINGERPRINTS
 from neardup.settings.running import Running
 
 
@@ -23,8 +24,8 @@ from neardup.settings.running import Running
 )  # fmt: skip
 @source_options
 @click.option(
-    "--method", type=click.Choice(["simhash", "structure"]), default="simhash", show_default=True, cls=SectionOption,
-    section="Fingerprint", help="Fingerprints of texts, or of the structure of web pages.",
+    "--method", type=click.Choice(list(FINGERPRINTS)), default="simhash", show_default=True, cls=SectionOption,
+    section="Fingerprint", help="Fingerprints of texts, or of the template of web pages.",
 )  # fmt: skip
 @fingerprint_options
 @settings_options(Running, "Running", without=("batch_rows",))

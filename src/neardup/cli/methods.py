@@ -12,7 +12,7 @@ from neardup.cli.settings import Function, SectionOption, setting_option
 from neardup.errors import SettingError
 from neardup.settings.limits import limits_of
 from neardup.settings.methods import Method, MinHash, SimHash
-from neardup.settings.presets import METHODS, STRUCTURE, STRUCTURE_FINGERPRINTS
+from neardup.settings.presets import FINGERPRINTS, METHODS
 from neardup.settings.shingling import Jieba, Shingling
 
 _TEXT = tuple(limits_of(Shingling))
@@ -38,22 +38,15 @@ def method_options(function: Function) -> Function:
             )(function)
     return click.option(
         "--method", type=click.Choice(list(METHODS)), cls=SectionOption, section="Similarity",
-        help="How documents are compared: sets of shingles, or fingerprints of weighted words; of web pages, the "
-        "template (structure), the main text (content), or both (page).  [default: minhash]",
-    )(_features_option(function))  # fmt: skip
-
-
-def _features_option(function: Function) -> Function:
-    return click.option(
-        "--features", type=click.Choice(list(STRUCTURE)), cls=SectionOption, section="Similarity",
-        help="With --method structure: runs of start tags, or fingerprints of tags or of tag paths that weigh less the "
-        "deeper they stand.  [default: shingles]",
+        help="Compare sets of shingles (minhash) or fingerprints of weighted words (simhash); of web pages the "
+        "template (structure), the main text (content) or both (page), or the template by two methods of the "
+        "literature (decay, paths).  [default: minhash]",
     )(function)  # fmt: skip
 
 
 def fingerprint_options(function: Function) -> Function:
     """Add the options that say how a text becomes a SimHash fingerprint; those not given are None."""
-    function = _features_option(text_options(function, methods=("simhash",)))
+    function = text_options(function, methods=("simhash",))
     for name in reversed(_FINGERPRINT):
         function = setting_option(
             name, None, limits_of(SimHash)[name], "Fingerprint", said_default=_said_default(name, "simhash")
@@ -83,12 +76,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
     SettingError
         If an option belongs to another method, or to Chinese words where no such words are asked for.
     """
-    word, features = values.pop("method", None) or default, values.pop("features", None)
-    if features is not None and word != "structure":
-        raise SettingError(
-            f"--features belongs to --method structure: got it with {word}. Add --method structure, or leave it out."
-        )
-    return _with_options(METHODS[word] if features is None else STRUCTURE[features], values)
+    return _with_options(METHODS[values.pop("method", None) or default], values)
 
 
 def _with_options(start: Method, values: dict[str, Any]) -> Method:
@@ -126,18 +114,14 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
         return {key: None if key in others else value for key, value in values.items()} | {"method": name}
 
     methods = {name: build_method(values_of(name)) for name in names}
-    for name in ("method", "features", *_JIEBA, *limits_of(MinHash), *limits_of(SimHash)):
+    for name in ("method", *_JIEBA, *limits_of(MinHash), *limits_of(SimHash)):
         values.pop(name, None)
     return methods
 
 
 def build_fingerprint(values: dict[str, Any]) -> SimHash:
     """Return the settings of fingerprints that a command was given, as `build_method` does."""
-    if values.get("method") == "structure":
-        values.pop("method")
-        method = _with_options(STRUCTURE_FINGERPRINTS[values.pop("features") or "shingles"], values)
-    else:
-        method = build_method(values, "simhash")
+    method = _with_options(FINGERPRINTS[values.pop("method", None) or "simhash"], values)
     assert isinstance(method, SimHash)
     return method
 

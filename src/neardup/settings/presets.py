@@ -1,4 +1,4 @@
-"""Settings for web pages: same structure, same content."""
+"""Methods by name, and the settings for web pages: same structure, same content."""
 
 from __future__ import annotations
 
@@ -8,32 +8,182 @@ from typing import Any
 from neardup.errors import SettingError
 from neardup.settings.limits import limits_of
 from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.shingling import Jieba, Shingling, Tokenizer
 
-PAGE = MinHash(html="main", structure=0.4)
-"""What `page` starts from: same content in the same structure."""
 
-_SHINGLES = PAGE.of_structure
-assert _SHINGLES is not None
-_ELEMENTS = SimHash(tokens="elements", weights="depth", max_distance=5, confirm="hamming")
-_WEIGHED = {"decay": _ELEMENTS, "paths": replace(_ELEMENTS, tokens="paths")}
-STRUCTURE: dict[str, Method] = {"shingles": _SHINGLES, **_WEIGHED}
-"""What `structure` starts from; docs/accuracy.md has the figures that the limits follow from."""
+def structure(
+    *,
+    threshold: float = 0.4,
+    recall: float = 0.99,
+    ngram: int = 3,
+    similarity: str = "cosine",
+    rarity: bool = True,
+    num_bands: int | None = None,
+    rows_per_band: int | None = 2,
+    seed: int = 1,
+) -> MinHash:
+    """Return the settings under which pages with the same template are duplicates, whatever their text.
 
-STRUCTURE_FINGERPRINTS = {"shingles": SimHash(tokens="tags", ngram=3, weights="one"), **_WEIGHED}
-"""The same features as fingerprints, each page by itself."""
+    A page is the set of its runs of `ngram` start tags with their attributes. Runs that few pages share count up to
+    three times.
 
-CONTENT = MinHash(html="main")
-"""What `content` starts from."""
+    Parameters
+    ----------
+    threshold, recall, ngram, similarity, rarity, num_bands, rows_per_band, seed : as in `MinHash`.
+
+    Raises
+    ------
+    SettingError
+        If a value is outside its limits.
+
+    Examples
+    --------
+    >>> structure(threshold=0.6).tokens
+    'tags'
+    """
+    return MinHash(
+        tokens="tags", ngram=ngram, threshold=threshold, recall=recall, similarity=similarity, rarity=rarity,
+        num_bands=num_bands, rows_per_band=rows_per_band, seed=seed,
+    )  # fmt: skip
+
+
+def tag_weights(
+    kind: str = "elements",
+    *,
+    decay: float = 0.45,
+    bits: int = 64,
+    max_distance: int = 5,
+    top: int | None = None,
+    levels: bool = False,
+    num_blocks: int | None = None,
+) -> SimHash:
+    """Return the settings of two methods of the literature: SimHash fingerprints of a page's tags, weighted by depth.
+
+    `structure` is more accurate on every labelled set of docs/accuracy.md. Use these to compare with other programs.
+
+    Parameters
+    ----------
+    kind : "elements", each tag with its attributes; or "paths", the tag path of each element.
+    decay : the weight of an element relative to its parent.
+    bits, max_distance, top, levels, num_blocks : as in `SimHash`.
+
+    Raises
+    ------
+    SettingError
+        If a value is outside its limits.
+
+    Examples
+    --------
+    >>> tag_weights().max_distance, tag_weights("paths", decay=0.85).decay
+    (5, 0.85)
+    """
+    if kind not in ("elements", "paths"):
+        raise SettingError(f"kind must be one of 'elements', 'paths': got {kind!r}. Change kind.")
+    return SimHash(
+        tokens=kind, weights="depth", confirm="hamming", decay=decay, bits=bits, max_distance=max_distance, top=top,
+        levels=levels, num_blocks=num_blocks,
+    )  # fmt: skip
+
+
+def content(
+    *,
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    tokens: str | Jieba | Tokenizer = "words",
+    ngram: int = 5,
+    nfkc: bool = True,
+    case_fold: bool = True,
+    fold_chinese: bool = False,
+    similarity: str = "jaccard",
+    rarity: bool = False,
+    num_bands: int | None = None,
+    rows_per_band: int | None = None,
+    seed: int = 1,
+) -> MinHash:
+    """Return the settings under which pages with the same main text are duplicates, whatever the template around it.
+
+    Parameters
+    ----------
+    threshold, recall, tokens, ngram, nfkc, case_fold, fold_chinese, similarity, rarity : as in `MinHash`.
+    num_bands, rows_per_band, seed : as in `MinHash`.
+
+    Raises
+    ------
+    SettingError
+        If a value is outside its limits.
+
+    Examples
+    --------
+    >>> content(threshold=0.9).html
+    'main'
+    """
+    return MinHash(
+        html="main", threshold=threshold, recall=recall, tokens=tokens, ngram=ngram, nfkc=nfkc, case_fold=case_fold,
+        fold_chinese=fold_chinese, similarity=similarity, rarity=rarity, num_bands=num_bands,
+        rows_per_band=rows_per_band, seed=seed,
+    )  # fmt: skip
+
+
+def page(
+    *,
+    threshold: float = 0.8,
+    structure: float = 0.4,
+    recall: float = 0.99,
+    tokens: str | Jieba | Tokenizer = "words",
+    ngram: int = 5,
+    nfkc: bool = True,
+    case_fold: bool = True,
+    fold_chinese: bool = False,
+    similarity: str = "jaccard",
+    num_bands: int | None = None,
+    rows_per_band: int | None = None,
+    seed: int = 1,
+) -> MinHash:
+    """Return the settings under which pages with the same main text and the same template are duplicates.
+
+    Both are measured for each pair: `similarity`, of the main text, and `structure`, of the template.
+
+    Parameters
+    ----------
+    threshold : the least similarity of the main texts.
+    structure : the least similarity of the templates, as `structure()` measures it.
+    recall, tokens, ngram, nfkc, case_fold, fold_chinese, similarity, num_bands, rows_per_band, seed : as in `MinHash`.
+
+    Raises
+    ------
+    SettingError
+        If a value is outside its limits.
+
+    Examples
+    --------
+    >>> page(structure=0.6).measures
+    ('similarity', 'structure', 'exact')
+    """
+    return MinHash(
+        html="main", structure=structure, threshold=threshold, recall=recall, tokens=tokens, ngram=ngram, nfkc=nfkc,
+        case_fold=case_fold, fold_chinese=fold_chinese, similarity=similarity, num_bands=num_bands,
+        rows_per_band=rows_per_band, seed=seed,
+    )  # fmt: skip
 
 
 METHODS: dict[str, Method] = {
     "minhash": MinHash(),
     "simhash": SimHash(),
-    "structure": STRUCTURE["shingles"],
-    "content": CONTENT,
-    "page": PAGE,
+    "structure": structure(),
+    "content": content(),
+    "page": page(),
+    "decay": tag_weights("elements"),
+    "paths": tag_weights("paths"),
 }
-"""What each method starts from, by the name that stands for it. The last three are for web pages."""
+"""The settings that the name of a method stands for; from the third on for web pages."""
+
+FINGERPRINTS: dict[str, SimHash] = {
+    "simhash": SimHash(),
+    "structure": SimHash(tokens="tags", ngram=3, weights="one"),
+    "decay": tag_weights("elements"),
+    "paths": tag_weights("paths"),
+}
+"""The settings of fingerprints by the same names; that of a page's structure has the features of `structure`."""
 
 
 def method_named(method: Method | str, threshold: float | None = None, max_distance: int | None = None) -> Method:
@@ -47,7 +197,7 @@ def method_named(method: Method | str, threshold: float | None = None, max_dista
     """
     limits = {"threshold": threshold, "max_distance": max_distance}
     given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-    if isinstance(method, (MinHash, SimHash)):
+    if isinstance(method, Shingling):
         if given:
             name, value = next(iter(given.items()))
             raise SettingError(
@@ -67,60 +217,3 @@ def method_named(method: Method | str, threshold: float | None = None, max_dista
                 f"{name} does not go with method={method!r}: got {name}={value!r}. Use method='simhash', or threshold."
             )
     return replace(start, **given)
-
-
-def structure(features: str = "shingles", **settings: Any) -> Method:
-    """Return the settings under which pages of one template are alike, whatever they say.
-
-    Parameters
-    ----------
-    features : "shingles", runs of three start tags with their attributes, compared as sets in which those that few
-        pages share count up to thrice; "decay", each tag weighed by 0.45 ** depth, summed up to a SimHash fingerprint,
-        alike within 5 bits; "paths", the same of each element's tag path.
-    settings : of MinHash for shingles, else of SimHash, in place of those that stand for the features.
-
-    Raises
-    ------
-    SettingError
-        If the features are unknown, or a value is outside of its limits.
-
-    Examples
-    --------
-    >>> structure().threshold, structure("decay").max_distance
-    (0.4, 5)
-    """
-    if features not in STRUCTURE:
-        raise SettingError(f"features must be one of {', '.join(STRUCTURE)}: got {features!r}. Change features.")
-    return replace(STRUCTURE[features], **settings)
-
-
-def content(**settings: Any) -> MinHash:
-    """Return the settings under which pages of one article are alike, whatever the template around it.
-
-    Parameters
-    ----------
-    settings : of MinHash, in place of the defaults. Other methods take `html="main"` themselves.
-
-    Examples
-    --------
-    >>> content(threshold=0.9).html
-    'main'
-    """
-    return replace(CONTENT, **settings)
-
-
-def page(**settings: Any) -> MinHash:
-    """Return the settings under which pages are alike that say the same in the same template.
-
-    Both are measured of each pair: `similarity`, of the main text, and `structure`.
-
-    Parameters
-    ----------
-    settings : of MinHash, in place of the defaults: `threshold` for the text, `structure` for the template.
-
-    Examples
-    --------
-    >>> page(structure=0.6).measures
-    ('similarity', 'structure', 'exact')
-    """
-    return replace(PAGE, **settings)
