@@ -275,7 +275,7 @@ def test_shingles_are_those_of_the_words_given_as_a_callable():
 def test_spans_are_the_tokens_with_their_places(settings):
     method = Shingling(tokens=Jieba(**settings), fold_chinese=True)
     for text in ["", "！", XIAOMING, "①ＡＢ：我來\u200d到…北京\n清華大学，𠀀\ud800x", *_samples()]:
-        spans = token_spans(text, tokens=method.tokens, nfkc=True, case_fold=True, fold_chinese=True)
+        spans = token_spans(text, method)
         assert [span.token for span in spans] == cutter_of(method)(normalise(text, method))
         for key in ("start", "end"):
             places = [getattr(span, key) for span in spans]
@@ -289,14 +289,14 @@ def _samples():
 
 def test_spans_show_what_a_word_was_made_from():
     text = "在①《清\u200d華 大學》"
-    spans = token_spans(text, tokens="jieba", nfkc=True, case_fold=True, fold_chinese=True)
+    spans = token_spans(text, Shingling(tokens="jieba", fold_chinese=True))
     assert [(text[span.start : span.end], span.token) for span in spans] == [
         ("在", "在"), ("①", "1"), ("清\u200d華", "清华"), ("大學", "大学"),
     ]  # fmt: skip
 
 
 def test_words_that_overlap_share_one_place():
-    spans = token_spans("在清华大学，", tokens=Jieba(mode="search"), nfkc=True, case_fold=True, fold_chinese=False)
+    spans = token_spans("在清华大学，", Shingling(tokens=Jieba(mode="search")))
     assert spans == [(0, 1, "在"), *((1, 5, word) for word in ("清华", "华大", "大学", "清华大学"))]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
-from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, load_tables
+from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, code_points, load_tables
 from neardup.settings.shingling import Shingling
 
 _MAX_PIECE = 100
@@ -37,8 +39,8 @@ def _map(text: str, shingling: Shingling) -> str | None:
     """
     if text.isascii():
         return text.lower() if shingling.case_fold else text
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    entries = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False).entries[codes]
+    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
+    entries = tables.entries[code_points(text)]
     if (entries & np.uint32(COMPOSE | EXPAND) != 0).any() or (entries >> np.uint32(RANK_SHIFT) != 0).any():
         return None
     return (entries & np.uint32(LOW_MASK)).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
@@ -54,22 +56,26 @@ def _normalise(text: str, shingling: Shingling) -> str:
     return text
 
 
-def _pieces(text: str, shingling: Shingling) -> Iterator[str]:
-    """Cut a text inside runs of more than 100 code points that may combine, and nowhere else."""
-    if not shingling.nfkc or len(text) <= _MAX_PIECE or text.isascii():
-        yield text
-        return
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    entries = load_tables(nfkc=True, case_fold=shingling.case_fold, fold_chinese=False).entries[codes]
+def piece_limits(text: str, shingling: Shingling) -> npt.NDArray[np.int64]:
+    """Return where a text can be cut into the shortest pieces that are normalised by themselves, its ends included.
+
+    A piece is a character and those after it that may combine with it, at most 100 in all.
+    """
+    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
+    entries = tables.entries[code_points(text)]
     is_mark = (entries >> np.uint32(RANK_SHIFT) != 0) & (entries & np.uint32(EXPAND) == 0)
-    begins = np.flatnonzero(~(is_mark | (entries & np.uint32(COMPOSE) != 0)))
-    limits = np.concatenate([[0], begins, [len(text)]])
-    last = 0
-    for run in np.flatnonzero(np.diff(limits) > _MAX_PIECE):
-        for cut in range(int(limits[run]), int(limits[run + 1]), _MAX_PIECE):
-            yield text[last:cut]
-            last = cut
-    yield text[last:]
+    begins = ~(is_mark | (entries & np.uint32(COMPOSE) != 0))
+    begins[:1] = True
+    positions = np.arange(len(text))
+    in_run = positions - np.maximum.accumulate(np.where(begins, positions, 0))
+    return np.append(np.flatnonzero(in_run % _MAX_PIECE == 0), len(text))
+
+
+def _pieces(text: str, shingling: Shingling) -> Iterator[str]:
+    """Cut a text inside runs of 100 code points or more that may combine, and nowhere else."""
+    limits = piece_limits(text, shingling)
+    cuts = limits[1:][np.diff(limits) == _MAX_PIECE].tolist()
+    return (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))
 
 
 @cache

@@ -113,6 +113,11 @@ def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTa
     return UnicodeTables(entries, expansions)
 
 
+def code_points(text: str) -> npt.NDArray[np.uint32]:
+    """Return the code points of a text, halves of surrogate pairs among them: shape (len(text),)."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32, copy=False)
+
+
 def unicode_version() -> str:
     """Return the version of the Unicode Character Database in the tables, such as ``"15.1.0"``."""
     with np.load(_PATH, allow_pickle=False) as arrays:

@@ -224,9 +224,7 @@ def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
 
 def spans_of(text: str, method: Method) -> list[TokenSpan]:
     """Return where the tokens of a text lie, as the method cuts it."""
-    return token_spans(
-        text, tokens=method.tokens, nfkc=method.nfkc, case_fold=method.case_fold, fold_chinese=method.fold_chinese
-    )
+    return token_spans(text, method)
 
 
 def marked_passages(
