@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.spans import TokenSpan, token_spans
+from neardup.settings.methods import SimHash
 from neardup.settings.shingling import Shingling, Tokenizer
 from reference import spans as reference
 from reference import tokens as reference_tokens
@@ -125,6 +126,11 @@ def test_the_tokens_of_a_callable_are_found_in_order():
 def test_a_callable_gets_the_normalised_text():
     spans = spans_of("ﬁne 漢", tokens=lambda text: [text], fold_chinese=True)
     assert spans == [(0, 5, "fine 汉")]
+
+
+def test_tokens_with_weights_are_found_too():
+    method = SimHash(tokens=lambda text: [(word, 2.0) for word in text.split()], weights="own")
+    assert token_spans("One two", method) == [(0, 3, "one"), (4, 7, "two")]
 
 
 def test_a_token_that_is_not_in_the_text_has_no_width():

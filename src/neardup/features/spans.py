@@ -74,7 +74,8 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
     if isinstance(cut, Segmenter):
         located = cut.places(normalised)
     elif cut is not None:
-        located = _find(normalised, cut(normalised))
+        # Tokens with weights are pairs.
+        located = _find(normalised, (token if isinstance(token, str) else token[0] for token in cut(normalised)))
     else:
         located = _align(normalised, str(shingling.tokens))
     spans = []
