@@ -139,6 +139,16 @@ def test_a_compressed_html_file_stays_compressed(tmp_path: Path) -> None:
 WORDS = [f"<html><title>T</title><p>{' '.join(f'word{i}x{j}' for j in range(100))}</p>".encode() for i in range(4)]
 
 
+def test_pages_whose_column_is_no_rank_are_rejected_and_not_kept(tmp_path: Path) -> None:
+    titles = ["2024-01-02", "no date", "2023-01-02"]
+    pages = [page(f"<title>{title}</title><p>{title * 50}".encode()) for title in titles]
+    (tmp_path / "in.warc").write_bytes(b"".join(pages))
+    result = neardup.dedup(tmp_path / "in.warc", keep="max:title", output=tmp_path / "out", on_error="skip")
+    assert (tmp_path / "out/kept/in.warc").read_bytes() == pages[0] + pages[2]
+    (rejected,) = [json.loads(line) for line in (tmp_path / "out/rejected.jsonl").read_text().splitlines()]
+    assert (rejected["row"], result.kept["title"].to_pylist()) == (1, [titles[0], titles[2]])
+
+
 def test_dedup_of_an_archive_end_to_end(tmp_path: Path) -> None:
     urls = ["http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"]
     bodies = [WORDS[0], WORDS[1], WORDS[0].replace(b"x99", b"x98"), WORDS[2]]

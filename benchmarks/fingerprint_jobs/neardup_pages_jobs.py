@@ -90,7 +90,7 @@ def _take(records: Iterator[Record]) -> list[Record]:
 
 
 def _column(pages: list[Any], rows: Any) -> pa.Array:
-    return warc.page_documents(pages, rows, Columns("html"), "crawl", "warc", None).text
+    return warc.page_documents(pages, rows, Columns("html"), "crawl", "warc", print, None).text
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def read(
             for piece in slices_of(batch, columns.text, BLOCK_BYTES):
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
                 first_row += piece.num_rows
-                yield documents_of(piece, rows, columns, source.name, reject, with_payload=with_payload)
+                yield documents_of(piece, rows, columns, source.name, reject, payload=piece if with_payload else None)
 
 
 def _check_offsets(batch: pa.RecordBatch) -> None:

@@ -142,7 +142,7 @@ def read(
     wanted = names if with_payload else [name for name in names if name in columns]
     for batch in _record_batches(file, delimiter, wanted, bad, reject):
         rows = bad.number(batch.num_rows, file, reject)
-        yield documents_of(batch, rows, columns, file.name, reject, with_payload=with_payload)
+        yield documents_of(batch, rows, columns, file.name, reject, payload=batch if with_payload else None)
     bad.report(file, reject)
 
 

@@ -32,7 +32,7 @@ def read(
         reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
-    yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", payload)
+    yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload)
 
 
 def _bytes(source: Source) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -151,18 +150,16 @@ def page_documents(
     columns: Columns,
     file: str,
     format_name: str,
+    reject: Callable[[Rejected], None],
     payload: Pages | None,
 ) -> DocumentBatch:
     """Return pages as a batch of documents; their text is their HTML, unless another of their columns is named."""
-    if columns.text not in COLUMN_TYPES[format_name]:
-        columns = columns._replace(text=TEXT_COLUMN)
-    batch = page_rows(pages, format_name, [name for name in columns if name is not None])
-    documents = documents_of(batch, rows, columns, file, _never, with_payload=False)
-    return replace(documents, payload=payload)
-
-
-def _never(rejected: Rejected) -> None:
-    raise AssertionError(f"a page is valid UTF-8: {rejected}")
+    html = None
+    if columns.text == TEXT_COLUMN or columns.text not in COLUMN_TYPES[format_name]:
+        html = arrow_of_utf8([page.html for page in pages])
+    wanted = columns if html is None else columns[1:]
+    batch = page_rows(pages, format_name, [name for name in wanted if name is not None])
+    return documents_of(batch, rows, columns, file, reject, payload=payload, valid_text=html)
 
 
 def _column(name: str, pages: Sequence[Page], heads: list[str]) -> pa.Array:

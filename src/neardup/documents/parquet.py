@@ -71,7 +71,7 @@ def read(
         for batch in _record_batches(source, None if with_payload else wanted, columns.text):
             rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
             first_row += batch.num_rows
-            yield documents_of(batch, rows, columns, source.name, reject, with_payload=with_payload)
+            yield documents_of(batch, rows, columns, source.name, reject, payload=batch if with_payload else None)
     except _DamagedFile as error:
         if with_payload and _readable_rows(source, wanted) > first_row:
             raise InputError(

@@ -194,7 +194,7 @@ class TablePart:
                     continue
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
                 first_row += piece.num_rows
-                yield documents_of(piece, rows, columns, self._name, reject, with_payload=with_payload)
+                yield documents_of(piece, rows, columns, self._name, reject, payload=piece if with_payload else None)
 
     def make_sink(self) -> Callable[[str], ParquetSink]:
         """Return how rows are written to a Parquet file."""

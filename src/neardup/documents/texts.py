@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
-from neardup.documents.payload import filter_rows
+from neardup.documents.payload import Payload
 from neardup.errors import ColumnError
 
 Bad = dict[int, str]
@@ -200,10 +199,17 @@ def documents_of(
     file: str,
     reject: Callable[[Rejected], None],
     *,
-    with_payload: bool,
+    payload: Payload | None = None,
+    valid_text: pa.LargeStringArray | None = None,
 ) -> DocumentBatch:
-    """Return the documents of a record batch; rows that cannot be used are rejected, left out everywhere."""
-    text, bad = as_text(_column(batch, columns.text, file), "the text")
+    """Return the documents of a record batch; rows that cannot be used are rejected, left out everywhere.
+
+    valid_text : the text, if it is known to be UTF-8; None to read it from its column.
+    """
+    bad: Bad = {}
+    text = valid_text
+    if text is None:
+        text, bad = as_text(_column(batch, columns.text, file), "the text")
     ids = rank = None
     if columns.id is not None:
         ids, bad_ids = as_ids(_column(batch, columns.id, file))
@@ -211,21 +217,13 @@ def documents_of(
     if columns.rank is not None:
         rank, bad_ranks = as_rank(_column(batch, columns.rank, file))
         bad = {**bad_ranks, **bad}
-    payload = batch if with_payload else None
     if not bad:
         return DocumentBatch(text, rows, ids, rank, payload)
     for row in sorted(bad):
         reject(Rejected(file, int(rows[row]), None, None, bad[row]))
     good = np.ones(len(rows), dtype=bool)
     good[list(bad)] = False
-    mask = arrow_of(good)
-    return DocumentBatch(
-        text.filter(mask),
-        rows[good],
-        None if ids is None else ids.filter(mask),
-        None if rank is None else rank[good],
-        None if payload is None else filter_rows(payload, mask),
-    )
+    return DocumentBatch(text, rows, ids, rank, payload).filter(good)
 
 
 def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:

@@ -42,7 +42,7 @@ def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the pages of a WARC file; a response that holds none is rejected, other records are no documents."""
-    buffer = _PageBuffer(source.name, columns, with_payload)
+    buffer = _PageBuffer(source.name, columns, reject, with_payload)
     # Members of gzip are told apart here; other compressions are of the whole file.
     is_gzip = source.compression == "gzip"
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
@@ -66,8 +66,8 @@ def read(
 class _PageBuffer:
     """Pages that are collected into a batch."""
 
-    def __init__(self, name: str, columns: Columns, with_payload: bool) -> None:
-        self._name, self._columns, self._with_payload = name, columns, with_payload
+    def __init__(self, name: str, columns: Columns, reject: Callable[[Rejected], None], with_payload: bool) -> None:
+        self._name, self._columns, self._reject, self._with_payload = name, columns, reject, with_payload
         self._clear()
 
     def _clear(self) -> None:
@@ -102,7 +102,7 @@ class _PageBuffer:
         if self._with_payload:
             payload = Pages(self._records, self._metadata_records, lambda: page_rows(pages, "warc"))
         self._clear()
-        return page_documents(pages, rows, self._columns, self._name, "warc", payload)
+        return page_documents(pages, rows, self._columns, self._name, "warc", self._reject, payload)
 
 
 def _is_wanted(fields: Fields) -> bool:
