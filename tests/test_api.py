@@ -169,3 +169,34 @@ def test_a_table_of_frequencies_lists_the_documents_that_it_does_not_count():
     table = neardup.document_frequencies([*TEXTS, "long " * 100], max_document_bytes=100)
     assert table.num_documents == 4
     assert [row.row for row in table.rejected] == [4]
+
+
+# Comparing files.
+def test_a_path_is_read_and_a_string_never_is(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("﻿" + TEXTS[0], encoding="utf-8")
+    assert neardup.compare(tmp_path / "a.txt", TEXTS[0]).measures.same_text
+    assert neardup.compare(str(tmp_path / "a.txt"), TEXTS[0]).similarity == 0.0
+
+
+def test_files_that_cannot_be_compared_are_named(tmp_path: Path):
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(neardup.InputError, match=r"none\.txt cannot be read: No such file"):
+        neardup.compare(tmp_path / "none.txt", "x")
+    with pytest.raises(neardup.InputError, match=r"latin\.txt is not UTF-8: byte 3 is 0xe9\. Convert it first"):
+        neardup.compare("x", tmp_path / "latin.txt")
+    with pytest.raises(neardup.InputError, match=r"A text is a str, and a file a pathlib\.Path: got NoneType, None"):
+        neardup.compare(None, "x")
+
+
+def test_methods_are_compared_by_name_or_as_settings():
+    found = neardup.compare_methods(LABELLED, {"minhash": "minhash", "loose": neardup.MinHash(threshold=0.5)})
+    assert [result.at_threshold.found for result in found.values()] == [1, 3]
+    with pytest.raises(SettingError, match="methods must be two or more, each once: got"):
+        neardup.compare_methods(LABELLED, ["minhash"])
+    with pytest.raises(SettingError, match="each once"):
+        neardup.compare_methods(LABELLED, ["minhash", "minhash"])
+
+
+def test_only_fingerprints_are_explained():
+    with pytest.raises(SettingError, match=r"method must make SimHash fingerprints: got MinHash\. Use SimHash"):
+        neardup.explain("a b c", method=neardup.MinHash())

@@ -329,7 +329,7 @@ ERRORS = {
         ["compare", "a.txt", "b.txt", "--method", "simhash", "--weights", "tfidf"],
         "single texts are none: got idf='corpus'. Give a table as idf (--idf TABLE",
     ),
-    "nothing to explain": (["compare", "a.txt", "b.txt", "--explain"], "got --method minhash. Add --method simhash"),
+    "nothing to explain": (["compare", "a.txt", "b.txt", "--explain"], "SimHash fingerprints: got MinHash."),
     "two plans": (["plan", "--documents", "9", "--fingerprints", "9"], "either --documents or --fingerprints"),
     "settings of a scheme": (
         ["fingerprint", "in.jsonl", "-o", "fp.parquet", "--scheme", "mfonda", "--ngram", "2"],

@@ -46,7 +46,7 @@ ROWS = (
     ("engines", "index"),
     ("results",),
     ("api",),
-    ("__init__",),
+    ("__init__", "lsh"),
     ("cli", "service", "compat"),
     ("__main__",),
 )
@@ -192,6 +192,18 @@ def test_every_public_name_loads_and_has_a_docstring_of_its_own(name):
     assert not text.startswith(f"{name}(")  # what NamedTuple and dataclass write of themselves
 
 
+@pytest.mark.parametrize("name", neardup.lsh.__all__)
+def test_every_name_of_the_submodule_has_a_docstring_and_is_in_no_other_place(name):
+    value = getattr(neardup.lsh, name)
+    assert value.__doc__
+    assert not value.__doc__.startswith(f"{name}(")
+    assert name not in neardup.__all__
+
+
+def test_about_forty_names_are_at_the_top():
+    assert len(neardup.__all__) <= 42
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'neardup' has no attribute 'nothing'"):
         _ = neardup.nothing
@@ -229,18 +241,19 @@ def test_every_documented_parameter_is_one_of_the_signature(module):
         assert set(documented or ()) <= set(parameters_of(function)), place
 
 
-PUBLIC_FUNCTIONS = [name for name in neardup.__all__ if inspect.isfunction(getattr(neardup, name))]
+FUNCTIONS = {name: getattr(neardup, name) for name in neardup.__all__}
+FUNCTIONS |= {f"lsh.{name}": getattr(neardup.lsh, name) for name in neardup.lsh.__all__}
+FUNCTIONS = {name: function for name, function in FUNCTIONS.items() if inspect.isfunction(function)}
 
 
-@pytest.mark.parametrize("name", PUBLIC_FUNCTIONS)
-def test_every_public_function_documents_its_parameters(name):
-    function = getattr(neardup, name)
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_every_public_function_documents_its_parameters(function):
     assert sorted(documented_parameters(function.__doc__) or []) == sorted(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize("name", PUBLIC_FUNCTIONS)
-def test_every_public_function_is_fully_typed(name):
-    signature = inspect.signature(getattr(neardup, name))
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_every_public_function_is_fully_typed(function):
+    signature = inspect.signature(function)
     assert signature.return_annotation is not inspect.Signature.empty
     for parameter in signature.parameters.values():
         assert parameter.annotation is not inspect.Parameter.empty
@@ -260,7 +273,7 @@ def test_importing_neardup_loads_nothing_heavy(code):
 
 
 def test_naming_the_functions_compiles_nothing():
-    assert not loaded_after("import neardup; neardup.dedup; neardup.plan; neardup.Bands") & {"numba", "llvmlite"}
+    assert not loaded_after("import neardup; neardup.dedup; neardup.plan; neardup.lsh.Bands") & {"numba", "llvmlite"}
 
 
 def test_a_run_over_files_does_not_load_pandas(tmp_path):

@@ -310,11 +310,11 @@ def test_indexes_of_one_scheme_merge_and_others_do_not():
 
 
 def test_the_distance_of_two_fingerprints():
-    assert neardup.hamming_distance(0, 2**256 - 1) == 256
-    assert neardup.hamming_distance(np.uint64(2**63), 0) == 1
+    assert neardup.lsh.hamming_distance(0, 2**256 - 1) == 256
+    assert neardup.lsh.hamming_distance(np.uint64(2**63), 0) == 1
     for wrong in (-1, 2**256, 1.0, "1"):
         with pytest.raises(InputError, match=r"right must be a fingerprint, an integer from 0 to 2\^256 - 1: got"):
-            neardup.hamming_distance(1, wrong)
+            neardup.lsh.hamming_distance(1, wrong)
 
 
 # Columns

@@ -73,7 +73,7 @@ def test_words_of_mfonda_are_those_of_its_regular_expression(text, expected):
     assert words(pa.array([text])) == [expected]
     assert reference.mfonda_words(text) == expected
     if expected:
-        assert explain(text, SimHash(scheme="mfonda")).features == tuple(expected)
+        assert explain(text, method=SimHash(scheme="mfonda")).features == tuple(expected)
 
 
 def test_letters_of_the_package_simhash_are_those_of_its_regular_expression():

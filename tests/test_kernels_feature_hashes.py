@@ -134,6 +134,6 @@ def test_batches_and_slices_do_not_change_the_features(texts):
 
 
 def test_feature_strings_reach_the_hash_as_utf_8():
-    assert explain("été été 漢", SimHash(hash="md5", bits=128)).hashes == tuple(
+    assert explain("été été 漢", method=SimHash(hash="md5", bits=128)).hashes == tuple(
         int.from_bytes(hashlib.md5(one.encode()).digest(), "big") for one in ("été", "漢")
     )

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-from neardup import Bands
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.fingerprints.signatures import Signatures
 from neardup.index import band_tables, matches, signature_files, signature_rows
 from neardup.kernels import minhash
+from neardup.lsh import Bands
 from reference import lsh as reference
 
 VALUES = st.sampled_from([0, 1, 2, 2**32 - 1])
@@ -111,9 +111,9 @@ def test_pairs_are_found_as_often_as_the_s_curve_says(similarity):
     index.add_many(np.arange(count), values)
     found = index.query_many(asked)
     assert found["id"].to_pylist() == found["query"].to_pylist()  # no other, one in 2^100
-    p = float(neardup.candidate_probability(similarity, index.bands))
+    p = float(neardup.lsh.candidate_probability(similarity, index.bands))
     assert abs(len(found) - count * p) <= 5 * math.sqrt(count * p * (1 - p)) + 1
-    assert index.recall == neardup.candidate_probability(0.8, index.bands) >= 0.99
+    assert index.recall == neardup.lsh.candidate_probability(0.8, index.bands) >= 0.99
 
 
 def test_thousands_added_one_by_one_are_found_as_those_added_at_once():

@@ -116,7 +116,7 @@ def test_every_kind_of_token_and_ngram_is_that_of_the_oracle(kind, ngram, texts,
 @pytest.mark.parametrize("threshold", corpora.FRACTIONS)
 def test_bands_chosen_from_the_recall_find_no_less_than_the_oracle_with_those_bands(threshold, real_texts):
     texts = real_texts("zh_poetry", 15_000)
-    chosen = neardup.choose_bands(threshold, 0.9)
+    chosen = neardup.lsh.choose_bands(threshold, 0.9)
     by_recall = MinHash(threshold=threshold, recall=0.9, ngram=2)
     given_bands = MinHash(threshold=threshold, ngram=2, **chosen._asdict())
     result = runs.run(texts, by_recall)

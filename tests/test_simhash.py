@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup import IdfTable, InputError, SchemeError, SettingError, SimHash, keywords, simhash
+from neardup import IdfTable, InputError, SchemeError, SettingError, SimHash, simhash
 from neardup.features.shingles import Workspace
-from neardup.fingerprints.explain import explain
+from neardup.fingerprints.explain import explain, keywords
 from neardup.fingerprints.simhash import summarise, to_integers
 from neardup.fingerprints.simhash_documents import fingerprint_documents, scheme_of
 from reference import shingles
@@ -57,18 +57,18 @@ def test_the_worked_example_of_three_words_in_six_bits():
     """Hashes 010111, 000101 and 100111 weigh 5, 3 and 1: the sums are [-7, 1, -9, 9, 3, 9], the fingerprint 010111."""
     table = {"first": "010111", "second": "000101", "third": "100111"}
     alone = [
-        explain([(feature, weight)], bits_of(table)).sums[-6:]
+        explain([(feature, weight)], method=bits_of(table)).sums[-6:]
         for feature, weight in (("first", 5), ("second", 3), ("third", 1))
     ]
     assert alone == [(-5, 5, -5, 5, 5, 5), (-3, -3, -3, 3, -3, 3), (1, -1, -1, 1, 1, 1)]
-    whole = explain([("first", 5), ("second", 3), ("third", 1)], bits_of(table))
+    whole = explain([("first", 5), ("second", 3), ("third", 1)], method=bits_of(table))
     assert whole.sums[-6:] == (-7, 1, -9, 9, 3, 9)
     assert f"{whole.fingerprint:06b}" == "010111"
 
 
 def test_the_worked_example_of_two_words_of_the_segmented_sentence():
     """CSDN 100101 weighs 4 and 博客 101011 weighs 5: the sums are [9, -9, 1, -1, 1, 9], the fingerprint 101011."""
-    explained = explain([("CSDN", 4), ("博客", 5)], bits_of({"CSDN": "100101", "博客": "101011"}))
+    explained = explain([("CSDN", 4), ("博客", 5)], method=bits_of({"CSDN": "100101", "博客": "101011"}))
     assert explained.sums[-6:] == (9, -9, 1, -1, 1, 9)
     assert f"{explained.fingerprint:06b}" == "101011"
     assert explained.features == ("CSDN", "博客")
@@ -82,7 +82,7 @@ def test_the_segmented_sentence_with_its_weights(bits):
     pairs = list(zip(words, weights, strict=True))
     hashed = [(reference.extend(shingles.hash_shingle([shingles.hash_token(word)]), bits), w) for word, w in pairs]
     expected = reference.sums(hashed, bits)
-    explained = explain(pairs, SimHash(bits=bits))
+    explained = explain(pairs, method=SimHash(bits=bits))
     assert list(explained.sums) == expected
     assert explained.weights == tuple(weights)
     assert simhash(pairs, method=SimHash(bits=bits)) == explained.fingerprint == reference.reduce(expected)
@@ -102,7 +102,7 @@ def test_a_hash_of_ones_own_of_128_bits():
     hashed = [(string_hash(word.encode()), 1) for word in text.casefold().split()]
     expected = reference.reduce(reference.sums(hashed, 128))
     assert simhash(text, method=SimHash(bits=128, hash=string_hash)) == expected
-    assert explain(text, SimHash(bits=128, hash=string_hash)).hashes == tuple(value for value, _ in hashed)
+    assert explain(text, method=SimHash(bits=128, hash=string_hash)).hashes == tuple(value for value, _ in hashed)
 
 
 # Other programs.
@@ -219,7 +219,7 @@ def test_one_text_alone_and_explained_has_the_fingerprint_of_the_batch(texts, me
         if described.offsets[place] == described.offsets[place + 1]:
             continue
         value = to_integers(described.fingerprints)[place]
-        explained = explain(text, method, table)
+        explained = explain(text, method=method, idf=table)
         assert simhash(text, method=method) == explained.fingerprint == value
         weighed = list(zip(explained.hashes, explained.weights, strict=True))
         assert list(explained.sums) == reference.sums(weighed, method.bits)
@@ -332,21 +332,21 @@ def test_without_a_table_the_lines_of_the_text_are_the_documents():
 
 
 def test_an_explanation_says_what_every_step_gave():
-    explained = explain("the cat the dog", SimHash(weights="tfidf", idf=IDF, bits=64))
+    explained = explain("the cat the dog", method=SimHash(weights="tfidf", idf=IDF, bits=64))
     assert explained.features == ("the", "cat", "dog")
     assert explained.counts == (2, 1, 1)
     assert explained.idf == pytest.approx([4.6052] * 3, abs=1e-3)
     assert explained.weights == pytest.approx([9.2103, 4.6052, 4.6052], abs=1e-3)
     assert len(explained.sums) == explained.bits == 64
-    assert explain("the cat", SimHash()).idf is None
+    assert explain("the cat", method=SimHash()).idf is None
 
 
 def test_top_and_levels_show_in_an_explanation():
-    assert set(explain("a a a b b c d", SimHash(top=2)).features) == {"a", "b"}
-    assert explain("a a a b b c d", SimHash(levels=True)).weights == (4, 3, 1, 1)
+    assert set(explain("a a a b b c d", method=SimHash(top=2)).features) == {"a", "b"}
+    assert explain("a a a b b c d", method=SimHash(levels=True)).weights == (4, 3, 1, 1)
 
 
-@pytest.mark.parametrize("call", [simhash, lambda text, *, method: explain(text, method)])
+@pytest.mark.parametrize("call", [simhash, lambda text, *, method: explain(text, method=method)])
 def test_frequencies_of_a_corpus_need_a_table(call):
     with pytest.raises(SettingError, match=r"idf='corpus'.*Give a"):
         call("a b c", method=SimHash(weights="tfidf"))

@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import neardup
@@ -19,25 +20,29 @@ from neardup.settings import methods, running, shingling
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
     "dedup", "find_pairs", "cluster", "compare", "evaluate", "compare_methods", "plan", "fingerprint",
-    "document_frequencies", "simhash", "keywords", "hamming_distance", "minhash", "sign",
+    "document_frequencies", "simhash", "explain", "minhash", "sign",
 )  # fmt: skip
 RESULTS = (
-    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "Score", "Plan", "IdfTable",
-    "Signatures", "PackedSignatures", "Progress",
+    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "IdfTable", "Signatures", "Progress",
 )  # fmt: skip
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 PAGES = ("structure", "content", "page", "tag_weights")
-HELPERS = ("Bands", "choose_bands", "candidate_probability")
 _HEAD = """# API
 
-Everything public is importable from `neardup`. This page is made from the code by `tools/make_api_docs.py`. Arguments
-after the first are named. `neardup.__version__` is the version.
+Everything public is importable from `neardup`, rarer parts from `neardup.lsh`. `tools/make_api_docs.py` makes this page
+from the code. Arguments after the first are named. `neardup.__version__` is the version.
 """
 _SETTINGS = """## Settings
 
 `MinHash` and `SimHash` say how texts are compared, `Jieba` how Chinese is cut into words; `dedup` and `find_pairs` take
 the others as arguments of their own. A value outside its limits raises `SettingError`, which names what is accepted. On
 the command line `num_bands` is `--num-bands`, and so on.
+"""
+
+_LSH = """## neardup.lsh
+
+Bands and blocks by themselves, and records that other results contain: `from neardup.lsh import Bands`, or
+`neardup.lsh.Bands`.
 """
 
 
@@ -47,19 +52,19 @@ def render() -> str:
     parts += map(_settings_table, (methods.MinHash, methods.SimHash, shingling.Jieba, running.Sieve, running.Running))
     parts += ["## Web pages\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), "## Indexes\n", *map(_entry, INDEXES)]
-    parts += ["## Bands\n", *map(_entry, HELPERS), _errors()]
+    parts += [_LSH, *(_entry(name, neardup.lsh) for name in neardup.lsh.__all__), _errors()]
     return "\n".join(parts)
 
 
-def _entry(name: str) -> str:
-    thing = getattr(neardup, name)
+def _entry(name: str, module: ModuleType = neardup) -> str:
+    thing = getattr(module, name)
     doc = inspect.getdoc(thing) or ""
-    return f"### {name}\n\n```text\n{_signature(name, thing)}\n\n{doc}\n```\n"
+    return f"### {name}\n\n```text\n{_signature(f'{module.__name__}.{name}', thing)}\n\n{doc}\n```\n"
 
 
 def _signature(name: str, thing: Any) -> str:
     if inspect.isclass(thing):
-        return f"class neardup.{name}"
+        return f"class {name}"
     parameters = inspect.signature(thing).parameters.values()
     shown = []
     for parameter in parameters:
@@ -67,7 +72,7 @@ def _signature(name: str, thing: Any) -> str:
             shown.append("*")
         default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
         shown.append(parameter.name + default)
-    return f"neardup.{name}({', '.join(shown)})"
+    return f"{name}({', '.join(shown)})"
 
 
 def _default(value: Any) -> str:

@@ -83,11 +83,11 @@ class Collection:
         """The texts."""
         return self.table["text"].to_pylist()
 
-    def score(self, pairs: Pairs, limit: float) -> neardup.Score:
+    def score(self, pairs: Pairs, limit: float) -> neardup.lsh.Score:
         """Judge pairs of places as `neardup.evaluate` does."""
         verdicts = self.truth.judge(*pairs)
         positives = self.truth.count_positives(np.zeros(len(self.table), np.int64)).sum()
-        return neardup.Score(limit, int((verdicts != UNKNOWN).sum()), int((verdicts == SAME).sum()), int(positives))
+        return neardup.lsh.Score(limit, int((verdicts != UNKNOWN).sum()), int((verdicts == SAME).sum()), int(positives))
 
 
 # The sets
@@ -202,9 +202,9 @@ PEERS: dict[str, tuple[str, Callable[[list[str]], Pairs], float]] = {
 # Measuring
 
 
-def measure(data: Collection, chinese: bool) -> dict[str, tuple[neardup.Score, neardup.Score | None]]:
+def measure(data: Collection, chinese: bool) -> dict[str, tuple[neardup.lsh.Score, neardup.lsh.Score | None]]:
     """Return by method what it finds as it is set, and the best of its curve; peers have no curve."""
-    scores: dict[str, tuple[neardup.Score, neardup.Score | None]] = {}
+    scores: dict[str, tuple[neardup.lsh.Score, neardup.lsh.Score | None]] = {}
     for name, method in METHODS.items():
         if chinese or method.tokens != "jieba":
             started = time.perf_counter()
@@ -214,7 +214,7 @@ def measure(data: Collection, chinese: bool) -> dict[str, tuple[neardup.Score, n
                 curve = {round(row["threshold"], 2): row for row in result.curve.to_pylist()}
                 for threshold in LOOSER:
                     counts = (curve[threshold][count] for count in ("found", "correct", "positives"))
-                    scores[f"MinHash, 5 words at {threshold}"] = neardup.Score(threshold, *counts), None
+                    scores[f"MinHash, 5 words at {threshold}"] = neardup.lsh.Score(threshold, *counts), None
             tell(data.name, name, started)
     for name, (package, find, limit) in PEERS.items():
         if find_spec(package) is None:
@@ -250,23 +250,23 @@ def print_tables(folder: Path, names: list[str], chinese: bool) -> None:
                 print(f"| {method} | " + " | ".join(cells) + " |")
 
 
-def cell_as_set(score: neardup.Score, best: bool) -> str:
+def cell_as_set(score: neardup.lsh.Score, best: bool) -> str:
     """Return precision / recall in per cent, and F1."""
     precision = "none" if score.precision is None else f"{100 * score.precision:.1f}"
     return f"{precision} / {100 * (score.recall or 0.0):.1f}; {mark(score, best)}"
 
 
-def cell_at_best(score: neardup.Score, best: bool) -> str:
+def cell_at_best(score: neardup.lsh.Score, best: bool) -> str:
     """Return F1, and the threshold or distance it is reached at."""
     return f"{mark(score, best)} at {score.limit:g}"
 
 
-def mark(score: neardup.Score, best: bool) -> str:
+def mark(score: neardup.lsh.Score, best: bool) -> str:
     """Return F1, bold if no method has more."""
     return f"**{shown(score)}**" if best else shown(score)
 
 
-def shown(score: neardup.Score) -> str:
+def shown(score: neardup.lsh.Score) -> str:
     """Return F1 with two digits; they sort as the numbers do."""
     return f"{score.f1 or 0.0:.2f}"
 

@@ -128,20 +128,20 @@ ROWS: dict[str, Row] = {
 class Judged(NamedTuple):
     """What is known of a measure on a set. other : by split, F1 on sites that did not choose the limit; chosen : it."""
 
-    as_set: neardup.Score | None
-    best: neardup.Score
+    as_set: neardup.lsh.Score | None
+    best: neardup.lsh.Score
     other: npt.NDArray[np.float64]
     chosen: npt.NDArray[np.float64]
 
 
-def scores_of(close: Closeness, codes: Ints, pages: Ints, limits: npt.NDArray[np.float64]) -> list[neardup.Score]:
+def scores_of(close: Closeness, codes: Ints, pages: Ints, limits: npt.NDArray[np.float64]) -> list[neardup.lsh.Score]:
     """Return the score of some pages at each limit."""
     left, right = (pages[places] for places in np.triu_indices(len(pages), 1))
     values, same = close.values[left, right].astype(np.float64).round(6), codes[left] == codes[right]
     found = count_within(limits, values, at_least=close.alike)
     correct = count_within(limits, values[same], at_least=close.alike)
     counts = zip(limits.tolist(), found.tolist(), correct.tolist(), strict=True)
-    return [neardup.Score(*one, int(same.sum())) for one in counts]
+    return [neardup.lsh.Score(*one, int(same.sum())) for one in counts]
 
 
 def judge(close: Closeness, codes: Ints, limit: float | None) -> Judged:
@@ -220,7 +220,7 @@ def run_row(pages: Pages) -> str:
     return f"| {pages.name} | {exact.found:,} | {share:.2f} % | {cell_of(score)} |"
 
 
-def cell_of(score: neardup.Score) -> str:
+def cell_of(score: neardup.lsh.Score) -> str:
     """Return precision / recall in per cent, and F1."""
     precision = "none" if score.precision is None else f"{100 * score.precision:.1f}"
     return f"{precision} / {100 * (score.recall or 0.0):.1f}; {score.f1 or 0.0:.3f}"

@@ -1,6 +1,6 @@
 """neardup finds near-duplicate texts and web pages in collections of any size, keeps one of each, and says why.
 
-Everything public is importable from here. Nothing heavy is loaded before it is used.
+Everything public is importable from here, rarer parts from neardup.lsh. Nothing heavy is loaded before it is used.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from neardup.api.plans import plan
     from neardup.api.signatures import minhash, sign
     from neardup.api.texts import compare
-    from neardup.candidates.bands import Bands, candidate_probability, choose_bands
-    from neardup.candidates.plan import Plan
     from neardup.errors import (
         ColumnError,
         IncompleteWarning,
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
         SettingError,
     )
     from neardup.features.idf import IdfTable
-    from neardup.fingerprints.explain import keywords, simhash
-    from neardup.fingerprints.signatures import PackedSignatures, Signatures
+    from neardup.fingerprints.explain import explain, simhash
+    from neardup.fingerprints.signatures import Signatures
     from neardup.index.ensemble import LSHEnsemble
     from neardup.index.forest import LSHForest
     from neardup.index.hamming import HammingIndex
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
     from neardup.settings.methods import MinHash, SimHash
     from neardup.settings.presets import content, page, structure, tag_weights
     from neardup.settings.shingling import Jieba
-    from neardup.verify.hamming import hamming_distance
-    from neardup.verify.scores import Score
 
 _HOMES = {
     "neardup.api.cluster": ("cluster",),
@@ -58,16 +54,14 @@ _HOMES = {
     "neardup.api.plans": ("plan",),
     "neardup.api.signatures": ("minhash", "sign"),
     "neardup.api.texts": ("compare",),
-    "neardup.candidates.bands": ("Bands", "candidate_probability", "choose_bands"),
-    "neardup.candidates.plan": ("Plan",),
     "neardup.settings.methods": ("MinHash", "SimHash"),
-    "neardup.fingerprints.explain": ("keywords", "simhash"),
+    "neardup.fingerprints.explain": ("explain", "simhash"),
     "neardup.errors": (
         "ColumnError", "IncompleteWarning", "InputError", "MissingExtraError", "NeardupError", "OutputError",
         "ResumeError", "SchemeError", "SettingError",
     ),
     "neardup.features.idf": ("IdfTable",),
-    "neardup.fingerprints.signatures": ("PackedSignatures", "Signatures"),
+    "neardup.fingerprints.signatures": ("Signatures",),
     "neardup.index.ensemble": ("LSHEnsemble",),
     "neardup.index.forest": ("LSHForest",),
     "neardup.index.hamming": ("HammingIndex",),
@@ -76,13 +70,10 @@ _HOMES = {
     "neardup.settings.presets": ("content", "page", "structure", "tag_weights"),
     "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
     "neardup.settings.shingling": ("Jieba",),
-    "neardup.verify.hamming": ("hamming_distance",),
-    "neardup.verify.scores": ("Score",),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Bands",
     "Clustering",
     "ColumnError",
     "Comparison",
@@ -101,18 +92,13 @@ __all__ = [
     "MissingExtraError",
     "NeardupError",
     "OutputError",
-    "PackedSignatures",
-    "Plan",
     "Progress",
     "ResumeError",
     "SchemeError",
-    "Score",
     "SettingError",
     "Signatures",
     "SimHash",
     "__version__",
-    "candidate_probability",
-    "choose_bands",
     "cluster",
     "compare",
     "compare_methods",
@@ -120,10 +106,9 @@ __all__ = [
     "dedup",
     "document_frequencies",
     "evaluate",
+    "explain",
     "find_pairs",
     "fingerprint",
-    "hamming_distance",
-    "keywords",
     "minhash",
     "page",
     "plan",
@@ -136,6 +121,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name from its module when it is asked for."""
+    if name == "lsh":
+        return importlib.import_module("neardup.lsh")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME_OF[name]), name)

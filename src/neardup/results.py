@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup.candidates.bands import Bands
 from neardup.output.wording import percent, plural
 from neardup.verify.comparison import Measures
+from neardup.verify.outlines import Outlines
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
 
@@ -144,10 +145,15 @@ class DuplicatePairs(_OneLine):
 
 @dataclass(frozen=True, repr=False)
 class Comparison(_OneLine):
-    """The result of `compare`: measures, and where the texts agree.
+    """The result of `compare`.
 
-    left_passages, right_passages : (start, end, shared) stretches that cover each text, positions in characters.
-    bands : of MinHash, else None. duplicate : whether the method takes them for duplicates.
+    Attributes
+    ----------
+    left, right : the texts that were compared; of pages with html="main" their main texts.
+    measures : every measure of the pair.
+    similarity, threshold : the similarity of the method, and its threshold.
+    bands : of MinHash, else None.
+    duplicate : whether the method counts the two as duplicates.
     """
 
     left: str
@@ -158,6 +164,9 @@ class Comparison(_OneLine):
     bands: Bands | None
     duplicate: bool
     _mark: Callable[[], tuple[list[Passage], list[Passage]]] = field(compare=False)
+    _pages: tuple[str, str] | None = field(compare=False)
+    _align: Callable[[str, str], Outlines] = field(compare=False)
+    _compare: Callable[..., Comparison] = field(compare=False)
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
@@ -171,13 +180,26 @@ class Comparison(_OneLine):
 
     @property
     def left_passages(self) -> list[Passage]:
-        """Where the left text agrees with the right one; found when asked for, which takes longer than to compare."""
+        """The (start, end, shared) passages that cover the left text, in characters; found on first use."""
         return self._passages[0]
 
     @property
     def right_passages(self) -> list[Passage]:
-        """The same of the right text."""
+        """The (start, end, shared) passages that cover the right text, in characters; found on first use."""
         return self._passages[1]
+
+    @cached_property
+    def outlines(self) -> Outlines | None:
+        """The aligned outlines of two pages whose structure was compared, else None; found on first use."""
+        return None if self._pages is None else self._align(*self._pages)
+
+    @cached_property
+    def content(self) -> Comparison | None:
+        """The comparison of the main texts of two pages whose structure was compared, else None; made on first use.
+
+        Raises MissingExtraError without the extra `web`.
+        """
+        return None if self._pages is None else self._compare(*self._pages, method="content")
 
 
 @dataclass(frozen=True, repr=False, eq=False)

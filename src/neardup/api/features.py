@@ -49,7 +49,7 @@ def document_frequencies(
     --------
     >>> import neardup
     >>> table = neardup.document_frequencies(["the cat", "the dog", "a bird"])
-    >>> neardup.keywords("the cat", table, top=1)[0][0]
+    >>> neardup.lsh.keywords("the cat", table, top=1)[0][0]
     'cat'
     """
     running = Running(threads=threads, on_error=on_error)

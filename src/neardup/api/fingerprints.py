@@ -19,13 +19,13 @@ from neardup.engines.local.fingerprint import Counts, fingerprint_corpus
 from neardup.engines.local.pipeline import SHORT, known_total, thread_count
 from neardup.engines.local.reading import describe_rejected
 from neardup.engines.local.scratch import Scratch
-from neardup.errors import InputError, SettingError
+from neardup.errors import InputError
 from neardup.fingerprints.files import fingerprint_schema
 from neardup.fingerprints.simhash_documents import scheme_of
 from neardup.output.report import incomplete_by, peak_memory, warn_of_short
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import SimHash
-from neardup.settings.presets import method_named
+from neardup.settings.presets import simhash_named
 from neardup.settings.running import Running
 from neardup.version import __version__
 
@@ -68,20 +68,13 @@ def fingerprint(
     tables: list[pa.Table] = []
     report = run_fingerprint(
         Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
-        _fingerprint_method(method),
+        simhash_named(method),
         Running(threads=threads, on_error=on_error),
         lambda batches, schema: tables.append(pa.Table.from_batches(batches, schema)),
         progress=progress,
     )
     warn_if_incomplete(report, on_error)
     return tables[0]
-
-
-def _fingerprint_method(method: SimHash | str) -> SimHash:
-    found = method_named(method)
-    if not isinstance(found, SimHash):
-        raise SettingError(f"method must make SimHash fingerprints: got {method!r}. Use SimHash(...) or 'simhash'.")
-    return found
 
 
 def run_fingerprint(

@@ -1,46 +1,111 @@
-"""Compare single texts."""
+"""Compare two texts or files."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from pathlib import Path
 
+from neardup.documents.page_charset import decode_page
 from neardup.engines.local import pipeline
 from neardup.errors import InputError
 from neardup.results import Comparison
 from neardup.settings.methods import Method, MinHash
 from neardup.settings.presets import method_named
+from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify import comparison as comparing
+from neardup.verify.outlines import align_outlines
+
+Text = str | os.PathLike[str]
 
 
-def compare(left: str, right: str, *, method: Method | str = "minhash") -> Comparison:
-    """Compare two texts: how alike they are, and where.
+def compare(
+    left: Text,
+    right: Text,
+    *,
+    method: Method | str | None = None,
+    threshold: float | None = None,
+    max_distance: int | None = None,
+) -> Comparison:
+    """Compare two texts: how similar they are, and where they differ.
 
     Parameters
     ----------
-    left, right : the texts themselves.
-    method : how they are compared; `containment` asks how much of `left` is in `right`.
+    left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page (.html, .htm) in any
+        encoding.
+    method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files, else minhash. With
+        similarity="containment" the question is how much of `left` is in `right`.
 
     Returns
     -------
     Comparison
 
+    Raises
+    ------
+    InputError
+        If a file cannot be read, is not UTF-8, or a text is no Unicode text.
+    SettingError
+        If a value is outside its limits, or does not go with the method.
+
     Examples
     --------
     >>> import neardup
-    >>> method = neardup.MinHash(ngram=2)
-    >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=method).similarity
+    >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=neardup.MinHash(ngram=2)).similarity
     0.75
     """
-    method = method_named(method)
-    for side, text in (("left", left), ("right", right)):
-        if not isinstance(text, str):
-            raise InputError(
-                f"The {side} text is {type(text).__name__}, not a string: got {text!r:.80}. Pass two strings."
-            )
+    method = method_named(method or default_method(left, right), threshold, max_distance)
+    texts = text_of(left), text_of(right)
     bands = pipeline.bands_of(method) if isinstance(method, MinHash) else None
-    measures = comparing.measure(left, right, method, bands)
+    measures = comparing.measure(*texts, method, bands)
     similarity = comparing.similarity_of(measures, method)
     duplicate = comparing.are_duplicates(measures, similarity, method)
-    left, right = comparing.shown(left, right, method)
-    mark = partial(comparing.mark, left, right, method)
-    return Comparison(left, right, measures, similarity, method.threshold, bands, duplicate, mark)
+    shown = comparing.shown(*texts, method)
+    return Comparison(
+        *shown, measures, similarity, method.threshold, bands, duplicate,
+        _mark=partial(comparing.mark, *shown, method),
+        _pages=texts if method.tokens in PAGE_TOKENS else None,
+        _align=align_outlines,
+        _compare=compare,
+    )  # fmt: skip
+
+
+def default_method(left: Text, right: Text) -> str:
+    """Return the name of the method for two texts or files, if none is given."""
+    return "structure" if _is_page(left) and _is_page(right) else "minhash"
+
+
+def decode_text(content: bytes, name: str) -> str:
+    """Return the text of a file of UTF-8, with or without a byte order mark.
+
+    Raises
+    ------
+    InputError
+        If it is not UTF-8; name : of the file, for the message.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. Convert it first, for example "
+            "with `iconv -f LATIN1 -t UTF-8`."
+        ) from error
+
+
+def text_of(text: Text) -> str:
+    """Return the text, or that of the file, as `compare` reads it; errors as there."""
+    if isinstance(text, str):
+        return text
+    if not isinstance(text, os.PathLike):
+        raise InputError(
+            f"A text is a str, and a file a pathlib.Path: got {type(text).__name__}, {text!r:.80}. Pass one of the two."
+        )
+    name = os.fspath(text)
+    try:
+        content = Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror}. Name a file of text.") from error
+    return decode_page(content)[0].decode("utf-8") if _is_page(text) else decode_text(content, name)
+
+
+def _is_page(text: Text) -> bool:
+    return isinstance(text, os.PathLike) and os.fspath(text).lower().endswith((".html", ".htm"))

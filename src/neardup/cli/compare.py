@@ -11,17 +11,17 @@ import click
 
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import SectionedCommand, SectionOption
-from neardup.errors import InputError, MissingExtraError, SettingError
-from neardup.settings.methods import Method, SimHash
-from neardup.settings.shingling import PAGE_TOKENS
+from neardup.errors import InputError, MissingExtraError
+from neardup.settings.methods import Method
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
     from neardup.results import Comparison
-    from neardup.verify.outlines import Outlines
 
 
-@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Show how alike two texts are, and where.")
+@click.command(
+    cls=SectionedCommand, no_args_is_help=True, short_help="Show how similar two texts are, and where they differ."
+)
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @method_options
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
 def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_json: bool, **values: Any) -> None:
-    """Compare two texts: how alike they are, by which measures, and where.
+    """Compare two texts: how similar they are, by which measures, and where they differ.
 
-    A and B are files of UTF-8 text; one of them may be - for standard input. What only A has is red, what only B
-    has is green, and long passages that both have are folded to a few words. Of HTML pages (--method structure, as for
-    two files named .html) the outlines stand side by side, a line for each element that shapes the page.
+    A and B are files of UTF-8 text; one of them may be - for standard input. Text of A alone is red, text of B alone
+    is green, and long passages of both are folded to a few words. For HTML pages (--method structure, the default for
+    two files named .html) the outlines are shown side by side, a line for each element that shapes the page.
 
     \b
     Examples:
@@ -55,87 +55,67 @@ def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_js
     """
     if left == right == "-":
         raise InputError("A and B are both standard input. Name a file for one of them.")
-    texts = [read_text(name) for name in (left, right)]
-    from neardup.api import texts as api
-    from neardup.cli import comparison, explanation, summary
-    from neardup.cli import outlines as printing
-    from neardup.verify.outlines import align_outlines
+    import neardup
+    from neardup.api.texts import default_method, text_of
 
-    method = build_method(values, "structure" if all(map(_is_page, (left, right))) else "minhash")
-    result = api.compare(*texts, method=method)
-    outlines = align_outlines(*texts) if method.tokens in PAGE_TOKENS else None
-    content = None if outlines is None else _compare_content(*texts)
-    explained = _explain(texts, method) if explain else []
+    sides = [_side(name) for name in (left, right)]
+    method = build_method(values, default_method(*sides))
+    result = neardup.compare(*sides, method=method)
+    explained = [neardup.explain(text_of(side), method=method) for side in sides] if explain else []
     if as_json:
-        record = _record(result) if outlines is None else _page_record(result, outlines, content)
-        if explain:
-            record["explanations"] = [asdict(one) for one in explained]
-        summary.print_json(record)
+        _print_json(result, explained)
     else:
-        for name, one in zip((left, right), explained, strict=False):
-            explanation.print_explanation(name, one, full=full)
-        if outlines is None:
-            comparison.print_comparison(result, (left, right), method, plain=plain, full=full)
-        else:
-            comparison.print_similarity(result, method, others=[_say_content(content)])
-            printing.print_outlines(outlines, (left, right), plain=plain, full=full)
+        _print(result, explained, method, (left, right), plain, full)
 
 
-def _is_page(name: str) -> bool:
-    return name.lower().endswith((".html", ".htm"))
+def _side(name: str) -> str | Path:
+    """Return the text of standard input for `-`, else the path."""
+    if name != "-":
+        return Path(name)
+    from neardup.api.texts import decode_text
+
+    return decode_text(sys.stdin.buffer.read(), "Standard input")
 
 
-def _compare_content(left: str, right: str) -> Comparison | None:
-    """Compare the main texts of two pages; None where nothing is installed that finds them."""
-    from neardup.api import texts as api
+def _print(
+    result: Comparison, explained: list[Explanation], method: Method, names: tuple[str, str], plain: bool, full: bool
+) -> None:
+    from neardup.cli import comparison, explanation, outlines
 
+    for name, found in zip(names, explained, strict=False):
+        explanation.print_explanation(name, found, full=full)
+    if result.outlines is None:
+        comparison.print_comparison(result, names, method, plain=plain, full=full)
+    else:
+        comparison.print_similarity(result, method, others=[_content_row(_content_of(result))])
+        outlines.print_outlines(result.outlines, names, plain=plain, full=full)
+
+
+def _content_of(result: Comparison) -> Comparison | None:
+    """Return the comparison of the main texts of two pages; None without the extra that finds them."""
     try:
-        return api.compare(left, right, method="content")
+        return result.content
     except MissingExtraError:
         return None
 
 
-def _say_content(content: Comparison | None) -> tuple[str, str, str]:
+def _content_row(content: Comparison | None) -> tuple[str, str, str]:
     if content is None:
         return "Content", "-", 'pip install "neardup[web]" to compare main texts'
     return "Content", f"{content.similarity:.4f}", "Jaccard similarity of the main texts"
 
 
-def _explain(texts: list[str], method: Method) -> list[Explanation]:
-    """Return how each of the texts becomes its fingerprint."""
-    if not isinstance(method, SimHash):
-        raise SettingError(
-            "--explain shows how a SimHash fingerprint is made: got --method minhash. Add --method simhash."
-        )
-    from neardup.fingerprints.explain import explain
+def _print_json(result: Comparison, explained: list[Explanation]) -> None:
+    from neardup.cli.summary import print_json
 
-    return [explain(text, method) for text in texts]
-
-
-def read_text(name: str) -> str:
-    """Return the text of a file, of a page in whatever encoding it has, or of standard input for `-`.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is no page and not UTF-8.
-    """
-    from neardup.documents.page_charset import decode_page
-
-    shown = "Standard input" if name == "-" else name
-    try:
-        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"{shown} cannot be read: {error.strerror}. Name a file of text.") from error
-    if _is_page(name):
-        return decode_page(content)[0].decode("utf-8")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{shown} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. Convert it first, for "
-            f"example with `iconv -f LATIN1 -t UTF-8`."
-        ) from error
+    record = _record(result)
+    if result.outlines is not None:
+        content = _content_of(result)
+        record = {name: value for name, value in record.items() if not name.endswith("_passages")}
+        record |= {"content_similarity": None if content is None else content.similarity} | result.outlines.record()
+    if explained:
+        record["explanations"] = [asdict(found) for found in explained]
+    print_json(record)
 
 
 def _record(result: Comparison) -> dict[str, Any]:
@@ -148,8 +128,3 @@ def _record(result: Comparison) -> dict[str, Any]:
         "left_passages": [passage._asdict() for passage in result.left_passages],
         "right_passages": [passage._asdict() for passage in result.right_passages],
     }
-
-
-def _page_record(result: Comparison, outlines: Outlines, content: Comparison | None) -> dict[str, Any]:
-    record = {name: value for name, value in _record(result).items() if not name.endswith("_passages")}
-    return record | {"content_similarity": None if content is None else content.similarity} | outlines.record()

@@ -100,19 +100,20 @@ def plan(
     from neardup.cli import foresight, summary
 
     if fingerprints is not None:
-        from neardup.candidates.blocks import choose_blocks, plan_blocks
+        from neardup import lsh
 
         bits, distance = values["bits"], values["max_distance"]
-        choose_blocks(fingerprints, bits, distance, memory)  # says what would fit, if nothing does
-        plans = plan_blocks(fingerprints, bits, distance, memory)
+        plans = lsh.plan_blocks(fingerprints, bits, distance, memory)
+        if not any(plan.picked for plan in plans):
+            lsh.choose_blocks(fingerprints, bits, distance, memory)  # raises, and names what would fit
         if as_json:
             summary.print_json({"bits": bits, "max_distance": distance, "plans": [asdict(one) for one in plans]})
         else:
             foresight.print_blocks(plans, bits, distance, memory)
         return
-    from neardup.api import plans as planning
+    import neardup
 
-    foreseen = planning.plan(
+    foreseen = neardup.plan(
         documents=documents or 0,
         document_bytes=document_bytes,
         method=MinHash(**{name: values[name] for name in _BANDS}),

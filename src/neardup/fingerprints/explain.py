@@ -17,7 +17,8 @@ from neardup.features.idf import IdfTable
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
-from neardup.settings.methods import SimHash
+from neardup.settings.methods import Method, SimHash
+from neardup.settings.presets import simhash_named
 from neardup.settings.shingling import PAGE_TOKENS
 
 WeightedFeature = tuple[str, float]
@@ -112,9 +113,37 @@ def keywords(
 
 
 def explain(
-    text: str | Iterable[str] | Iterable[WeightedFeature], method: SimHash, idf: IdfTable | None = None
+    text: str | Iterable[str] | Iterable[WeightedFeature],
+    *,
+    method: Method | str = "simhash",
+    idf: IdfTable | None = None,
 ) -> Explanation:
-    """Return how a text becomes a fingerprint, step by step; parameters as of `simhash`, errors too."""
+    """Return how a text becomes its SimHash fingerprint, step by step: features, weights, hashes, sums of votes.
+
+    Parameters
+    ----------
+    text : a text, or features, as in `simhash`.
+    method : settings of fingerprints, or their name.
+    idf : the document frequencies, if method weighs by them. Default: those that method names.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    InputError
+        If there is no feature.
+    SettingError
+        If method makes no SimHash fingerprints of words, or weighs by the document frequencies of a corpus that are
+        not given.
+
+    Examples
+    --------
+    >>> explain("to be or not to be").counts
+    (2, 2, 1, 1)
+    """
+    method = simhash_named(method)
     summands, sums = _work(text, method, idf)
     order = np.argsort(summands.features.firsts)
     weights = summands.weighed.weights[order]

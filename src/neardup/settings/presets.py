@@ -217,3 +217,22 @@ def method_named(method: Method | str, threshold: float | None = None, max_dista
                 f"{name} does not go with method={method!r}: got {name}={value!r}. Use method='simhash', or threshold."
             )
     return replace(start, **given)
+
+
+def simhash_named(method: Method | str) -> SimHash:
+    """Return settings of fingerprints as they are, or those that a name stands for: simhash, structure, decay, paths.
+
+    Raises
+    ------
+    SettingError
+        If the name is unknown, or the settings are of another method.
+    """
+    if isinstance(method, SimHash):
+        return method
+    if isinstance(method, str) and method in FINGERPRINTS:
+        return FINGERPRINTS[method]
+    given = repr(method) if isinstance(method, str) else type(method).__name__
+    raise SettingError(
+        f"method must make SimHash fingerprints: got {given}. Use SimHash(...), or one of {', '.join(FINGERPRINTS)} "
+        "(--method simhash)."
+    )
