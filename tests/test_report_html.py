@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from importlib.resources import files
 from itertools import pairwise
 
@@ -197,19 +196,11 @@ def test_bars_stand_inside_their_frame_and_say_their_count(counts: list[int]) ->
     )
 
 
-@given(st.floats(0, 1), st.integers(1, 200), st.integers(1, 30))
-def test_the_curve_is_the_formula_of_the_bands(similarity: float, num_bands: int, rows_per_band: int) -> None:
-    expected = 1 - (1 - similarity**rows_per_band) ** num_bands
-    # The plain formula loses digits near 0, by one rounding of 1 a band.
-    found = charts.collision_probability(similarity, num_bands, rows_per_band)
-    assert found == pytest.approx(expected, abs=num_bands * sys.float_info.epsilon * 2)
-
-
 def test_cluster_sizes_are_grouped_without_losing_a_document() -> None:
     sizes = [[2, 5], [3, 1], [5, 7], [8, 1], [9, 2], [1000, 1]]
-    groups = charts.group_sizes(sizes)
-    assert [label for label, _, _ in groups] == ["2", "3", "5–8", "9–16", "513–1,024"]
-    assert sum(documents for _, _, documents in groups) == sum(size * count for size, count in sizes)
+    classes = charts.size_classes(sizes)
+    assert [label for label, _, _ in classes] == ["2", "3", "5–8", "9–16", "513–1,024"]
+    assert sum(documents for _, _, documents in classes) == sum(size * count for size, count in sizes)
 
 
 @pytest.mark.parametrize("scheme", [0, 1])

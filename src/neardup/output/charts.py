@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.atomic import AtomicFile
+from neardup.candidates.bands import Bands, candidate_probability
 from neardup.output.wording import duration, percent, plural, visible
 
 _WIDTH, _HEIGHT = 420, 236
@@ -26,23 +27,12 @@ _MAX_LABEL = 24  # characters of a bar's label; its title shows the whole
 
 
 class Bar(NamedTuple):
-    """One line of a bar list: its label, its length, what stands behind the bar, what hovering shows."""
+    """One line of a bar list: its label, its length, the text behind the bar, the text shown when hovered."""
 
     label: str
     value: float
     shown: str
     title: str
-
-
-def collision_probability(similarity: float, num_bands: int, rows_per_band: int) -> float:
-    """Return 1-(1-s^r)^b, the probability that a pair of this similarity shares a band.
-
-    Notes: Leskovec et al., Mining of Massive Datasets, 3.4.2.
-    """
-    in_one_band: float = similarity**rows_per_band
-    if in_one_band >= 1.0:
-        return 1.0
-    return -math.expm1(num_bands * math.log1p(-in_one_band))
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_label: str, name: str) -> str:
@@ -86,10 +76,11 @@ def s_curve(num_bands: int, rows_per_band: int, threshold: float | None, *, cosi
 
     cosine : s is the Jaccard similarity of sets of one size that have this cosine.
     """
+    bands = Bands(num_bands, rows_per_band)
 
     def chance(similarity: float) -> float:
         jaccard = similarity / (2.0 - similarity) if cosine else similarity
-        return collision_probability(jaccard, num_bands, rows_per_band)
+        return float(candidate_probability(jaccard, bands))
 
     def points(similarities: Iterable[float]) -> str:
         return " ".join(f"{_number(_across(s))},{_number(_up(chance(s)))}" for s in similarities)
@@ -125,17 +116,17 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     reports : name of a method and `Evaluation.report`.
     """
     groups = []
-    for place, (name, report) in enumerate(reports):
+    for index, (name, report) in enumerate(reports):
         limit, *_ = report["curve"][0]
         limits = [score[limit] for score in report["curve"]]
         span = (limits[-1] - limits[0]) or 1
-        across = [_across((one - limits[0]) / span) for one in limits]
-        own = _across((report["at_threshold"][limit] - limits[0]) / span)
+        across = [_across((value - limits[0]) / span) for value in limits]
+        chosen = _across((report["at_threshold"][limit] - limits[0]) / span)
         parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
         parts += [_x_tick((tick - limits[0]) / span, f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
-        if own >= _LEFT:
-            parts.append(_rect(own - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
-        for number, (measure, kind, said) in enumerate(_SCORES):
+        if chosen >= _LEFT:
+            parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
+        for number, (measure, kind, label) in enumerate(_SCORES):
             points = [
                 f"{_number(x)},{_number(_up(score[measure]))}"
                 for x, score in zip(across, report["curve"], strict=True)
@@ -145,10 +136,10 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
             parts += [
                 f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[kind]}" stroke-width="{width}"/>',
                 _rect(176 + 84 * number, _TOP - 21, 10, 4, kind),
-                _text(190 + 84 * number, _TOP - 15, said, "start"),
+                _text(190 + 84 * number, _TOP - 15, label, "start"),
             ]
         parts += _frame(limit.replace("_", " "), name)
-        groups.append(f'<g transform="translate(0,{place * _HEIGHT})">{"".join(parts)}</g>')
+        groups.append(f'<g transform="translate(0,{index * _HEIGHT})">{"".join(parts)}</g>')
     return _svg("Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups)
 
 
@@ -162,7 +153,7 @@ def save_drawing(drawing: str, path: Path) -> None:
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str = "kept") -> str:
     """Return one horizontal bar per row, its label before and `shown` behind it; an empty string for no rows.
 
-    Lengths are proportional to the values, or to log(1 + value) when `logarithmic`, which the caller says
+    Lengths are proportional to the values, or to log(1 + value) when `logarithmic`, which the caller states
     beside the chart.
     """
     if not rows:
@@ -170,11 +161,11 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str
     lengths = [math.log1p(row.value) if logarithmic else row.value for row in rows]
     labels = [_shortened(visible(row.label)) for row in rows]
     left = max(map(len, labels)) * _CHARACTER + 12
-    room = max(_WIDTH - left - max(len(row.shown) for row in rows) * _CHARACTER - 12, 40)
+    available = max(_WIDTH - left - max(len(row.shown) for row in rows) * _CHARACTER - 12, 40)
     parts = []
     for index, (row, label, length) in enumerate(zip(rows, labels, lengths, strict=True)):
         y = index * 26 + 4
-        width = max(length / (max(lengths) or 1.0) * room, 1.5 if row.value else 0.0)
+        width = max(length / (max(lengths) or 1.0) * available, 1.5 if row.value else 0.0)
         parts.append(
             f"<g><title>{escape(visible(row.title))}</title>{_rect(0, y - 4, _WIDTH, 26, 'strip')}"
             f"{_text(left - 10, y + 13.5, label, 'end')}{_rect(left, y, width, 18, fill)}"
@@ -253,7 +244,7 @@ def cluster_chart(report: Mapping[str, Any]) -> str:
             f"{clusters:,}",
             f"{plural(clusters, 'cluster')} of {sizes}, {documents:,} in all",
         )
-        for sizes, clusters, documents in group_sizes(report.get("cluster_sizes") or ())
+        for sizes, clusters, documents in size_classes(report.get("cluster_sizes") or ())
     ]
     return bars(rows, name="Clusters by number of documents, logarithmic", logarithmic=True)
 
@@ -274,7 +265,7 @@ def time_chart(report: Mapping[str, Any]) -> str:
     return bars(rows, name="Seconds by stage")
 
 
-def group_sizes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
+def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
     """Return (sizes, clusters, documents) from (size, clusters); sizes from 5 on grouped by powers of two."""
     groups: dict[tuple[int, int], list[int]] = {}
     for size, count in cluster_sizes:
@@ -343,8 +334,8 @@ def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
-    place = f'x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"'
-    return f'<text {place} fill="currentColor">{escape(text)}</text>'
+    position = f'x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"'
+    return f'<text {position} fill="currentColor">{escape(text)}</text>'
 
 
 def _number(value: float) -> str:

@@ -6,17 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neardup.output import charts
-from neardup.output.page import Report, Section, definitions, figure, render_fragment, render_page, table
-from neardup.output.report_items import place_of
-from neardup.output.report_sections import (
-    count_rows,
-    count_tables,
-    inputs_table,
-    likeness,
-    recall,
-    run_rows,
-    settings_tables,
-)
+from neardup.output.page import Report, render_page, table
+from neardup.output.report_items import location
+from neardup.output.report_sections import notebook, sections, similarity_terms
 from neardup.output.wording import escape_text, plural, setting
 
 MAX_SHOWN = 200  # clusters on the page; cluster_summary.parquet has all
@@ -45,49 +37,33 @@ def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
     rows : the largest clusters, as in cluster_summary.parquet, each with the `places` of the first document and the
         examples.
     """
-    return render_page(report, headline(report), _share_chart(report), _sections(report, rows))
+    result, *others = sections(report, _COUNTS, "the first document of their cluster", _terms(report))
+    body = [result, ("clusters", "Clusters", _clusters(report, rows)), *others]
+    return render_page(report, headline(report), _share_chart(report), body)
 
 
 def render_notebook(report: dict[str, Any]) -> str:
-    """Return a compact HTML fragment for a notebook: headline, closing table, charts, the largest clusters."""
-    drawings = (
-        ("Clusters by size (logarithmic)", charts.cluster_chart(report)),
-        ("Similarity to the first document", charts.similarity_chart(report)),
-    )
-    counts = [(label, value) for _, label, value, _ in count_rows(report, _COUNTS)]
+    """Return a compact HTML fragment for a notebook, with the largest clusters."""
+    fragment = notebook(report, headline(report), _COUNTS)
     largest = "".join(
         f"<li>{row['size']:,}: <bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
         for row in report.get("largest_clusters") or ()
     )
-    fragment = render_fragment(report, headline(report), [*counts, *run_rows(report)], drawings)
     return f"{fragment}<ol>{largest}</ol>" if largest else fragment
 
 
 def headline(report: Report) -> str:
-    """Return the result of the run as one sentence in plain words."""
+    """Return the result of the run as one sentence."""
     counts = report.get("counts") or {}
     if not counts.get("read"):
         return "No documents read"
-    said = f"{plural(counts['read'], 'document')} read, "
+    sentence = f"{plural(counts['read'], 'document')} read, "
     if not counts.get("clusters"):
-        return said + "no two similar"
+        return sentence + "no two similar"
     return (
-        f"{said}{plural(counts['clusters'], 'cluster')} "
+        f"{sentence}{plural(counts['clusters'], 'cluster')} "
         f"({counts.get('clustered', 0):,} in clusters, {counts.get('single', 0):,} single)"
     )
-
-
-def _sections(report: Report, rows: Sequence[Row]) -> list[Section]:
-    return [
-        ("result", "Result", count_tables(report, _COUNTS)),
-        ("clusters", "Clusters", _clusters(report, rows)),
-        ("found", "Sizes", _sizes(report)),
-        ("recall", "What may be missed", recall(report)),
-        ("meaning", "What the numbers mean", _meaning(report)),
-        ("time", "Time by stage", charts.time_chart(report)),
-        ("inputs", "Inputs", inputs_table(report)),
-        ("settings", "Settings", settings_tables(report)),
-    ]
 
 
 def _share_chart(report: Report) -> str:
@@ -124,10 +100,10 @@ def _clusters(report: Report, rows: Sequence[Row]) -> str:
 
 def _examples(row: Row) -> str:
     first, *others = (
-        f'<bdi class="id">{escape_text(_shortened(one), lines=False)}</bdi> {place_of(*place)}'
-        for one, place in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
+        f'<bdi class="id">{escape_text(_shortened(name), lines=False)}</bdi> {location(*place)}'
+        for name, place in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
     )
-    listed = "".join(f"<li>{one}</li>" for one in others)
+    listed = "".join(f"<li>{other}</li>" for other in others)
     return f"<details><summary>{first}</summary><ul>{listed}</ul></details>"
 
 
@@ -135,52 +111,26 @@ def _shortened(label: str) -> str:
     return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
 
 
-def _sizes(report: Report) -> str:
-    sizes = [
-        (size, f"{clusters:,}", f"{documents:,}")
-        for size, clusters, documents in charts.group_sizes(report.get("cluster_sizes") or ())
-    ]
-    figures = (
-        figure(
-            "Clusters by number of documents; lengths are logarithmic",
-            charts.cluster_chart(report),
-            table("Clusters by size", ("documents each", "clusters", "documents in all"), sizes, numbers=(1, 2)),
-        )
-        + figure(
-            "Documents by similarity to the first of their cluster; exact copies are not among them",
-            charts.similarity_chart(report),
-        )
-        + figure(
-            "Documents by Hamming distance to the first of their cluster; exact copies are not among them",
-            charts.distance_chart(report),
-        )
-    )
-    return f'<div class="pair">{figures}</div>' if figures else ""
-
-
-def _meaning(report: Report) -> str:
-    """Say what the words of the page mean, as the settings have it."""
-    settings, alike = report.get("settings") or {}, likeness(report)
+def _terms(report: Report) -> dict[str, str]:
+    """Return the words of the page with their meaning under the settings."""
+    settings, similar = report.get("settings") or {}, similarity_terms(report)
     keep = setting(settings.get("keep", "first"))
     joins = (
         f"Documents pass in order of priority (<code>keep: {keep}</code>). Each joins the cluster whose first document "
-        f"{alike.said}, the most similar of several; otherwise it begins a new cluster. So every document is similar "
-        "to the first of its cluster."
+        f"{similar.condition}, the most similar of several; otherwise it begins a new cluster. So every document is "
+        "similar to the first of its cluster."
     )
     if settings.get("linkage") == "connected":
         joins = (
-            f"Documents are linked when one {alike.said_of_two}; a cluster is everything that a chain of links joins, "
-            f"and two documents of it may be less similar. The first has priority (<code>keep: {keep}</code>)."
+            f"Documents are linked when one {similar.condition_of_two}; a cluster is everything that a chain of links "
+            f"joins, and two documents of it may be less similar. The first has priority (<code>keep: {keep}</code>)."
         )
-    return definitions(
-        {
-            "Cluster": joins,
-            alike.word: alike.measure,
-            "Name": "What some of its documents share: of pages compared by structure, a path through the elements "
-            "that all of them have, where few other clusters have them (numbers read *, × marks rows, dots what is "
-            "left out); of texts, the first words of the longest passage that their beginnings share.",
-            "Single": "Similar to no other document; a cluster of one in clusters.parquet.",
-            "Without features": "Empty, or nothing in it to compare. Such documents are single.",
-            "Rejected": "Could not be read. Each is named, with its place and the reason, in the output.",
-        }
-    )
+    return {
+        "Cluster": joins,
+        similar.word: similar.measure,
+        "Name": "What some of its documents share: of pages compared by structure, a path through the elements "
+        "that all of them have, where few other clusters have them (numbers read *, × marks rows, dots what is "
+        "left out); of texts, the first words of the longest passage that their beginnings share.",
+        "Single": "Similar to no other document; a cluster of one in clusters.parquet.",
+        "Without features": "Empty, or nothing in it to compare. Such documents are single.",
+    }

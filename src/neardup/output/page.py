@@ -21,13 +21,13 @@ Section = tuple[str, str, str]
 """Anchor, title and body; a section with an empty body has nothing to say."""
 
 
-def render_page(report: Report, said: str, share: str, sections: Sequence[Section], script: str = "") -> str:
+def render_page(report: Report, headline: str, share: str, sections: Sequence[Section], script: str = "") -> str:
     """Return the report of a run as one HTML page.
 
     Parameters
     ----------
     report : what report.json holds.
-    said : the result in one sentence.
+    headline : the result in one sentence.
     share : a drawing of it, as wide as the page.
     sections : those with something to say are shown.
     script : the name of a script beside this module, or none.
@@ -38,8 +38,8 @@ def render_page(report: Report, said: str, share: str, sections: Sequence[Sectio
     allowed = f"'{_hash(code)}'" if script else "'none'"
     shown = [section for section in sections if section[2]]
     links = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in shown)
-    made_by = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
-    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(said))
+    program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
+    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
     figures = re.sub(r" [(](.*)[)]$", r' <span class="detail">(\1)</span>', numbers)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -49,14 +49,14 @@ def render_page(report: Report, said: str, share: str, sections: Sequence[Sectio
 script-src {allowed}; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<meta name="description" content="{escape_text(said)}">
-<title>{escape_text(said.split(" (")[0])} – neardup</title>
+<meta name="description" content="{escape_text(headline)}">
+<title>{escape_text(headline.split(" (")[0])} – neardup</title>
 <style>{style}</style>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header>
-<p class="eyebrow">{escape_text(made_by)}</p>
+<p class="eyebrow">{escape_text(program)}</p>
 <h1>{figures}</h1>
 {share}
 {_warnings(report)}
@@ -71,7 +71,7 @@ script-src {allowed}; base-uri 'none'; form-action 'none'">
 
 
 def render_fragment(
-    report: Report, said: str, rows: Sequence[tuple[str, str]], drawings: Sequence[tuple[str, str]]
+    report: Report, headline: str, rows: Sequence[tuple[str, str]], drawings: Sequence[tuple[str, str]]
 ) -> str:
     """Return a compact HTML fragment for a notebook.
 
@@ -96,7 +96,7 @@ def render_fragment(
     warned = "".join(f"<p>⚠ {escape_text(warning)}</p>" for warning in report.get("warnings") or ())
     return (
         '<div class="neardup-report" style="font:14px/1.45 system-ui,sans-serif;max-width:60em">'
-        f'<p style="font-size:1.15em;margin:0 0 8px"><b>{escape_text(said)}</b></p>{warned}'
+        f'<p style="font-size:1.15em;margin:0 0 8px"><b>{escape_text(headline)}</b></p>{warned}'
         f'<div style="{flow}">{tables}</div><div style="{flow};margin-top:12px">{figures}</div></div>'
     )
 

@@ -52,7 +52,7 @@ def removed_list(examples: Sequence[Example], removed: int) -> str:
 def _item(number: int, example: Example) -> str:
     kind, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
     label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
-    place = place_of(example.file, example.row)
+    where = location(example.file, example.row)
     # Three digits, cut: only what is 1 may read 1.000.
     digits = str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
     if example.distance is not None:
@@ -65,20 +65,20 @@ def _item(number: int, example: Example) -> str:
     return (
         f'<li id="removed-{number}" data-kind="{kind}" data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{digits}</span> <span class="kind {kind}">{word}</span> '
-        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {place}</summary>{note}<div class="texts">'
-        f"{_document('Removed', example.id, place, removed)}"
-        f"{_document('Kept', example.kept_id, place_of(example.kept_file, example.kept_row), kept)}"
+        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {where}</summary>{note}<div class="texts">'
+        f"{_document('Removed', example.id, where, removed)}"
+        f"{_document('Kept', example.kept_id, location(example.kept_file, example.kept_row), kept)}"
         "</div></details></li>\n"
     )
 
 
-def _document(title: str, name: str, place: str, body: str) -> str:
+def _document(title: str, name: str, where: str, body: str) -> str:
     heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
-    return f'<div class="{title.lower()}"><h3>{heading}</h3>{place}{body}</div>'
+    return f'<div class="{title.lower()}"><h3>{heading}</h3>{where}{body}</div>'
 
 
-def place_of(file: str, row: int) -> str:
-    """Return where a document stands, as HTML."""
+def location(file: str, row: int) -> str:
+    """Return the file and row of a document, as HTML."""
     return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
 
 

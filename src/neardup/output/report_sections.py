@@ -1,4 +1,4 @@
-"""Write the sections that the reports of all runs have: cost, recall, what is alike, inputs, settings."""
+"""Write the sections that the reports of all runs have: counts, figures, recall, time, inputs, settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from neardup.output import charts
-from neardup.output.page import Report, figure, table
+from neardup.output.page import Report, Section, definitions, figure, render_fragment, table
 from neardup.output.wording import duration, escape_text, interval, known, memory, percent, plural, setting
 
 _WEIGHED = {
@@ -19,34 +19,34 @@ Counted = Sequence[tuple[str, str, str]]  # key, class and label of counts; thos
 _MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
 
 
-class Likeness(NamedTuple):
-    """When a document is like another, in HTML: what it then does, the word for the measure, and what it measures."""
+class SimilarityTerms(NamedTuple):
+    """When a document is a duplicate of another, in HTML: the condition, the name of the measure, its definition."""
 
-    said: str
+    condition: str
     word: str
     measure: str
 
     @property
-    def said_of_two(self) -> str:
-        """The same said of two documents, neither of which was kept."""
-        return self.said.replace(" of its own", " of the other's").replace(" to it", " to the other")
+    def condition_of_two(self) -> str:
+        """The condition for two documents, neither of which is kept."""
+        return self.condition.replace(" of its own", " of the other's").replace(" to it", " to the other")
 
 
-def likeness(report: Report) -> Likeness:
-    """Return when documents are alike, as the settings have it."""
+def similarity_terms(report: Report) -> SimilarityTerms:
+    """Return when documents are duplicates under the settings."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
     tokens = scheme.get("tokens", "tokens")
     tokens = "Chinese words" if isinstance(tokens, Mapping) else setting(tokens)
     grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if scheme.get("ngram", 1) != 1 else f"its {tokens}"
     measure, limit = _similarity(report, grams), setting(settings.get("threshold", "the threshold"))
-    alike = f"measures at least {limit} similar to it"
+    condition = f"measures at least {limit} similar to it"
     if settings.get("structure") is not None:
-        alike += f", and its structure at least {setting(settings['structure'])}"
+        condition += f", and its structure at least {setting(settings['structure'])}"
     if near := report.get("fingerprints"):
-        alike = f"has a fingerprint within {plural(near['max_distance'], 'bit')} of its own"
+        condition = f"has a fingerprint within {plural(near['max_distance'], 'bit')} of its own"
         if is_confirmed(report):
-            alike += f", and measures at least {limit} similar to it"
-    return Likeness(alike, "Distance" if near and not is_confirmed(report) else "Similarity", measure)
+            condition += f", and measures at least {limit} similar to it"
+    return SimilarityTerms(condition, "Distance" if near and not is_confirmed(report) else "Similarity", measure)
 
 
 def count_rows(report: Report, counted: Counted) -> list[tuple[str, str, str, str]]:
@@ -60,6 +60,65 @@ def count_rows(report: Report, counted: Counted) -> list[tuple[str, str, str, st
     return rows
 
 
+def sections(report: Report, counted: Counted, found: str, terms: Mapping[str, str]) -> list[Section]:
+    """Return the sections of every report.
+
+    Parameters
+    ----------
+    found : what the measured documents are compared with, such as "the document that removed them".
+    terms : words of the page, and their meaning in HTML.
+    """
+    common = {"Rejected": "Could not be read. Each is named, with its position and the reason, in the output."}
+    return [
+        ("result", "Result", count_tables(report, counted)),
+        ("found", "What was found", _figures(report, found)),
+        ("recall", "What may be missed", recall(report)),
+        ("meaning", "What the numbers mean", definitions({**terms, **common})),
+        ("time", "Time by stage", charts.time_chart(report)),
+        ("inputs", "Inputs", inputs_table(report)),
+        ("settings", "Settings", settings_tables(report)),
+    ]
+
+
+def notebook(report: Report, headline: str, counted: Counted) -> str:
+    """Return a compact HTML fragment for a notebook: headline, counts, measures of the run, charts."""
+    rows = count_rows(report, counted)
+    counts = [(f"{'– ' if 'sub' in kind else ''}{label}", value) for kind, label, value, _ in rows]
+    drawings = (
+        ("Similarity of the near-duplicates", charts.similarity_chart(report)),
+        ("Hamming distance of the near-duplicates", charts.distance_chart(report)),
+        ("Clusters by size (logarithmic)", charts.cluster_chart(report)),
+    )
+    return render_fragment(report, headline, [*counts, *run_rows(report)], drawings)
+
+
+def _figures(report: Report, other: str) -> str:
+    """Return the charts of similarities, distances and cluster sizes, each with its numbers as a table."""
+    similarities = report.get("similarities") or {}
+    edges, counts = similarities.get("edges") or [], similarities.get("counts") or []
+    limits = zip(edges, edges[1:], counts, strict=False)
+    bins = [(f"{low:.4g} to {high:.4g}", f"{count:,}") for low, high, count in limits]
+    classes = charts.size_classes(report.get("cluster_sizes") or ())
+    sizes = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
+    figures = (
+        figure(
+            f"Near-duplicates by similarity to {other}; exact copies are not among them",
+            charts.similarity_chart(report),
+            table("Near-duplicates by similarity", ("similarity", "documents"), bins, numbers=(1,)),
+        )
+        + figure(
+            f"Near-duplicates by Hamming distance to {other}; exact copies are not among them",
+            charts.distance_chart(report),
+        )
+        + figure(
+            "Clusters by number of documents; lengths are logarithmic",
+            charts.cluster_chart(report),
+            table("Clusters by size", ("documents each", "clusters", "documents in all"), sizes, numbers=(1, 2)),
+        )
+    )
+    return f'<div class="pair">{figures}</div>' if figures else "<p>No duplicates were found.</p>"
+
+
 def count_tables(report: Report, counted: Counted) -> str:
     """Return the tables of the documents and of the run, side by side."""
     rows = [(f'<span class="{kind}">{label}</span>', *rest) for kind, label, *rest in count_rows(report, counted)]
@@ -69,7 +128,7 @@ def count_tables(report: Report, counted: Counted) -> str:
 
 
 def run_rows(report: Report) -> list[tuple[str, str]]:
-    """Return (label, value) for what the run measured about itself."""
+    """Return (label, value) of the measures of the run itself."""
     counts, bound, near = (report.get(key) or {} for key in ("counts", "bound", "fingerprints"))
     missed = f"every pair within {plural(near['max_distance'], 'bit')}" if near else "not estimated"
     caught = near.get("collisions") if is_confirmed(report) else None
@@ -93,7 +152,7 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def is_confirmed(report: Report) -> bool:
-    """Return whether near fingerprints were held against the texts."""
+    """Return whether the texts behind near fingerprints were compared."""
     return (report.get("settings") or {}).get("confirm") == "jaccard"
 
 
@@ -102,28 +161,28 @@ def recall(report: Report) -> str:
     if near:
         return _guarantee(near)
     estimate = interval(report.get("recall"), "estimated")
-    said = "<p><strong>No estimate of recall:</strong> the run had no pairs to estimate it from.</p>"
+    text = "<p><strong>No estimate of recall:</strong> the run had no pairs to estimate it from.</p>"
     if estimate:
-        said = (
+        text = (
             f"<p><strong>Estimated recall {estimate}:</strong> the share found, of the pairs that reach the "
             "threshold. A pair found at similarity <i>s</i> had the chance P(<i>s</i>) to be compared, so it "
             "stands for 1/P(<i>s</i>) pairs, found or missed (Horvitz and Thompson, 1952).</p>"
         )
     if audit:
-        said += (
+        text += (
             f"<p><strong>Audited recall {interval(audit, 'recall') or 'unknown'}:</strong> "
             f"{plural(audit.get('documents', 0), 'document')} drawn at random met all others in an exact "
             f"comparison. The run had found {audit.get('found', 0):,} of their "
             f"{plural(audit.get('pairs', 0), 'pair')} that reach the threshold.</p>"
         )
     if bound:
-        said += (
+        text += (
             f"<p>A bucket lists its first {bound.get('max_bucket', 0):,} documents; "
             f"{plural(bound.get('documents', 0), 'document')} shared one with earlier documents that it does not list."
             "</p>"
         )
     if not bands:
-        return said
+        return text
     b, r = bands["num_bands"], bands["rows_per_band"]
     formula = f"<span>P(<i>s</i>) = 1 − (1 − <i>s</i><sup>{r}</sup>)<sup>{b}</sup></span>"
     settings = report.get("settings") or {}
@@ -132,13 +191,13 @@ def recall(report: Report) -> str:
     if cosine:
         formula += ", <i>s</i> the Jaccard similarity of two sets of one size"
     title = f"The chance that a pair is compared: {plural(b, 'band')} of {plural(r, 'row')}, {formula}"
-    return f'<div class="pair">{figure(title, chart)}<div class="prose">{said}</div></div>'
+    return f'<div class="pair">{figure(title, chart)}<div class="prose">{text}</div></div>'
 
 
 def _guarantee(near: Report) -> str:
-    """Say what a search among fingerprints can miss."""
+    """Describe what a search among fingerprints can miss."""
     distance = near["max_distance"]
-    said = (
+    text = (
         f"<p><strong>No pair of fingerprints within {plural(distance, 'bit')} is missed:</strong> cut into more than "
         f"{distance} blocks, two such fingerprints agree in at least one of them, and all that agree in one "
         "are compared (Manku, Jain and Das Sarma, 2007).</p><p>What a fingerprint cannot tell is another matter. Short "
@@ -147,15 +206,15 @@ def _guarantee(near: Report) -> str:
         "only the common words can be near.</p>"
     )
     if near.get("collisions"):
-        said += (
+        text += (
             f"<p>{plural(near['collisions'], 'pair')} of near fingerprints had texts that are not alike; exact "
             "similarity kept them apart.</p>"
         )
-    return f'<div class="prose">{said}</div>'
+    return f'<div class="prose">{text}</div>'
 
 
 def _similarity(report: Report, grams: str) -> str:
-    """Say what was measured of two documents."""
+    """Describe the measure of two documents."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
     measure = f"The measure is {setting(settings.get('similarity', 'named in the settings'))}"
     if settings.get("similarity") == "jaccard" or is_confirmed(report):
