@@ -61,7 +61,7 @@ def choose_columns(
     if (
         identifier is not None
         and id_column is None
-        and not all(is_identifier(one[identifier]) for one in types.values())
+        and not all(is_identifier(columns[identifier]) for columns in types.values())
     ):
         identifier = None
     if identifier is not None:

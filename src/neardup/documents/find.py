@@ -65,7 +65,7 @@ def find(path: str, format_name: str | None = None, skip: Skip = lambda name, re
 def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[Found]:
     if os.path.isdir(path):
         base = os.path.abspath(path)
-        found = [os.path.join(path, one) for one in _walk(path, _is_hidden, skip)]
+        found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip)]
     elif os.path.exists(path):
         return [_direct(name, path, format_name)]
     elif _MAGIC.search(path):
@@ -74,10 +74,10 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
         found = _matching(path, fixed, skip)
     else:
         raise _missing(name, _neighbours(path))
-    readable = [one for one in found if _is_readable(one, format_name, skip)]
+    readable = [file for file in found if _is_readable(file, format_name, skip)]
     if not readable:
         raise _nothing_readable(name, found)
-    return [Found(shown(one), one, os.path.abspath(one), base, False) for one in readable]
+    return [Found(shown(file), file, os.path.abspath(file), base, False) for file in readable]
 
 
 def _is_readable(path: str, format_name: str | None, skip: Skip) -> bool:
@@ -107,17 +107,19 @@ def _walk(folder: str, is_hidden: Callable[[str], bool], skip: Skip) -> list[str
     entered: set[tuple[int, int]] = set()
     waiting: list[list[str]] = [[]]
     while waiting:
-        place = waiting.pop()
+        parts = waiting.pop()
         try:
-            here = os.stat(os.path.join(folder, *place))
-            entries = sorted(os.scandir(os.path.join(folder, *place)), key=lambda one: (one.is_symlink(), one.name))
+            here = os.stat(os.path.join(folder, *parts))
+            entries = sorted(
+                os.scandir(os.path.join(folder, *parts)), key=lambda entry: (entry.is_symlink(), entry.name)
+            )
         except OSError:
             continue
         if (here.st_dev, here.st_ino) in entered:
             continue
         entered.add((here.st_dev, here.st_ino))
         for entry in reversed(entries):  # links to folders last, so that a folder is known by its own name
-            path = [*place, entry.name]
+            path = [*parts, entry.name]
             if entry.is_dir():
                 if not is_hidden(entry.name):
                     waiting.append(path)
@@ -134,15 +136,15 @@ def _matching(pattern: str, fixed: str, skip: Skip) -> list[str]:
     """Return the regular files that match a pattern, sorted."""
     if "**" not in pattern:
         found = sorted(glob.glob(pattern))
-        for one in found:
-            if not os.path.isfile(one) and not os.path.isdir(one):
-                skip(shown(one), NOT_REGULAR)
-        return [one for one in found if os.path.isfile(one)]
+        for path in found:
+            if not os.path.isfile(path) and not os.path.isdir(path):
+                skip(shown(path), NOT_REGULAR)
+        return [path for path in found if os.path.isfile(path)]
     # The standard library follows a link to a folder above for ever.
     rest = pattern[len(fixed) :] if fixed != "." else pattern
     matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
     below = _walk(fixed, lambda name: name.startswith("."), skip)
-    return [os.path.join(fixed, one) if fixed != "." else one for one in below if matches(one.replace(os.sep, "/"))]
+    return [os.path.join(fixed, path) if fixed != "." else path for path in below if matches(path.replace(os.sep, "/"))]
 
 
 def _is_hidden(name: str) -> bool:
@@ -178,24 +180,24 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
         raise unreachable(address, error) from error
     if pattern:
         matches = re.compile(_regular_expression(address[len(folder) :])).fullmatch
-        below = [one for one in below if matches(one)]
-    readable = [one for one in below if _is_readable(one, format_name, skip)]
+        below = [path for path in below if matches(path)]
+    readable = [path for path in below if _is_readable(path, format_name, skip)]
     if not readable:
         raise _nothing_readable(address, below)
     root = folder.rstrip("/") + "/"
     base = _normal(path)
-    return [Found(root + one, root + one, _normal(f"{base}/{one}"), base, False) for one in readable]
+    return [Found(root + path, root + path, _normal(f"{base}/{path}"), base, False) for path in readable]
 
 
 def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
     selector = pafs.FileSelector(path, recursive=True, allow_not_found=True)
     files = [info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File]
     start = len(_normal(path).rstrip("/")) + 1
-    below = sorted((_normal(one)[start:] for one in files), key=lambda one: one.split("/"))
-    for one in below:
-        if any(map(_is_hidden, one.split("/"))):
-            skip(one, HIDDEN)
-    return [one for one in below if not any(map(_is_hidden, one.split("/")))]
+    below = sorted((_normal(file)[start:] for file in files), key=lambda path: path.split("/"))
+    hidden = [path for path in below if any(map(_is_hidden, path.split("/")))]
+    for path in hidden:
+        skip(path, HIDDEN)
+    return [path for path in below if path not in set(hidden)]
 
 
 def _normal(path: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.formats import Handler
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.pages import COLUMN_TYPES, MAX_PAGE_BYTES, NotAPage, page_documents, page_of, page_rows
@@ -22,7 +21,7 @@ def read(
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it."""
     try:
-        data = _bytes(source)
+        data = source.read_bytes(MAX_PAGE_BYTES + 1)
         page = page_of(data, source.name)
     except NotAPage as error:
         reject(Rejected(source.name, 0, None, None, str(error)))
@@ -33,18 +32,6 @@ def read(
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
     yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload)
-
-
-def _bytes(source: Source) -> bytes:
-    """Return the file's bytes, decompressed, and no more of them than show that they are too many."""
-    pieces, left = [], MAX_PAGE_BYTES + 1
-    with source.open_stream() as stream:
-        if source.is_local and source.compression is None:
-            return bytes(stream.read(min(left, os.fstat(stream.fileno()).st_size + 1)))
-        while left and (piece := stream.read(min(left, BLOCK_BYTES))):
-            pieces.append(piece)
-            left -= len(piece)
-    return b"".join(pieces)
 
 
 def _make_sink(source: Source) -> Callable[[str], ByteSink]:

@@ -112,28 +112,28 @@ def decoded_body(response: Response, limit: int) -> bytes:
 
 
 def _codings(value: str) -> list[str]:
-    return [coding for one in value.lower().split(",") if (coding := one.strip()) not in ("", "identity", "utf-8")]
+    return [coding for name in value.lower().split(",") if (coding := name.strip()) not in ("", "identity", "utf-8")]
 
 
 def _dechunked(body: bytes) -> bytes | None:
     """Return what chunks hold, as far as they go; None if there are none."""
     pieces: list[bytes] = []
-    place = 0
-    while size := _CHUNK_SIZE.match(body, place):
+    position = 0
+    while size := _CHUNK_SIZE.match(body, position):
         length = int(size[1], 16)
         if length == 0:
             return b"".join(pieces)
         pieces.append(body[size.end() : size.end() + length])
-        place = size.end() + length
-        if body.startswith(b"\r\n", place):
-            place += 2
-        elif body.startswith(b"\n", place):
-            place += 1
-        elif place < len(body):
+        position = size.end() + length
+        if body.startswith(b"\r\n", position):
+            position += 2
+        elif body.startswith(b"\n", position):
+            position += 1
+        elif position < len(body):
             return b"".join(pieces) if len(pieces) > 1 else None
     if not pieces:
         return None
-    if place < len(body):
+    if position < len(body):
         raise BadResponse("the chunks of the body are damaged")
     return b"".join(pieces)
 

@@ -93,7 +93,7 @@ def read_verdicts(part: InputFile | TablePart, column: str | None) -> Verdicts:
     known = pc.and_(known, pc.and_(ids[0].is_valid(), ids[1].is_valid()))
     if not pc.any(known).as_py():
         raise InputError(f"{part.name} judges no pair: no row has a left_id, a right_id and a {column}. Name another.")
-    left_ids, right_ids = (one.filter(known).cast(pa.string()) for one in ids)
+    left_ids, right_ids = (column.filter(known).cast(pa.string()) for column in ids)
     return Verdicts(left_ids, right_ids, same.filter(known).to_numpy(zero_copy_only=False), part.name)
 
 

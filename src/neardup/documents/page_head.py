@@ -43,25 +43,25 @@ class Tag(NamedTuple):
 
 def start_tags(head: str) -> Iterator[Tag]:
     """Yield the start tags that matter in a head, in order; those in comments and scripts are none."""
-    place = 0
-    while match := _OPENING.search(head, place):
+    position = 0
+    while match := _OPENING.search(head, position):
         if match[1]:
             # `<!-->` and `<!--->` are comments too.
             close = head.find("-->", match.start() + 2)
             if close < 0:
                 return
-            place = close + 3
+            position = close + 3
             continue
         name = match[2].lower()
         close = head.find(">", match.end(), match.end() + _MAX_TAG_CHARACTERS)
         end = close + 1 if close >= 0 else min(len(head), match.end() + _MAX_TAG_CHARACTERS)
         yield Tag(name, head[match.end() : end], match.start(), end)
-        place = end
+        position = end
         if name in _HIDDEN:
             closing = _HIDDEN[name].search(head, end)
             if closing is None:
                 return
-            place = closing.end()
+            position = closing.end()
 
 
 def title_of(page: str) -> str | None:

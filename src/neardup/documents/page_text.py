@@ -77,8 +77,8 @@ def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Ta
     """Return what pages show, or the pages in short."""
     from neardup.kernels import html_text
 
-    room = len(data) + 3 * len(tags.names) if short else len(data)
-    text = Text(np.empty(room, np.uint8), np.empty(len(offsets), np.int64))
+    capacity = len(data) + 3 * len(tags.names) if short else len(data)
+    text = Text(np.empty(capacity, np.uint8), np.empty(len(offsets), np.int64))
     html_text.write_texts(data, offsets, tags, short, text.data, text.offsets)
     return text
 

@@ -120,15 +120,15 @@ def looks_like_markup(data: bytes) -> bool:
 
 def has_element(html: bytes) -> bool:
     """Return whether a start tag stands anywhere outside comments: `<` and a letter."""
-    place = 0
-    while match := _ELEMENT_OR_COMMENT.search(html, place):
+    position = 0
+    while match := _ELEMENT_OR_COMMENT.search(html, position):
         if match.end() - match.start() == 2:
             return True
         # `<!-->` and `<!--->` are comments too.
         close = html.find(b"-->", match.start() + 2)
         if close < 0:
             return False
-        place = close + 3
+        position = close + 3
     return False
 
 

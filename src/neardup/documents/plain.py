@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import attrgetter
@@ -11,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.formats import Handler
 from neardup.documents.input_file import InputFile
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
@@ -77,7 +76,7 @@ def read_whole(
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it; its id, if wanted, is its path."""
     try:
-        data = _all_bytes(source)
+        data = source.read_bytes(MAX_FILE_BYTES + 1)
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError:
         reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
@@ -93,20 +92,6 @@ def read_whole(
     payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
     ids = arrow_of_strings([source.name]) if with_id else None
     yield DocumentBatch(arrow_of_strings([text]), np.zeros(1, dtype=np.int64), ids, payload=payload)
-
-
-def _all_bytes(source: Source) -> bytes:
-    pieces, size = [], 0
-    with source.open_stream() as stream:
-        if source.is_local and source.compression is None:
-            return bytes(stream.read(min(MAX_FILE_BYTES, os.fstat(stream.fileno()).st_size) + 1))
-        while size <= MAX_FILE_BYTES:
-            piece = stream.read(BLOCK_BYTES)
-            if not piece:
-                break
-            pieces.append(piece)
-            size += len(piece)
-    return b"".join(pieces)
 
 
 def _why_not_utf8(data: bytes, unit: str) -> str:

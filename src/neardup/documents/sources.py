@@ -170,6 +170,17 @@ class Source:
         except Exception as error:  # whatever the client of the storage raises
             raise self._gone(error) from error
 
+    def read_bytes(self, limit: int) -> bytes:
+        """Return the decompressed bytes, at most `limit`."""
+        pieces = []
+        with self.open_stream() as stream:
+            if self.is_local and self.compression is None:
+                return bytes(stream.read(min(limit, os.fstat(stream.fileno()).st_size + 1)))
+            while limit and (piece := stream.read(min(limit, BLOCK_BYTES))):
+                pieces.append(piece)
+                limit -= len(piece)
+        return b"".join(pieces)
+
     def stat(self) -> tuple[int, float]:
         """Return the size in bytes and the time of last change (0.0 where the storage keeps none)."""
         try:

@@ -105,7 +105,7 @@ class WarcBytes:
         return None
 
     def resume(self) -> bool:
-        """Move on to where a record may begin; return False if there is no such place. Raises Damage."""
+        """Move on to where a record may begin; return False if there is none. Raises Damage."""
         found = self._find_record()
         while not found and self.more():
             found = self._find_record()
@@ -113,9 +113,9 @@ class WarcBytes:
 
     def _find_record(self) -> bool:
         """Pass over `data` up to a line that may begin a record, or else to its end but for the start of such a one."""
-        place = self.data.find(b"\n" + RECORD_MAGIC)
-        self.skip(place + 1 if place >= 0 else max(0, len(self.data) - len(RECORD_MAGIC)))
-        return place >= 0
+        index = self.data.find(b"\n" + RECORD_MAGIC)
+        self.skip(index + 1 if index >= 0 else max(0, len(self.data) - len(RECORD_MAGIC)))
+        return index >= 0
 
 
 class GzipBytes(WarcBytes):
@@ -223,7 +223,7 @@ class GzipBytes(WarcBytes):
     def member(self) -> bytes | None:
         """Return the gzip member, or members, that hold what was taken since `begin_record`, and nothing else."""
         begin, byte = self._members[0]
-        end = next((one for position, one in self._members if position == self.position), None)
+        end = next((end for position, end in self._members if position == self.position), None)
         if begin != self._record_begin or end is None or byte < self._kept_byte:
             return None
         return bytes(memoryview(self._kept)[byte - self._kept_byte : end - self._kept_byte])
@@ -234,24 +234,24 @@ class GzipBytes(WarcBytes):
             return True
         self.skip(len(self.data))
         self._inflater = None
-        place = 1 if self._raw_byte == self._member[1] else 0
+        index = 1 if self._raw_byte == self._member[1] else 0
         while True:
-            place = self._raw.find(_GZIP_MAGIC, place)
-            if place < 0 or len(self._raw) - place < _TRIAL_BYTES:
+            index = self._raw.find(_GZIP_MAGIC, index)
+            if index < 0 or len(self._raw) - index < _TRIAL_BYTES:
                 # The magic, or the member behind it, may go on in the next piece.
-                kept = max(0, len(self._raw) - len(_GZIP_MAGIC) + 1) if place < 0 else place
+                kept = max(0, len(self._raw) - len(_GZIP_MAGIC) + 1) if index < 0 else index
                 piece = self._pull()
                 self._raw_byte += kept
-                self._raw, place = self._raw[kept:] + piece, 0
+                self._raw, index = self._raw[kept:] + piece, 0
                 if not piece and not self._raw.startswith(_GZIP_MAGIC):
                     return False
                 if piece:
                     continue
-            if _begins_with_record(self._raw[place : place + _TRIAL_BYTES]):
-                self._raw_byte += place
-                self._raw = self._raw[place:]
+            if _begins_with_record(self._raw[index : index + _TRIAL_BYTES]):
+                self._raw_byte += index
+                self._raw = self._raw[index:]
                 return True
-            place += 1
+            index += 1
 
 
 def _begins_with_record(raw: bytes) -> bool:

@@ -100,8 +100,8 @@ def _clusters(report: Report, rows: Sequence[Row]) -> str:
 
 def _examples(row: Row) -> str:
     first, *others = (
-        f'<bdi class="id">{escape_text(_shortened(name), lines=False)}</bdi> {location(*place)}'
-        for name, place in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
+        f'<bdi class="id">{escape_text(_shortened(name), lines=False)}</bdi> {location(*file_and_row)}'
+        for name, file_and_row in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
     )
     listed = "".join(f"<li>{other}</li>" for other in others)
     return f"<details><summary>{first}</summary><ul>{listed}</ul></details>"
