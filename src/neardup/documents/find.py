@@ -109,10 +109,9 @@ def _walk(folder: str, is_hidden: Callable[[str], bool], skip: Skip) -> list[str
     while waiting:
         parts = waiting.pop()
         try:
-            here = os.stat(os.path.join(folder, *parts))
-            entries = sorted(
-                os.scandir(os.path.join(folder, *parts)), key=lambda entry: (entry.is_symlink(), entry.name)
-            )
+            current = os.path.join(folder, *parts)
+            here = os.stat(current)
+            entries = sorted(os.scandir(current), key=lambda entry: (entry.is_symlink(), entry.name))
         except OSError:
             continue
         if (here.st_dev, here.st_ino) in entered:
@@ -194,10 +193,13 @@ def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
     files = [info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File]
     start = len(_normal(path).rstrip("/")) + 1
     below = sorted((_normal(file)[start:] for file in files), key=lambda path: path.split("/"))
-    hidden = [path for path in below if any(map(_is_hidden, path.split("/")))]
-    for path in hidden:
-        skip(path, HIDDEN)
-    return [path for path in below if path not in set(hidden)]
+    visible = []
+    for path in below:
+        if any(map(_is_hidden, path.split("/"))):
+            skip(path, HIDDEN)
+        else:
+            visible.append(path)
+    return visible
 
 
 def _normal(path: str) -> str:
