@@ -10,11 +10,10 @@ from rich.console import Console
 
 import neardup
 from neardup.api.progress_bars import StageBars, clock, short
-from neardup.cli.comparison import print_comparison
-from neardup.cli.curve import draw_curve
-from neardup.cli.foresight import print_plan
-from neardup.cli.hunks import Stretch, align
-from neardup.cli.summary import print_deduplication
+from neardup.cli.render.compare import print_comparison
+from neardup.cli.render.diff import Stretch, align
+from neardup.cli.render.plan import draw_curve, print_plan
+from neardup.cli.render.reports import print_deduplication
 from neardup.settings.methods import MinHash
 
 METHOD = MinHash(ngram=2)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from neardup.cli.main import cli
-from neardup.cli.outlines import print_outlines
+from neardup.cli.render.outlines import print_outlines
 from neardup.features.outline import outline
 from neardup.verify.outlines import align_outlines
 

@@ -51,10 +51,9 @@ def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **
 
 
 def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli import clusters
-    from neardup.cli import summary as printing
+    from neardup.cli.render import cluster, reports
 
     if as_json:
-        printing.print_json(report)
+        reports.print_json(report)
     elif not quiet:
-        clusters.print_clustering(report, output)
+        cluster.print_clustering(report, output)

@@ -80,14 +80,14 @@ def _side(name: str) -> str | Path:
 def _print(
     result: Comparison, explained: list[Explanation], method: Method, names: tuple[str, str], plain: bool, full: bool
 ) -> None:
-    from neardup.cli import comparison, explanation, outlines
+    from neardup.cli.render import compare, explain, outlines
 
     for name, found in zip(names, explained, strict=False):
-        explanation.print_explanation(name, found, full=full)
+        explain.print_explanation(name, found, full=full)
     if result.outlines is None:
-        comparison.print_comparison(result, names, method, plain=plain, full=full)
+        compare.print_comparison(result, names, method, plain=plain, full=full)
     else:
-        comparison.print_similarity(result, method, others=[_content_row(_content_of(result))])
+        compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
         outlines.print_outlines(result.outlines, names, plain=plain, full=full)
 
 
@@ -106,7 +106,7 @@ def _content_row(content: Comparison | None) -> tuple[str, str, str]:
 
 
 def _print_json(result: Comparison, explained: list[Explanation]) -> None:
-    from neardup.cli.summary import print_json
+    from neardup.cli.render.reports import print_json
 
     record = _record(result)
     if result.outlines is not None:

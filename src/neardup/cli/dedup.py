@@ -64,9 +64,9 @@ def dedup(
 
 
 def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli import summary as printing
+    from neardup.cli.render import reports
 
     if as_json:
-        printing.print_json(report)
+        reports.print_json(report)
     elif not quiet:
-        printing.print_deduplication(report, output)
+        reports.print_deduplication(report, output)

@@ -87,10 +87,10 @@ def _methods(values: dict[str, Any], compare: str | None) -> dict[str, Method]:
 
 
 def _print(reports: dict[str, dict[str, Any]], compared: bool, plot: str | None, quiet: bool, as_json: bool) -> None:
-    from neardup.cli import evaluation as printing
-    from neardup.cli.summary import print_json
+    from neardup.cli.render import evaluate as rendering
+    from neardup.cli.render.reports import print_json
 
     if as_json:
         print_json(reports if compared else next(iter(reports.values())))
     elif not quiet:
-        printing.print_evaluations(reports, None if plot is None else Path(plot))
+        rendering.print_evaluations(reports, None if plot is None else Path(plot))

@@ -70,7 +70,7 @@ def fingerprint(
 
 
 def _tell(report: dict[str, Any], path: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli import summary as printing
+    from neardup.cli.render import reports as printing
 
     if as_json:
         printing.print_json(report)

@@ -51,11 +51,11 @@ def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_j
 
 
 def _print(table: IdfTable, path: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli import summary as printing
+    from neardup.cli.render import reports
 
     rejected = [row._asdict() for row in table.rejected]
     if as_json:
-        printing.print_json(
+        reports.print_json(
             {
                 "documents": table.num_documents,
                 "features": len(table.hashes),
@@ -66,4 +66,4 @@ def _print(table: IdfTable, path: Path, quiet: bool, as_json: bool) -> None:
             }
         )
     elif not quiet:
-        printing.print_frequencies(table, rejected, path)
+        reports.print_frequencies(table, rejected, path)

@@ -48,9 +48,9 @@ def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **va
 
 
 def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli import summary as printing
+    from neardup.cli.render import reports
 
     if as_json:
-        printing.print_json(report)
+        reports.print_json(report)
     elif not quiet:
-        printing.print_pairs(report, output)
+        reports.print_pairs(report, output)

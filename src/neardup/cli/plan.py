@@ -97,7 +97,8 @@ def plan(
         raise SettingError("plan takes either --documents or --fingerprints. Give one of them.")
     if fingerprints is not None and plot is not None:
         raise SettingError(f"--plot draws the S-curve of --documents: got it with --fingerprints {fingerprints}.")
-    from neardup.cli import foresight, summary
+    from neardup.cli.render import plan as rendering
+    from neardup.cli.render import reports
 
     if fingerprints is not None:
         from neardup import lsh
@@ -107,9 +108,9 @@ def plan(
         if not any(plan.picked for plan in plans):
             lsh.choose_blocks(fingerprints, bits, distance, memory)  # raises, and names what would fit
         if as_json:
-            summary.print_json({"bits": bits, "max_distance": distance, "plans": [asdict(one) for one in plans]})
+            reports.print_json({"bits": bits, "max_distance": distance, "plans": [asdict(one) for one in plans]})
         else:
-            foresight.print_blocks(plans, bits, distance, memory)
+            rendering.print_blocks(plans, bits, distance, memory)
         return
     import neardup
 
@@ -120,9 +121,9 @@ def plan(
         plot=plot,
     )
     if as_json:
-        summary.print_json(_record(foreseen))
+        reports.print_json(_record(foreseen))
     else:
-        foresight.print_plan(foreseen)
+        rendering.print_plan(foreseen)
 
 
 def _record(plan: Plan) -> dict[str, Any]:

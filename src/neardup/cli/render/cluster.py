@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.rows import Rows
-from neardup.cli.summary import add_cost, add_incomplete, add_recall, alike, print_warnings, share
+from neardup.cli.render.reports import add_cost, add_incomplete, add_recall, alike, print_warnings, share
+from neardup.cli.render.table import Rows
 from neardup.output.wording import memory, plural, visible
 
 

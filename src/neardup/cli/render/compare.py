@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neardup.cli.hunks import align, pieces
-from neardup.cli.marks import Gap, Marks, fold_stretches, fold_whole
-from neardup.cli.rows import Rows
+from neardup.cli.render.diff import Gap, Marks, align, fold_stretches, fold_whole, pieces
+from neardup.cli.render.table import Rows
 from neardup.output.wording import percent, plural, visible, what_copies_share
 from neardup.results import Comparison
 from neardup.settings.methods import Method, MinHash, SimHash

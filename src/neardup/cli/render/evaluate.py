@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.rows import Rows
-from neardup.cli.summary import print_rejected, print_warnings
+from neardup.cli.render.reports import print_rejected, print_warnings
+from neardup.cli.render.table import Rows
 from neardup.output.wording import percent, plural, visible
 
 _BAR = 24

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.rows import Rows
+from neardup.cli.render.table import Rows
 from neardup.output.wording import duration, memory, percent, plural, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED = 4, 5
