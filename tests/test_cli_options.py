@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 
 import click
 import pytest
@@ -93,7 +94,7 @@ def test_every_field_of_a_method_is_an_option(command, settings):
 
 OF_A_METHOD = {*limits_of(MinHash), *limits_of(SimHash), "method", "jieba_mode", "hmm", "user_dict"}
 OF_A_METHOD |= {"add_word", "stop_words", "part_of_speech"}
-PRINTING = {"quiet", "as_json", "help"}
+PRINTING = {"quiet", "as_json", "help", "help_all"}
 CALLS = {
     "dedup": neardup.dedup,
     "pairs": neardup.find_pairs,
@@ -141,14 +142,23 @@ def test_keep_takes_a_column():
     assert parsed("dedup", "a", "-o", "b", "--keep", "max:score")["keep"] == "max:score"
 
 
-@pytest.mark.parametrize("command", ["dedup", "pairs", "compare", "plan"])
-def test_the_help_of_each_command_has_examples_and_all_options_at_80_columns(command):
-    result = CliRunner().invoke(cli, [command, "--help"], terminal_width=80)
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_all_options_are_in_help_all_at_80_columns(command):
+    result = CliRunner().invoke(cli, [command, "--help-all" if command != "plan" else "--help"], terminal_width=80)
     assert result.exit_code == 0
     assert "Examples:" in result.output
     for option in options_of(command).values():
         assert option.opts[-1] in result.output
         assert option.help, option.name
+
+
+@pytest.mark.parametrize("command", sorted(set(cli.commands) - {"plan"}))
+def test_the_help_shows_a_dozen_common_options_and_names_help_all(command):
+    result = CliRunner().invoke(cli, [command, "--help"], prog_name="neardup")
+    listed = re.findall(r"^  (?:-\w, )?--([\w-]+)", result.output, re.MULTILINE)
+    assert 5 <= len([name for name in listed if name not in ("quiet", "json", "help", "help-all")]) <= 12
+    assert f"neardup {command} --help-all shows all options." in result.output
+    assert set(cli.commands[command].common) <= set(options_of(command))
 
 
 def test_help_and_version_name_the_program():

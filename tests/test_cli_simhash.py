@@ -361,7 +361,7 @@ def test_weights_of_ones_own_are_for_python_alone():
     result = run("fingerprint", "in.jsonl", "-o", "fp.parquet", "--weights", "own")
     assert result.exit_code == 2
     assert "must be one of 'one', 'tf', 'tfidf', 'depth': got 'own'" in result.stderr
-    assert "own" not in run("fingerprint", "--help").stdout.split("--weights")[1].split("--idf")[0].split()
+    assert "own" not in run("fingerprint", "--help-all").stdout.split("--weights")[1].split("--idf")[0].split()
 
 
 @pytest.mark.parametrize(

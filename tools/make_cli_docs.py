@@ -11,15 +11,16 @@ from pathlib import Path
 import click
 
 from neardup.cli.main import cli
+from neardup.cli.settings import Command
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
 _HEAD = """# Command line
 
-`neardup COMMAND --help` prints what stands here: this page is made from it by `tools/make_cli_docs.py`. Defaults and
-limits are those of the library, as both come from one declaration.
+`neardup COMMAND --help` shows the common options of a command, `neardup COMMAND --help-all` all of them, as on this
+page (`tools/make_cli_docs.py` writes it). Defaults and limits are those of the library: both come from one declaration.
 
-- What is wrong with a command or an input is one line on standard error and exit code 2. An interrupted run ends with
-  130, after a line that says how to go on. All else that goes well ends with 0.
+- An error in a command or an input is one line on standard error and exit code 2. An interrupted run ends with code
+  130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.
 - Progress is shown on a terminal only; `--quiet` silences it, `--json` prints the report for a program.
 - `neardup` is also `python -m neardup`.
 """
@@ -32,7 +33,8 @@ def render() -> str:
 
 def _section(name: str, command: click.Command) -> str:
     context = click.Context(command, info_name=name, terminal_width=80, **command.context_settings)
-    return f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+    text = command.get_help_all(context) if isinstance(command, Command) else command.get_help(context)
+    return f"## {name}\n\n```text\n{text.rstrip()}\n```\n"
 
 
 if __name__ == "__main__":

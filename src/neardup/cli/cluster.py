@@ -9,22 +9,26 @@ import click
 
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, message_of_folder, running, shows_progress
-from neardup.cli.settings import SectionedCommand, settings_options
-from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_options, shown_options, source_options
+from neardup.cli.settings import Command, settings_options
+from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running, Sieve
+
+_COMMON = (
+    "output", "overwrite", "resume", "text_column", "id_column", "method", "threshold", "max_distance", "ngram",
+    "linkage", "threads",
+)  # fmt: skip
 
 
 @click.command(
-    cls=SectionedCommand, no_args_is_help=True, short_help="Cluster similar documents: sizes, names, examples."
+    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Cluster similar documents: sizes, names, examples."
 )
 @inputs_argument
-@folder_option
-@rewrite_options
+@folder_options
 @source_options
 @method_options
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
-@shown_options
+@printing_options
 def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Cluster the similar documents of a collection: how many of a kind there are, and what they share.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.settings import SectionedCommand, SectionOption
+from neardup.cli.settings import Command, option
 from neardup.errors import InputError, MissingExtraError
 from neardup.settings.methods import Method
 
@@ -18,26 +18,31 @@ if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
     from neardup.results import Comparison
 
+_COMMON = ("method", "threshold", "max_distance", "tokens", "ngram")
+
 
 @click.command(
-    cls=SectionedCommand, no_args_is_help=True, short_help="Show how similar two texts are, and where they differ."
+    cls=Command,
+    common=_COMMON,
+    no_args_is_help=True,
+    short_help="Compare two texts: how similar, and where.",
 )
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @method_options
-@click.option(
-    "--explain", is_flag=True, cls=SectionOption, section="Printing",
+@option(
+    "--explain", is_flag=True, section="Printing",
     help="Print how each text becomes its fingerprint: words, weights, hash bits, sums (--method simhash).",
 )  # fmt: skip
-@click.option(
-    "--full", is_flag=True, cls=SectionOption, section="Printing",
+@option(
+    "--full", is_flag=True, section="Printing",
     help="Fold no passage, and with --explain leave out no word, however many there are.",
 )  # fmt: skip
-@click.option(
-    "--plain", is_flag=True, cls=SectionOption, section="Printing",
+@option(
+    "--plain", is_flag=True, section="Printing",
     help="Mark passages by [-...-] and {+...+}, lines by - and +, instead of colours, as when piped.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
+@option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
 def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_json: bool, **values: Any) -> None:
     """Compare two texts: how similar they are, by which measures, and where they differ.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,22 @@ import click
 
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, message_of_folder, running, shows_progress
-from neardup.cli.settings import Function, SectionedCommand, SectionOption, settings_options
-from neardup.cli.sources import folder_option, inputs_argument, named, rewrite_options, shown_options, source_options
+from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running, Sieve
 
-
-def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=SectionOption, section=section, **settings)
+_COMMON = (
+    "output", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold", "max_distance",
+    "ngram", "keep", "threads",
+)  # fmt: skip
 
 
 @click.command(
-    cls=SectionedCommand, no_args_is_help=True, short_help="Remove near-duplicates, keep one of each, say why."
+    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Remove near-duplicates, keep one of each, say why."
 )
 @inputs_argument
-@folder_option
-@rewrite_options
-@_option(
+@folder_options
+@option(
     "--against", section="Input", metavar="PATH", multiple=True,
     help="An earlier collection, never removed from; may be given several times.",
 )  # fmt: skip
@@ -33,7 +32,7 @@ def _option(*names: str, section: str, **settings: Any) -> Callable[[Function], 
 @method_options
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
-@shown_options
+@printing_options
 def dedup(
     inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
 ) -> None:

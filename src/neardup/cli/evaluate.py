@@ -9,41 +9,42 @@ import click
 
 from neardup.cli.methods import build_method, build_methods, method_options
 from neardup.cli.running import exit_if_incomplete, running, shows_progress
-from neardup.cli.settings import SectionedCommand, SectionOption, settings_options
-from neardup.cli.sources import Named, inputs_argument, named, shown_options, source_options
+from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.sources import Named, inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import Method
 from neardup.settings.presets import METHODS
 from neardup.settings.running import Running, Sieve
 
+_COMMON = (
+    "label", "pairs", "compare", "plot", "overwrite", "text_column", "id_column", "method", "threshold",
+    "max_distance", "ngram", "threads",
+)  # fmt: skip
 
-@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Score a method on labelled documents.")
+
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Score a method on labelled documents.")
 @inputs_argument
-@click.option(
-    "--label", metavar="NAME", cls=SectionOption, section="Truth",
-    help="The column of labels: documents under one are duplicates; null or empty says nothing. With --pairs, the "
-    "column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
+@option(
+    "--label", metavar="NAME", section="Truth",
+    help="The column of labels: documents with the same label are duplicates; null or empty is unknown. With "
+    "--pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
 )  # fmt: skip
-@click.option(
-    "--pairs", metavar="FILE", cls=SectionOption, section="Truth",
+@option(
+    "--pairs", metavar="FILE", section="Truth",
     help="Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All other pairs "
-    "count for nothing.",
+    "are ignored.",
 )  # fmt: skip
-@click.option(
-    "--compare", metavar="METHODS", cls=SectionOption, section="Similarity",
-    help="Methods to set side by side, in place of --method: minhash,simhash. Each takes the options that it has.",
+@option(
+    "--compare", metavar="METHODS", section="Method",
+    help="Compare several methods instead of --method: minhash,simhash. Each gets the options that it has.",
 )  # fmt: skip
-@click.option(
-    "--plot", metavar="FILE", cls=SectionOption, section="Output", help="Draw the curves to this file, an .svg."
-)
-@click.option(
-    "--overwrite", is_flag=True, cls=SectionOption, section="Output", help="Replace FILE once the new one is whole."
-)
+@option("--plot", metavar="FILE", section="Output", help="Draw the curves to this file, an .svg.")
+@option("--overwrite", is_flag=True, section="Output", help="Replace FILE once the new one is complete.")
 @source_options
 @method_options
 @settings_options(Sieve, "Running", only=("max_bucket",))
 @settings_options(Running, "Running")
-@shown_options
+@printing_options
 def evaluate(
     inputs: tuple[str, ...], pairs: str | None, compare: str | None, quiet: bool, as_json: bool, **values: Any
 ) -> None:

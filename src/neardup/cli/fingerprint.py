@@ -9,27 +9,32 @@ import click
 
 from neardup.cli.methods import build_fingerprint, fingerprint_options
 from neardup.cli.running import exit_if_incomplete, running, shows_progress
-from neardup.cli.settings import SectionedCommand, SectionOption, build, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
+from neardup.cli.settings import Command, build, option, settings_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.presets import FINGERPRINTS
 from neardup.settings.running import Running
 
+_COMMON = (
+    "output", "overwrite", "hexadecimal", "text_column", "id_column", "method", "bits", "weights", "tokens", "ngram",
+    "threads",
+)  # fmt: skip
 
-@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Save a fingerprint of each document.")
+
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Save a fingerprint of each document.")
 @inputs_argument
 @file_options("The file to write: .parquet, which neardup pairs reads; or .jsonl or .csv.")
-@click.option(
-    "--hex", "hexadecimal", is_flag=True, cls=SectionOption, section="Output",
+@option(
+    "--hex", "hexadecimal", is_flag=True, section="Output",
     help="Add a column of hexadecimal digits; .jsonl and .csv have no other.",
 )  # fmt: skip
 @source_options
-@click.option(
-    "--method", type=click.Choice(list(FINGERPRINTS)), default="simhash", show_default=True, cls=SectionOption,
+@option(
+    "--method", type=click.Choice(list(FINGERPRINTS)), default="simhash", show_default=True,
     section="Fingerprint", help="Fingerprints of texts, or of the template of web pages.",
 )  # fmt: skip
 @fingerprint_options
 @settings_options(Running, "Running", without=("batch_rows",))
-@shown_options
+@printing_options
 def fingerprint(
     inputs: tuple[str, ...],
     output: str,

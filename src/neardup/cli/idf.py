@@ -10,21 +10,23 @@ import click
 
 from neardup.cli.methods import build_fingerprint, text_options
 from neardup.cli.running import exit_if_incomplete, running, shows_progress
-from neardup.cli.settings import SectionedCommand, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
+from neardup.cli.settings import Command, settings_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running
 
 if TYPE_CHECKING:
     from neardup.features.idf import IdfTable
 
+_COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 
-@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Count in how many documents each word occurs.")
+
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Count the documents of each word.")
 @inputs_argument
 @file_options("The table to write, a Parquet file.")
 @partial(source_options, without_id=True)
 @partial(text_options, methods=("simhash",))
 @settings_options(Running, "Running", without=("batch_rows",))
-@shown_options
+@printing_options
 def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any) -> None:
     """Count in how many documents of a corpus each word occurs, and save the table for --weights tfidf.
 

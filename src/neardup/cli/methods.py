@@ -1,4 +1,4 @@
-"""The options of the methods: all of them at every command, and only those of the method asked for are taken."""
+"""The options of the methods: every command has all of them, and accepts those of the requested method."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from neardup.cli.settings import Function, SectionOption, setting_option
+from neardup.cli.settings import Function, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.limits import limits_of
 from neardup.settings.methods import Method, MinHash, SimHash
 from neardup.settings.presets import FINGERPRINTS, METHODS
 from neardup.settings.shingling import Jieba, Shingling
 
+_METHOD = "Method"
 _TEXT = tuple(limits_of(Shingling))
 _FINGERPRINT = ("bits", "weights", "decay", "idf", "top", "levels", "hash", "scheme")
 _JIEBA = {
@@ -25,19 +26,25 @@ _JIEBA = {
 
 def method_options(function: Function) -> Function:
     """Add --method, and the options of every method and of its text; those not given are None."""
+    shared = [name for name in limits_of(MinHash) if name in limits_of(SimHash) and name not in _TEXT]
     sections = {
-        "Fingerprints (--method simhash)": [n for n in limits_of(SimHash) if n not in limits_of(MinHash)],
-        "Similarity": [n for n in limits_of(MinHash) if n not in _TEXT],
+        "SimHash (--method simhash, decay, paths)": [
+            name for name in limits_of(SimHash) if name not in limits_of(MinHash)
+        ],
+        "MinHash (--method minhash, structure, content, page)": [
+            name for name in limits_of(MinHash) if name not in limits_of(SimHash)
+        ],
+        _METHOD: shared,
     }
     function = text_options(function)
     for section, names in sections.items():
         for name in reversed(names):
             owner = MinHash if name in limits_of(MinHash) else SimHash
             function = setting_option(
-                name, None, limits_of(owner)[name], section, said_default=_said_default(name, *METHODS)
+                name, None, limits_of(owner)[name], section, shown_default=_default_text(name, *METHODS)
             )(function)
-    return click.option(
-        "--method", type=click.Choice(list(METHODS)), cls=SectionOption, section="Similarity",
+    return option(
+        "--method", type=click.Choice(list(METHODS)), section=_METHOD,
         help="Compare sets of shingles (minhash) or fingerprints of weighted words (simhash); of web pages the "
         "template (structure), the main text (content) or both (page), or the template by two methods of the "
         "literature (decay, paths).  [default: minhash]",
@@ -45,26 +52,28 @@ def method_options(function: Function) -> Function:
 
 
 def fingerprint_options(function: Function) -> Function:
-    """Add the options that say how a text becomes a SimHash fingerprint; those not given are None."""
+    """Add the options of SimHash fingerprints; those not given are None."""
     function = text_options(function, methods=("simhash",))
     for name in reversed(_FINGERPRINT):
         function = setting_option(
-            name, None, limits_of(SimHash)[name], "Fingerprint", said_default=_said_default(name, "simhash")
+            name, None, limits_of(SimHash)[name], "Fingerprint", shown_default=_default_text(name, "simhash")
         )(function)
     return function
 
 
 def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS)) -> Function:
-    """Add the options that say how a text is cut into features; those not given are None."""
+    """Add the options that cut a text into features; those not given are None."""
     for name in reversed(_JIEBA):
         limits = limits_of(Jieba)[_JIEBA[name]]
         default = () if limits.kind is tuple else None
-        said = _said(Jieba(), _JIEBA[name])
-        function = setting_option(name, default, limits, "Chinese words (--tokens jieba)", said_default=said)(function)
+        shown = _value_text(Jieba(), _JIEBA[name])
+        function = setting_option(name, default, limits, "Chinese words (--tokens jieba)", shown_default=shown)(
+            function
+        )
     for name in reversed(_TEXT):
-        said = _said_default(name, *methods)
+        shown = _default_text(name, *methods)
         owner = SimHash if name == "tokens" else Shingling  # which has tokens that MinHash has not
-        function = setting_option(name, None, limits_of(owner)[name], "Text", said_default=said)(function)
+        function = setting_option(name, None, limits_of(owner)[name], "Text", shown_default=shown)(function)
     return function
 
 
@@ -74,13 +83,13 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
     Raises
     ------
     SettingError
-        If an option belongs to another method, or to Chinese words where no such words are asked for.
+        If an option belongs to another method, or to Chinese words without --tokens jieba.
     """
     return _with_options(METHODS[values.pop("method", None) or default], values)
 
 
 def _with_options(start: Method, values: dict[str, Any]) -> Method:
-    """Return settings with the options that were given in the place of their own."""
+    """Return settings with the given options in place of their values."""
     method = type(start)
     chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
@@ -94,10 +103,10 @@ def _with_options(start: Method, values: dict[str, Any]) -> Method:
                 f"leave {_flag(name)} out."
             )
     if chinese and given.get("tokens") != "jieba":
-        option = next(_flag(name) for name, field in _JIEBA.items() if field in chinese)
+        flag = next(_flag(name) for name, field in _JIEBA.items() if field in chinese)
         raise SettingError(
-            f"{option} goes with --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add --tokens jieba, or "
-            f"leave {option} out."
+            f"{flag} goes with --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add --tokens jieba, or "
+            f"leave {flag} out."
         )
     if chinese:
         given["tokens"] = Jieba(**chinese)
@@ -107,7 +116,7 @@ def _with_options(start: Method, values: dict[str, Any]) -> Method:
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Method]:
     """Return several methods by their names, taking their options out of the values; each gets those that it has."""
     fields = {name: limits_of(type(METHODS[name])).keys() for name in names}
-    taken = {one for name in names for one in fields[name]}
+    taken = {field for name in names for field in fields[name]}
 
     def values_of(name: str) -> dict[str, Any]:
         others = taken - fields[name]
@@ -130,15 +139,16 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _said_default(name: str, *methods: str) -> str | None:
-    """Say the default of a setting, that of each method where they differ."""
-    said = {word: _said(METHODS[word], name) for word in methods if name in limits_of(type(METHODS[word]))}
-    first, *others = said.items()
+def _default_text(name: str, *methods: str) -> str | None:
+    """Return the default of a setting, and that of each method where they differ."""
+    values = {word: _value_text(METHODS[word], name) for word in methods if name in limits_of(type(METHODS[word]))}
+    first, *others = values.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]
-    return "; ".join([str(first[1]), *different]) if first[1] else None
+    own = "" if first[0] in ("minhash", *methods[:1]) else f"{first[0]}: "
+    return "; ".join([f"{own}{first[1]}", *different]) if first[1] else None
 
 
-def _said(settings: object, name: str) -> str | None:
+def _value_text(settings: object, name: str) -> str | None:
     default = getattr(settings, name)
     if default is None or default == () or default is False:
         return None

@@ -9,19 +9,23 @@ import click
 
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running, shows_progress
-from neardup.cli.settings import SectionedCommand, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, shown_options, source_options
+from neardup.cli.settings import Command, settings_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running, Sieve
 
+_COMMON = (
+    "output", "overwrite", "text_column", "id_column", "method", "threshold", "max_distance", "ngram", "threads",
+)  # fmt: skip
 
-@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="List all pairs of duplicates.")
+
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="List all pairs of duplicates.")
 @inputs_argument
 @file_options("The file to write: .parquet, .jsonl or .csv.")
 @source_options
 @method_options
 @settings_options(Sieve, "Running", only=("max_bucket",))
 @settings_options(Running, "Running")
-@shown_options
+@printing_options
 def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Find all pairs of duplicates of a collection, with their exact similarity.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from neardup.cli.settings import SectionedCommand, SectionOption, SettingType, parse_number, settings_options
+from neardup.cli.settings import Command, SettingType, option, parse_number, settings_options
 from neardup.errors import SettingError
 from neardup.settings.limits import Limits
 from neardup.settings.methods import MinHash, SimHash
@@ -50,30 +50,30 @@ class _Memory(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return number * self._UNITS[unit]
 
 
-@click.command(cls=SectionedCommand, no_args_is_help=True, short_help="Foresee the memory, disk and work of a run.")
-@click.option(
-    "--documents", type=_COUNT, metavar="N", cls=SectionOption, section="Corpus",
-    help="How many documents MinHash is to compare; 1e8 and 100_000_000 are the same.",
+@click.command(cls=Command, short_help="Estimate the memory, disk and work of a run.")
+@option(
+    "--documents", type=_COUNT, metavar="N", section="Corpus",
+    help="The number of documents of a run with MinHash, such as 1e8 or 100_000_000.",
 )  # fmt: skip
-@click.option(
-    "--document-bytes", type=_COUNT, metavar="N", default=4000, show_default=True, cls=SectionOption, section="Corpus",
+@option(
+    "--document-bytes", type=_COUNT, metavar="N", default=4000, show_default=True, section="Corpus",
     help="The average size of a text, in bytes of UTF-8.",
 )  # fmt: skip
-@click.option(
-    "--fingerprints", type=_Power(Limits("A count.", int, low=1, high=10**15)), metavar="N", cls=SectionOption,
-    section="Corpus", help="How many fingerprints an index is to hold; 2^34 is understood.",
+@option(
+    "--fingerprints", type=_Power(Limits("A count.", int, low=1, high=10**15)), metavar="N",
+    section="Corpus", help="The number of fingerprints of an index, such as 1e9 or 2^34.",
 )  # fmt: skip
-@settings_options(MinHash, "Similarity (with --documents)", only=_BANDS)
+@settings_options(MinHash, "MinHash (with --documents)", only=_BANDS)
 @settings_options(SimHash, "Fingerprints (with --fingerprints)", only=_BLOCKS)
-@click.option(
-    "--memory", type=_Memory(), metavar="SIZE", cls=SectionOption, section="Fingerprints (with --fingerprints)",
-    help="The memory that the index may take, such as 16GB; no bound when unset.",
+@option(
+    "--memory", type=_Memory(), metavar="SIZE", section="Fingerprints (with --fingerprints)",
+    help="The greatest memory of the index, such as 16GB. Default: no limit.",
 )  # fmt: skip
-@click.option(
-    "--plot", metavar="FILE", cls=SectionOption, section="Printing",
+@option(
+    "--plot", metavar="FILE", section="Printing",
     help="Draw the S-curve to this file, an .svg, with --documents.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, cls=SectionOption, section="Printing", help="Print one JSON object.")
+@option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
 def plan(
     documents: float | None,
     document_bytes: float,
@@ -83,8 +83,8 @@ def plan(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Foresee a run: bands, memory, disk, candidate pairs, and the S-curve of being compared; or, for fingerprints,
-    the tables, bytes and comparisons of every number of blocks.
+    """Estimate a run: its bands, memory, disk, candidate pairs and S-curve; or, for an index of fingerprints, the
+    tables, bytes and comparisons of every number of blocks.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def plan(
       neardup plan --fingerprints 1e9 --max-distance 4 --memory 64GB
     """
     if (documents is None) == (fingerprints is None):
-        raise SettingError("plan takes either --documents or --fingerprints. Give one of them.")
+        raise SettingError("plan needs either --documents or --fingerprints. Add for example --documents 1e8.")
     if fingerprints is not None and plot is not None:
         raise SettingError(f"--plot draws the S-curve of --documents: got it with --fingerprints {fingerprints}.")
     from neardup.cli.render import plan as rendering

@@ -1,4 +1,4 @@
-"""Options made from the settings in config.py: name, default, limits and help are those of the library."""
+"""Options made from the settings of the library, with their names, defaults, limits and help; the help of a command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
 
 
+PRINTING = "Printing"
 _NAMES_WIDTH = 22  # of the options in the help; longer ones have a line of their own
+_ALL = "neardup.help_all"
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -42,27 +44,64 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 class SectionOption(click.Option):
-    """An option that stands below a heading in the help."""
+    """An option with a heading in the help."""
 
-    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.section = section
 
 
-class SectionedCommand(click.Command):
-    """A command whose help lists its options below headings."""
+def option(*names: str, section: str, **settings: Any) -> Callable[[Function], Function]:
+    """Return a decorator that adds an option below a heading of the help."""
+    return click.option(*names, cls=SectionOption, section=section, **settings)
+
+
+class Command(click.Command):
+    """A command whose --help shows the common options, and --help-all all of them below headings.
+
+    common : the names of the parameters that --help shows beside those of printing; all if empty.
+    """
+
+    def __init__(self, *args: Any, common: tuple[str, ...] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.common = common
+        if common:
+            self.params.append(
+                SectionOption(
+                    ["--help-all"], section=PRINTING, is_flag=True, is_eager=True, expose_value=False,
+                    callback=_print_help_all, help="Show all options and exit.",
+                )
+            )  # fmt: skip
+
+    def get_help_all(self, ctx: click.Context) -> str:
+        """Return the help with all options."""
+        ctx.meta[_ALL] = True
+        return self.get_help(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section, in the order in which sections first appear."""
+        """Write the options below headings, in the order in which the headings first appear; the common ones in one."""
+        is_short = bool(self.common) and not ctx.meta.get(_ALL)
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None and isinstance(param, click.Option):
-                section = getattr(param, "section", "Printing")
-                sections.setdefault(section, []).append((record[0].ljust(_NAMES_WIDTH), record[1]))
+            if record is None or not isinstance(param, click.Option):
+                continue
+            section = getattr(param, "section", PRINTING)
+            if not is_short or section == PRINTING or param.name in self.common:
+                name = "Common options" if is_short else section
+                sections.setdefault(name, []).append((record[0].ljust(_NAMES_WIDTH), record[1]))
         for section, records in sections.items():
             with formatter.section(section):
                 formatter.write_dl(records, col_max=_NAMES_WIDTH)
+        if is_short:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} --help-all shows all options.")
+
+
+def _print_help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and isinstance(ctx.command, Command):
+        click.echo(ctx.command.get_help_all(ctx), color=ctx.color)
+        ctx.exit()
 
 
 def parse_number(text: str, *, whole: bool) -> float | None:
@@ -91,7 +130,7 @@ def settings_options(
 
     Parameters
     ----------
-    settings : a frozen class of config.py.
+    settings : a frozen class of settings/.
     section : the heading in the help.
     only, without : the fields to take, if not all; the fields to leave out.
     """
@@ -107,24 +146,24 @@ def settings_options(
 
 
 def setting_option(
-    name: str, default: Any, limits: Limits, section: str, *, said_default: str | None = None
+    name: str, default: Any, limits: Limits, section: str, *, shown_default: str | None = None
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds an option for one setting.
 
-    said_default : what the help calls the default of an option that is None unless given.
+    shown_default : the default in the help, of an option that is None unless given.
     """
     flag = name.replace("_", "-")
-    said = f"{limits.help}  [default: {said_default}]" if said_default else limits.help
-    shown: dict[str, Any] = {"cls": SectionOption, "section": section, "default": default, "help": said}
+    text = f"{limits.help}  [default: {shown_default}]" if shown_default else limits.help
+    shown: dict[str, Any] = {"section": section, "default": default, "help": text}
     shown["show_default"] = default not in (None, False, ())
     if limits.kind is bool:
-        return click.option(f"--{flag}/--no-{flag}" if default is not False else f"--{flag}", is_flag=True, **shown)
+        return option(f"--{flag}/--no-{flag}" if default is not False else f"--{flag}", is_flag=True, **shown)
     if limits.kind is tuple:
-        return click.option(f"--{flag}", name, multiple=True, metavar="WORD", **shown)
+        return option(f"--{flag}", name, multiple=True, metavar="WORD", **shown)
     words = [*limits.choices, *map(str, limits.numbers), *(f"{prefix}COLUMN" for prefix in limits.prefixes)]
     words += [*limits.words, "FILE"] if limits.kind is str and not limits.choices else []
     metavar = "|".join(words) or ("N" if limits.kind is int else "X")
-    return click.option(f"--{flag}", name, type=SettingType(limits), metavar=metavar, **shown)
+    return option(f"--{flag}", name, type=SettingType(limits), metavar=metavar, **shown)
 
 
 def build(settings: type[Settings], values: dict[str, Any]) -> Settings:

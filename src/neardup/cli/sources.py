@@ -1,18 +1,15 @@
-"""Options about what is read, shared by the commands that read collections."""
+"""The options of inputs, outputs and printing that several commands share."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import click
 
-from neardup.cli.settings import Function, SectionOption, SettingType
+from neardup.cli.settings import PRINTING, Function, SettingType, option
 from neardup.documents.formats import FORMATS
 from neardup.settings.limits import Limits
-
-_SECTION = "Input"
 
 
 class Named(os.PathLike[str]):
@@ -30,78 +27,62 @@ def named(names: Iterable[str]) -> list[Named] | None:
     return [Named(name) for name in names] or None
 
 
+inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+
+_SOURCE = {
+    "text_column": option(
+        "--text-column", section="Input", metavar="NAME", help="The column of the text. Default: the obvious one."
+    ),
+    "id_column": option(
+        "--id-column", section="Input", metavar="NAME",
+        help="The column of the ids of documents. Default: `id` or another obvious one, else running numbers.",
+    ),
+    "text_unit": option(
+        "--text-unit", section="Input", type=click.Choice(["auto", "line", "file"]), default="auto", show_default=True,
+        help="In text files, a document is a line or a file; auto: a line if one file is named.",
+    ),
+    "in_format": option(
+        "--in-format", section="Input", type=click.Choice(list(FORMATS)),
+        help="The format of all inputs. Default: by suffix, or for standard input by its first bytes.",
+    ),
+    "max_document_bytes": option(
+        "--max-document-bytes", section="Input", type=SettingType(Limits("", int, low=1)), metavar="N",
+        default=64 << 20, show_default=True, help="Reject longer documents.",
+    ),
+}  # fmt: skip
+
+
 def source_options(function: Function, *, without_id: bool = False) -> Function:
     """Add the options that say how inputs are read."""
-    options: list[tuple[str, dict[str, Any]]] = [
-        ("--text-column", {"metavar": "NAME", "help": "The column of the text; guessed when obvious."}),
-        ("--id-column", {"metavar": "NAME", "help": "The column that names a document; else it has a number."}),
-        (
-            "--text-unit",
-            {
-                "type": click.Choice(["auto", "line", "file"]),
-                "default": "auto",
-                "show_default": True,
-                "help": "In text files, a document is a line or a file; auto: a line when one file is named.",
-            },
-        ),
-        (
-            "--in-format",
-            {
-                "type": click.Choice(list(FORMATS)),
-                "help": "The format of all inputs, whatever their names; else by suffix, of standard input by its "
-                "beginning.",
-            },
-        ),
-        (
-            "--max-document-bytes",
-            {
-                "type": SettingType(Limits("", int, low=1)),
-                "metavar": "N",
-                "default": 64 << 20,
-                "show_default": True,
-                "help": "Reject longer documents.",
-            },
-        ),
-    ]
-    if without_id:
-        del options[1]
-    for name, settings in reversed(options):
-        function = click.option(name, cls=SectionOption, section=_SECTION, **settings)(function)
+    for name, decorate in reversed(_SOURCE.items()):
+        if not (without_id and name == "id_column"):
+            function = decorate(function)
     return function
 
 
-def file_options(said: str) -> Callable[[Function], Function]:
-    """Return a decorator that adds --output FILE, with what is said of it, and --overwrite."""
+def file_options(help_text: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds --output FILE, with its help, and --overwrite."""
 
     def decorate(function: Function) -> Function:
-        section: dict[str, Any] = {"cls": SectionOption, "section": "Output"}
-        function = click.option("--overwrite", is_flag=True, help="Replace FILE once the new one is whole.", **section)(
-            function
+        replace = option(
+            "--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete."
         )
-        return click.option("-o", "--output", metavar="FILE", required=True, help=said, **section)(function)
+        return option("-o", "--output", section="Output", metavar="FILE", required=True, help=help_text)(
+            replace(function)
+        )
 
     return decorate
 
 
-def folder_option(function: Function) -> Function:
-    """Add --output DIR."""
-    return click.option(
-        "-o", "--output", cls=SectionOption, section="Output", metavar="DIR", required=True, help="The folder to write."
-    )(function)
+def folder_options(function: Function) -> Function:
+    """Add --output DIR, --overwrite and --resume."""
+    resume = option("--resume", section="Output", is_flag=True, help="Continue an interrupted run.")
+    replace = option("--overwrite", section="Output", is_flag=True, help="Replace DIR once the new result is complete.")
+    output = option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write.")
+    return output(replace(resume(function)))
 
 
-def rewrite_options(function: Function) -> Function:
-    """Add --overwrite and --resume, for commands that write a folder."""
-    section: dict[str, Any] = {"cls": SectionOption, "section": "Output", "is_flag": True}
-    function = click.option("--resume", help="Go on where an interrupted run stopped.", **section)(function)
-    return click.option("--overwrite", help="Replace DIR once the new result is whole.", **section)(function)
-
-
-inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
-
-
-def shown_options(function: Function) -> Function:
+def printing_options(function: Function) -> Function:
     """Add --quiet and --json."""
-    section: dict[str, Any] = {"cls": SectionOption, "section": "Printing", "is_flag": True}
-    function = click.option("--json", "as_json", help="Print the report as one JSON object.", **section)(function)
-    return click.option("-q", "--quiet", help="Print nothing but errors.", **section)(function)
+    as_json = option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object.")
+    return option("-q", "--quiet", section=PRINTING, is_flag=True, help="Print nothing but errors.")(as_json(function))
