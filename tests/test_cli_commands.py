@@ -91,7 +91,7 @@ ERRORS = {
     "no such column": (["dedup", "in.jsonl", "-o", "out", "--text-column", "x"], "No column 'x' in in.jsonl"),
     "bands without rows": (["dedup", "in.jsonl", "-o", "out", "--num-bands", "3"], "num_bands goes with rows_per_band"),
     "stop at the first": (["dedup", "broken.jsonl", "-o", "out", "--on-error", "stop"], "broken.jsonl, row 1"),
-    "output in the input": (["dedup", ".", "-o", "out"], "lie one inside the other"),
+    "output in the input": (["dedup", ".", "-o", "out"], "overlap"),
     "unknown suffix of pairs": (["pairs", "in.jsonl", "-o", "p.doc"], "must end in one of .parquet, .jsonl, .csv"),
     "no folder for pairs": (["pairs", "in.jsonl", "-o", "no/p.csv"], "The output no/p.csv cannot be written"),
     "no file to compare": (["compare", "nope", "in.jsonl"], "nope cannot be read: No such file or directory"),

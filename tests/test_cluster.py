@@ -328,5 +328,5 @@ def test_an_input_that_changes_while_it_is_read_stops_the_run():
 
 @pytest.mark.usefixtures("files")
 def test_an_output_inside_the_input_is_refused():
-    with pytest.raises(OutputError, match="lie one inside the other"):
+    with pytest.raises(OutputError, match="overlap"):
         neardup.cluster(Path(), output="out")

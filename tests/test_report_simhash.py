@@ -71,7 +71,7 @@ def test_collisions_are_told_where_they_were_looked_for():
     assert "Collisions" not in body_of(simhash_report())
     said = body_of(confirmed_report())
     assert "Collisions caught1,234" in said.replace("caught ", "caught")
-    assert "1,234 pairs of near fingerprints had texts that are not alike; exact similarity kept them apart." in said
+    assert "1,234 pairs of near fingerprints had texts that are not similar; exact similarity ruled them out." in said
 
 
 def test_an_item_shows_the_measure_that_removed_it():

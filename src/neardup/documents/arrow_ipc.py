@@ -52,9 +52,9 @@ def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
 def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
-    """Yield the documents of an Arrow IPC file; damage is one rejection, what was read before it stays.
+    """Yield the documents of an Arrow IPC file; damage is one rejection, and rows read before it remain.
 
-    All columns are read and checked in any case, so that damage shows in the same place with or without payload.
+    All columns are read and checked in any case, so that damage is found at the same row with or without payload.
     """
     with source.open_file() as file:
         first_row = 0

@@ -30,9 +30,9 @@ class Columns(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A document that could not be read: where it stood, and why.
+    """A document that could not be read: its position, and the reason.
 
-    rest_of_file : whether all that follows in the file is lost with it, or the whole file.
+    rest_of_file : whether the rest of the file, or all of it, is lost too.
     """
 
     file: str
@@ -45,13 +45,13 @@ class Rejected(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentBatch:
-    """Consecutive documents of one part, in its order; rejected rows are left out of all fields alike.
+    """Consecutive documents of one part, in its order; rejected rows are left out of all fields.
 
     text : LargeStringArray, nulls allowed (an absent text is a document without features).
     rows : int64 array, the row of each document in its part, rising.
     ids : StringArray or LargeStringArray, or None when there is no id column.
-    rank : float64 array (nan where null), or None unless asked for.
-    payload : when asked for, the documents as they are in the file, to be written again.
+    rank : float64 array (nan where null), or None unless requested.
+    payload : if requested, the documents as they are in the file, to be copied.
     """
 
     text: pa.LargeStringArray
@@ -77,7 +77,7 @@ class Part(Protocol):
 
     @property
     def name(self) -> str:
-        """The part as the user named it; stands in `source_file`."""
+        """The name the user gave; in the column `source_file`."""
         ...
 
     @property

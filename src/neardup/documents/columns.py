@@ -1,4 +1,4 @@
-"""Choosing which columns hold the text, the id, the rank."""
+"""Choose the columns of the text, the id and the rank."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from neardup.documents.texts import is_identifier, is_rank, is_text
 from neardup.errors import ColumnError
 
 TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
-"""The names a text column is known by, the first that is there is taken."""
+"""The recognised names of a text column; the first that exists is used."""
 
 ID_NAMES = ("id", "doc_id", "document_id", "_id", "url")
-"""The names an id column is known by, the first that is there is taken."""
+"""The recognised names of an id column; the first that exists is used."""
 
 FILE_COLUMN = "file"
 """The id of a document that is a file: its path, as it was named."""
@@ -33,9 +33,8 @@ def choose_columns(
 
     Parameters
     ----------
-    parts : the inputs; those of plain text have no columns, those that are empty or damaged show none, and
-        neither is asked. Pages beside tables need not have the column of the text: theirs
-        is the HTML.
+    parts : the inputs. Plain text has no columns, empty and damaged parts show none; both are ignored. Pages beside
+        tables need not have the text column: theirs is the HTML.
     text_column : default: the first of `TEXT_NAMES` that every part has.
     id_column : default: the path where each document is a file, the first of `ID_NAMES` that every part has, or None.
     rank_column : a column of numbers or dates; never guessed.
@@ -50,7 +49,7 @@ def choose_columns(
         id_column = FILE_COLUMN
     if not types:
         return _nothing_to_choose_from(parts, text_column, id_column, rank_column)
-    # Pages have their text in one column; beside other inputs, it is theirs that is asked for.
+    # The text of pages is in a fixed column; the text column is that of the other inputs.
     pages = {part.name for part in parts if part.is_pages}
     others = {name: shown for name, shown in types.items() if name not in pages} or types
     text = _guess(others, TEXT_NAMES) if text_column is None else _named(others, text_column)
@@ -77,7 +76,7 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
     Raises
     ------
     ColumnError
-        If it is missing in a part, or holds what cannot be a label.
+        If it is missing in a part, or its type cannot be a label.
     """
     types = {part.name: shown for part in parts if (shown := part.column_types())}
     plain = next((part.name for part in parts if part.column_types() is None), None)
@@ -94,7 +93,7 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
 def _nothing_to_choose_from(
     parts: Sequence[Part], text_column: str | None, id_column: str | None, rank_column: str | None
 ) -> Columns:
-    """Settle for parts of which none shows columns: plain text has none, empty ones need none."""
+    """Return the columns of parts that show none: plain text has none, empty parts need none."""
     only_text = all(part.column_types() is None for part in parts)
     has_paths = id_column == FILE_COLUMN and all(part.unit == "file" for part in parts)
     for column, role in ((None if has_paths else id_column, "id"), (rank_column, "rank")):

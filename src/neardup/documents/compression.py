@@ -22,10 +22,10 @@ _STANDARD_READERS: dict[str | None, Callable[..., Any]] = {
 
 
 def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[bytes] | pa.NativeFile:
-    """Return a stream of the bytes inside a local path or an open file; members in a row are read as one.
+    """Return a stream of the bytes inside a local path or an open file; concatenated members are read as one.
 
-    The standard library's readers are chosen for gzip, bz2 and xz because a stream cut short still yields all
-    that stood before the cut; Arrow's, otherwise as fast, loses its last buffer.
+    The standard library reads gzip, bz2 and xz, because its readers yield everything before the cut of a truncated
+    stream; Arrow's readers are as fast, but lose the last buffer.
     """
     stream: Any
     if compression in _STANDARD_READERS:
@@ -38,7 +38,7 @@ def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[b
 
 
 def open_compressed(path: str, compression: str | None) -> IO[bytes] | pa.NativeFile:
-    """Open a new local file for writing; what is written is compressed on the way."""
+    """Open a new local file that compresses what is written to it."""
     if compression == "xz":
         return lzma.open(path, "wb", preset=1)
     if compression is None:

@@ -35,7 +35,7 @@ def column_types(file: InputFile) -> dict[str, pa.DataType]:
 
 
 def _header(source: Source, delimiter: str) -> list[str]:
-    """Return the names of the columns. Raises what a stream or its parser raises."""
+    """Return the names of the columns. Raises the errors of the stream and of its parser."""
     try:
         with source.open_stream() as stream:
             return list(_open(stream, delimiter, BLOCK_BYTES, None, _skip).schema.names)

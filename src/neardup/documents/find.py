@@ -1,4 +1,4 @@
-"""Finding files: what a path, a folder, a pattern or an address stands for."""
+"""Find the files of a path, a folder, a pattern or an address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 Skip = Callable[[str, str], None]
-"""Told of each file that a search passes over: its name, and why."""
+"""Called for each file that a search leaves out, with its name and the reason."""
 
 HIDDEN = "whose names begin with . or _"
 UNKNOWN = "whose names have no known suffix"
@@ -30,8 +30,8 @@ NOT_REGULAR = "that are not regular files"
 class Found(NamedTuple):
     """A file that was found.
 
-    name : as the user would write it, bytes that are not UTF-8 escaped; location : what is opened; path : normal and
-    absolute; base : the folder named, above it; is_direct : whether the file itself was named.
+    name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or address to open; path :
+    normal and absolute; base : the folder named, above it; is_direct : whether the file itself was named.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Found(NamedTuple):
 
 
 def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[Found]:
-    """Return the files that a path, folder, pattern or address stands for, sorted.
+    """Return the files of a path, folder, pattern or address, sorted.
 
-    format_name : the format of all of them; None where the suffix tells, and files with others are left out.
-    skip : told of each file below a folder, or that matches a pattern, which is left out.
+    format_name : the format of all files; None to go by the suffix, and leave out files with an unknown one.
+    skip : called for each file of a folder or pattern that is left out.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _is_readable(path: str, format_name: str | None, skip: Skip) -> bool:
 
 
 def shown(name: str) -> str:
-    """Return a name as text: what the system gave as bytes that are not UTF-8 is escaped."""
+    """Return a name as text; bytes that are not UTF-8 are escaped."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -147,7 +147,7 @@ def _matching(pattern: str, fixed: str, skip: Skip) -> list[str]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a search passes over a name: dot files, and as in Spark and Arrow `_SUCCESS`, `_delta_log`."""
+    """Whether a search leaves out a name: dot files, and as in Spark and Arrow `_SUCCESS`, `_delta_log`."""
     return name.startswith((".", "_"))
 
 

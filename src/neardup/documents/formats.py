@@ -56,7 +56,7 @@ class Format:
     suffixes : of its files, in lower case; the first is the usual one.
     module : full name of the module that has the format's `HANDLER`.
     contents : "text" in UTF-8; "binary", compressed inside and never as a whole; or web "pages", whose text is HTML.
-    unit : what a document is: "row"; "file"; "auto" where the user chooses between a line and a file.
+    unit : of a document: "row"; "file"; "auto" if the user chooses between a line and a file.
     magic : a regular expression that matches the first bytes, for standard input; None if nothing distinguishes it.
     """
 

@@ -1,7 +1,7 @@
-"""Reading HTTP responses as archives hold them: status, header, and the body as the server meant it.
+"""Parse the HTTP responses of archives: status, header, and decoded body.
 
-Archives often keep the header of a response and hold its body already dechunked or inflated (Common Crawl renames
-such a header, others do not). So an encoding is undone where the body is in it, and passed over where it is not.
+Archives often keep the header of a response but store its body dechunked or inflated (Common Crawl renames such a
+header, others do not). So an encoding is decoded if the body is in it, and ignored if it is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BadResponse(Exception):
 
 
 class TooLong(BadResponse):
-    """What is encoded in a response is longer than the limit."""
+    """The decoded body of a response is longer than the limit."""
 
 
 class Response(NamedTuple):
@@ -36,9 +36,9 @@ class Response(NamedTuple):
 
 
 def header_end(data: bytes | bytearray) -> tuple[int, int] | None:
-    """Return where a header ends and what follows begins: behind the first empty line; None if there is none."""
+    """Return the end of a header and the start of the body, after the first empty line; None if there is none."""
     end = data.find(b"\r\n\r\n")
-    # Not searched for behind that: it can be far off, or nowhere in a long block.
+    # Not searched after that: it can be far off, or nowhere in a long block.
     bare = data.find(b"\n\n", 0, end if end >= 0 else len(data))
     if bare >= 0:
         return bare, bare + 2
@@ -93,7 +93,7 @@ def decoded_body(response: Response, limit: int) -> bytes:
     TooLong
         If it has more.
     BadResponse
-        If it is compressed in a way that is not known, or damaged.
+        If its compression is unknown, or it is damaged.
     """
     body = response.body
     transfer = _codings(response.header.get("transfer-encoding", ""))
@@ -116,7 +116,7 @@ def _codings(value: str) -> list[str]:
 
 
 def _dechunked(body: bytes) -> bytes | None:
-    """Return what chunks hold, as far as they go; None if there are none."""
+    """Return the contents of the chunks, as far as they go; None if there are none."""
     pieces: list[bytes] = []
     position = 0
     while size := _CHUNK_SIZE.match(body, position):

@@ -1,4 +1,4 @@
-"""Listing the input files that paths, folders, patterns and addresses stand for."""
+"""List the input files of paths, folders, patterns and addresses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def list_inputs(
     stdin: IO[bytes] | None = None,
     skip: Skip = lambda name, reason: None,
 ) -> list[InputFile]:
-    """Return the input files that `paths` stand for, in the order named; within a folder or pattern, sorted.
+    """Return the input files of `paths`, in the order named; within a folder or pattern, sorted.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def list_inputs(
     unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for standard
         input and for a single text file named directly, else files.
     format_name : the format of all of them, whatever their names; None: by suffix, standard input by its beginning.
-    stdin : the stream behind `-`; default: that of the process.
-    skip : told of the name of each file that a folder or a pattern has and that is left out, and why.
+    stdin : the stream to read for `-`; default: that of the process.
+    skip : called with the name of each file of a folder or pattern that is left out, and the reason.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def _unit(known: Format, text_unit: str) -> str:
 
 
 def _common_roots(found: list[Found]) -> dict[bool, str]:
-    """Return the folder that holds all local files, and the one that holds all remote ones."""
+    """Return the common folder of all local files, and that of all remote files."""
     roots: dict[bool, str] = {}
     for remote in (False, True):
         bases = [file.base for file in found if is_remote(file.location) == remote]
@@ -130,7 +130,7 @@ def _common_roots(found: list[Found]) -> dict[bool, str]:
 
 
 def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
-    """Give each file a name of its own below the output; local and remote files may else share one."""
+    """Give each file a unique name below the output; local and remote files may share one otherwise."""
     taken: set[str] = set()
     named: list[InputFile] = []
     for file in files:

@@ -1,10 +1,10 @@
 """JSON lines: Arrow's parser for whole blocks, the standard library's for the lines it refuses.
 
-What a line gives depends on that line alone, never on its neighbours: it is accepted if either parser accepts
-it, and where both do, they agree. Two traps of Arrow's parser (26.0) are kept from it: a top-level `null`
-that comes first ends the process (apache/arrow#47409), and several values on a line count as several rows. So
-only lines that begin with `{` and end with `}` reach it, and its row count must match. A value cannot then
-span lines: nothing in JSON may stand between the `}` of one and the `{` of the next.
+The result of a line depends on that line alone: it is accepted if either parser accepts it, and where both do, they
+agree. Arrow's parser (26.0) has two traps: a top-level `null` on the first line ends the process (apache/arrow#47409),
+and several values on a line count as several rows. So only lines that begin with `{` and end with `}` reach it, and its
+row count must match. A value cannot span lines then: JSON allows nothing between the `}` of one line and the `{` of the
+next.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import NO_RANK, as_ids, as_rank, as_text, rank_of
 
 SAMPLE_LINES = 100
-"""The columns of a file are those of its first so many lines."""
+"""The columns of a file are the keys of this many lines at its beginning."""
 
 _BLANKS = b" \t\r\n"
 # Below this, one line after the other costs less than halving again.
@@ -38,14 +38,14 @@ _LEAF_LINES = 16
 
 
 class _Wanted(NamedTuple):
-    """What to take from each line, with the types Arrow is to expect."""
+    """The columns to read from each line, and their types for Arrow."""
 
     columns: Columns
     schema: pa.Schema
 
 
 class _Found(NamedTuple):
-    """What consecutive lines gave: text, ids, rank by line; and the lines refused, with the reason."""
+    """The result of consecutive lines: text, ids and rank by line; and the refused lines, with the reason."""
 
     text: pa.LargeStringArray
     ids: pa.StringArray | None
@@ -165,7 +165,7 @@ def _bare(line: bytes, is_first: bool) -> bytes:
 
 
 def _reason(line: bytes) -> str:
-    """Say why a line that is not an object cannot be read."""
+    """Return the reason why a line that is not an object cannot be read."""
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -204,7 +204,7 @@ def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _Found:
 
 
 def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _Found | None:
-    """Return what Arrow reads in a range of lines, or None unless it reads every one of them."""
+    """Return what Arrow reads in a range of lines, or None if it does not read all of them."""
     start, stop = int(offsets[begin]), int(offsets[end])
     try:
         table = pa_json.read_json(

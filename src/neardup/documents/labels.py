@@ -1,4 +1,4 @@
-"""Reading what people said of documents: a label for each, or verdicts on pairs."""
+"""Read human judgements: a label for each document, or verdicts on pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
 
 VERDICT_NAMES = ("duplicate", "label")
-"""The names a column of verdicts is known by, the first that is there is taken."""
+"""The recognised names of a column of verdicts; the first that exists is used."""
 
 _PAIR = ("left_id", "right_id")
 
@@ -27,7 +27,7 @@ class Labelled(NamedTuple):
     """The labels of one part.
 
     rows : int64 array, the row of each document in the part, rising. lengths : int64, the characters of its text.
-    labels : Arrow strings, null or empty where the label is not known; None where no label was asked for.
+    labels : Arrow strings, null or empty where the label is not known; None if no label was requested.
     """
 
     rows: npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Labelled(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """What people said of pairs, row by row. left_ids, right_ids : Arrow strings; same : bool. name : of the source."""
+    """Judged pairs, row by row. left_ids, right_ids : Arrow strings; same : bool. name : of the source."""
 
     left_ids: pa.Array
     right_ids: pa.Array
@@ -47,7 +47,7 @@ class Verdicts(NamedTuple):
 def read_labels(part: Part, text: str, label: str | None) -> Labelled:
     """Read a part again, for its labels and the lengths of its texts; rows that cannot be read are left out."""
     rows, lengths, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], pa.string())]
-    # A label may be whatever an id may be, so it is read in the place of the id.
+    # A label may have any type of an id, so it is read as the id.
     for batch in part.read(Columns(text, label), lambda _: None):
         rows.append(batch.rows)
         lengths.append(pc.fill_null(pc.utf8_length(batch.text), 0).to_numpy(zero_copy_only=False))

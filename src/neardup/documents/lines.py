@@ -1,4 +1,4 @@
-"""Cutting a stream of bytes into blocks of whole lines."""
+"""Cut a stream of bytes into blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from neardup.documents.batch import BLOCK_BYTES, Rejected
 from neardup.documents.sources import Source
 
 MAX_LINE_BYTES = 1 << 30
-"""A longer line is rejected: memory stays bounded whatever a file holds."""
+"""A longer line is rejected, so that memory is bounded."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 STREAM_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
-"""What a damaged or truncated stream raises."""
+"""The errors of a damaged or truncated stream."""
 
 _NEWLINE = 10
 # Searched piece by piece so that the mask of one piece stays in the cache: 3.7 GB/s against 1.6 at once.
@@ -30,8 +30,8 @@ _ZSTD_READ_BYTES = 1 << 16
 class LineBlock(NamedTuple):
     """Whole lines in order, line ends included.
 
-    data : their bytes; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : where the
-    block stands in the (decompressed) file, both from 0.
+    data : their bytes; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : the
+    position of the block in the (decompressed) file, both from 0.
     """
 
     data: bytes
@@ -138,7 +138,7 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
     size = _ZSTD_READ_BYTES if source.compression == "zstd" else BLOCK_BYTES
     gathered: list[bytes] = []
     with source.open_stream() as stream:
-        # read1 hands out what it has before it fails; Arrow's streams have none, and are read in small steps.
+        # read1 returns the bytes before an error; Arrow's streams have no read1, and are read in small steps.
         take = getattr(stream, "read1", stream.read) if source.compression else stream.read
         while True:
             try:

@@ -1,6 +1,6 @@
-"""Decoding the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, else by what they say.
+"""Decode the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, else by detection.
 
-The labels, and what they stand for, are those of the WHATWG Encoding Standard, section 4.2 (gb2312 is gb18030,
+The labels and their encodings are those of the WHATWG Encoding Standard, section 4.2 (gb2312 is gb18030,
 iso-8859-1 is windows-1252); the codecs are Python's. Bytes that do not fit the declared encoding become U+FFFD.
 """
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from neardup.documents.page_head import start_tags
 
 PRESCAN_BYTES = 1024
-"""A meta element behind so many bytes is not asked for the encoding, as in the HTML standard."""
+"""Only meta elements within this many bytes can declare the encoding, as in the HTML standard."""
 
 _DETECT_BYTES = 128 << 10
 _FALLBACK = "windows-1252"
@@ -113,7 +113,7 @@ class Decoded(NamedTuple):
 
 
 def encoding_of_label(label: str) -> str | None:
-    """Return the name of the encoding that a label stands for on the web, None for an unknown one.
+    """Return the name of the encoding of a label on the web, None for an unknown label.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def decode_page(data: bytes, declared: str | None = None) -> Decoded:
     Parameters
     ----------
     data : the bytes of the page.
-    declared : what the HTTP header says of the encoding; a label that is not known counts for nothing.
+    declared : the encoding in the HTTP header; an unknown label is ignored.
     """
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
@@ -159,7 +159,7 @@ def _decoded(data: bytes, name: str) -> Decoded:
 
 
 def _declared_inside(start: bytes) -> str | None:
-    """Return what the first meta element with a known encoding names, else an XML declaration."""
+    """Return the encoding of the first meta element that names a known one, else that of an XML declaration."""
     name = None
     for tag in start_tags(start.decode("latin-1")):
         if tag.name == "meta":

@@ -1,4 +1,4 @@
-"""What the head of an HTML page says of it: its title, its language.
+"""Read the head of an HTML page: its title, its language.
 
 Only the first `HEAD_CHARACTERS` are looked at, forwards only, so that no page makes it slow.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 HEAD_CHARACTERS = 256 << 10
-"""What stands in a page behind so many characters is not its head."""
+"""The characters at the beginning of a page that are read as its head."""
 
 MAX_TITLE_CHARACTERS = 1000
 _MAX_TAG_CHARACTERS = 4096
@@ -26,7 +26,7 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 
 
 class Tag(NamedTuple):
-    """A start tag: its name in lower case, what stands between name and `>`, and where it begins and ends."""
+    """A start tag: its name in lower case, the text between name and `>`, and its start and end."""
 
     name: str
     inside: str

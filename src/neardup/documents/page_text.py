@@ -1,4 +1,4 @@
-"""Take the text out of HTML pages: all that is shown, or the main content alone."""
+"""Extract the text of HTML pages: all visible text, or the main content."""
 
 from __future__ import annotations
 
@@ -42,20 +42,19 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
 
     Returns
     -------
-    large_string array of shape (num_pages,), null where a page is. Blocks stand on lines of their own; the title of a
-    page, which it does not show, is left out.
+    large_string array of shape (num_pages,), null where a page is. Each block is on its own line; the title, which
+    the page itself does not show, is left out.
 
     Raises
     ------
     MissingExtraError
-        If `main` is asked for and the package resiliparse is not installed.
+        If `main` is true and the package resiliparse is not installed.
 
     Notes
     -----
-    Time is linear in the bytes. The main content is found by resiliparse, in the page without what says nothing of it,
-    such as formatting and fields. The text is all that the page shows, so that a page that shows text has text here,
-    where it finds none; where it finds less than 500 characters, and not a fifth of all; and where a page is nested, or
-    filled with elements, like none that people read.
+    Time is linear in the bytes. resiliparse finds the main content, in a page without the elements that do not matter
+    to it. All visible text is returned instead if it finds none, if it finds less than 500 characters and less than a
+    fifth of all, or if a page is nested deeper, or has more elements, than any page for people.
     """
     from neardup.kernels import html_tokens
 
@@ -74,7 +73,7 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
 
 
 def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Tags, *, short: bool) -> Text:
-    """Return what pages show, or the pages in short."""
+    """Return the visible text of pages, or reduced pages."""
     from neardup.kernels import html_text
 
     capacity = len(data) + 3 * len(tags.names) if short else len(data)
@@ -89,7 +88,7 @@ def _strings(text: Text) -> list[str]:
 
 
 def _resolve(text: str) -> str:
-    """Return a text with the characters that "&...;" stand for."""
+    """Return a text with its character references resolved."""
     if "&" not in text:
         return text
     # Python refuses to read numbers of thousands of digits; no character has one of 32.

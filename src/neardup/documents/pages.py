@@ -1,4 +1,4 @@
-"""Turning bytes into pages: what is one, its HTML in UTF-8, its columns."""
+"""Turn bytes into pages: recognise HTML, decode it to UTF-8, extract the columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMN_TYPES: dict[str, dict[str, pa.DataType]] = {
 """The columns of pages, by format."""
 
 PREFIX_BYTES = 1024
-"""So much of the beginning tells what kind of file it is."""
+"""Bytes at the beginning of a file that show its kind."""
 
 _SIGNATURES = (
     (b"%PDF-", "PDF"),
@@ -74,12 +74,12 @@ class Page(NamedTuple):
 
 
 def too_long(what: str = "the page") -> NotAPage:
-    """Return the refusal of what exceeds the limit."""
+    """Return the error for content longer than the limit."""
     return NotAPage(f"{what} is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
 
 
 def check_media_type(media_type: str) -> None:
-    """Raise NotAPage if something else than HTML is declared; "" declares nothing."""
+    """Raise NotAPage if a type other than HTML is declared; "" declares nothing."""
     if media_type and media_type not in HTML_TYPES:
         raise NotAPage(f"not HTML: its content type is {media_type:.100}")
 
@@ -96,7 +96,7 @@ def page_of(data: bytes, origin: str | None, date: datetime | None = None, *, ch
     Raises
     ------
     NotAPage
-        If it is something else than HTML, longer than `MAX_PAGE_BYTES`, or without any element.
+        If it is not HTML, longer than `MAX_PAGE_BYTES`, or without any element.
     """
     if len(data) > MAX_PAGE_BYTES:
         raise too_long()
@@ -113,13 +113,13 @@ def page_of(data: bytes, origin: str | None, date: datetime | None = None, *, ch
 
 
 def looks_like_markup(data: bytes) -> bool:
-    """Return whether what has no declared type begins as a page does."""
+    """Return whether content without a declared type begins like a page."""
     begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK).replace(b"\x00", b"")
     return _MARKUP.match(begin) is not None
 
 
 def has_element(html: bytes) -> bool:
-    """Return whether a start tag stands anywhere outside comments: `<` and a letter."""
+    """Return whether there is a start tag, `<` and a letter, outside comments."""
     position = 0
     while match := _ELEMENT_OR_COMMENT.search(html, position):
         if match.end() - match.start() == 2:

@@ -20,7 +20,7 @@ from neardup.errors import InputError
 # Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds with 512 to 2,048 rows.
 _MIN_ROWS, _MAX_ROWS = 64, 16384
 # A dictionary hides how long its rows are: ten texts can fill a million rows. So fewer are decoded at once, and once
-# they come to more than so many bytes, the rest of the file is read as a dictionary and decoded piece by piece.
+# they exceed this many bytes, the rest of the file is read as a dictionary and decoded piece by piece.
 _MAX_DICTIONARY_ROWS, _MAX_DECODED_BYTES = 512, 64 << 20
 
 _READ_BYTES = 1 << 18
@@ -32,7 +32,7 @@ _DEFAULT_GROUP_ROWS = 1 << 20
 _CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4", "LZO": "SNAPPY"}
 # Indices into a dictionary and their run lengths need no more; text stored plainly needs more.
 _MAX_INDEX_BYTES_PER_VALUE = 4
-# Arrow looks how large a page has become, and ends it at 1 MiB, only after so many values.
+# Arrow checks the size of a page, and ends it at 1 MiB, only after this many values.
 _MAX_VALUES, _MIN_VALUES, _BYTES_BETWEEN_LOOKS = 1024, 16, 1 << 19
 
 
@@ -58,7 +58,7 @@ def num_rows(source: Source) -> int | None:
 def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
-    """Yield the documents of a Parquet file; damage is one rejection, what was read before it stays.
+    """Yield the documents of a Parquet file; damage is one rejection, and rows read before it remain.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def read(
 
 
 class _DamagedFile(Exception):
-    """What pyarrow raised while decoding; apart from what reading the rows raises."""
+    """An error of pyarrow while decoding, as opposed to errors of the code that uses the rows."""
 
 
 def _record_batches(source: Source, wanted: list[str] | None, text: str) -> Iterator[pa.RecordBatch]:
@@ -201,8 +201,8 @@ def parquet_layout(file: Source) -> ParquetLayout:
 def _stayed_dictionary(chunk: Any) -> bool:
     """Whether all pages of a chunk are dictionary indices; writers fall back to plain pages halfway.
 
-    The encodings listed in the footer do not tell: PLAIN stands there for the dictionary page too. The size
-    of what follows the dictionary does.
+    The encodings in the footer do not show this: PLAIN is listed for the dictionary page too. The size of the data
+    behind the dictionary does.
     """
     start = chunk.dictionary_page_offset
     if not chunk.has_dictionary_page or start is None:

@@ -79,7 +79,7 @@ def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray)
 def filter_rows(rows: Any, mask: Any) -> Any:
     """Return the rows of a RecordBatch or Table where `mask` is true.
 
-    Arrow has no filter for its views, nor for runs; their columns take the way over plain ones.
+    Arrow has no filter for views and runs; their columns are filtered as plain ones.
     """
     if not any(_has_no_filter(kind) for kind in rows.schema.types):
         return rows.filter(mask)

@@ -1,4 +1,4 @@
-"""Reading a part to its end, and telling where it could not be."""
+"""Read a part to its end, and report what could not be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sources import CannotOpen, Source
 
 MAX_DOCUMENT_BYTES = 64 << 20
-"""A longer document is rejected, unless asked otherwise: what describes it takes many times its length in memory."""
+"""Default length of the longest document; describing it takes many times its length in memory."""
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -30,8 +30,8 @@ class Task(NamedTuple):
     def read(self, reject: Callable[[Rejected], None], *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Yield the documents of the part, as its own `read` does, but for those that are too long.
 
-        A part that cannot be opened is one rejection. A file made of rows of which none can be read is not
-        what it was said to be, and is rejected as a whole besides its rows.
+        A part that cannot be opened is one rejection. If no row of a file of rows can be read, the file is not in its
+        declared format, and is rejected as a whole besides its rows.
         """
         num_documents = num_rejected = 0
         is_lost = False
@@ -74,7 +74,7 @@ class Task(NamedTuple):
 
 
 def _hint(part: Part) -> str:
-    """Say what a file of text is instead, where its beginning tells."""
+    """Describe what a file of text is instead, if its beginning shows it."""
     if not isinstance(part, Source) or FORMATS[part.format].contents != "text":
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Opening what a name stands for: a local path, or the address of remote storage."""
+"""Open local paths and addresses of remote storage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
 
 
 class CannotOpen(InputError):
-    """A file is there no longer, or may not be read."""
+    """A file is gone, or may not be read."""
 
 
 def is_remote(name: str) -> bool:
@@ -31,7 +31,7 @@ def is_remote(name: str) -> bool:
 
 
 def local_path(name: str) -> str:
-    """Return the path that a `file://` address stands for, any other name as it is."""
+    """Return the path of a `file://` address, any other name unchanged."""
     return url2pathname(urlsplit(name).path) if name.startswith("file://") else name
 
 
@@ -69,21 +69,20 @@ def resolve(address: str) -> tuple[Any, str]:
 
 
 def unreachable(address: str, why: object) -> InputError:
-    """Return the refusal of an address that does not answer."""
+    """Return the error for an address that cannot be reached."""
     return InputError(f"Cannot reach {address}: {why}. Check the address, the network and the access rights.")
 
 
 MAX_EXPANSION, _FREE_BYTES = 200, 64 << 20
-"""A compressed file may become so many times as long, text takes 3 to 20; what comes to no more than the second may
-whatever it is."""
+"""A compressed file may expand by this factor, or to this many bytes if that is more; text expands 3 to 20 times."""
 
 
 class _BoundedStream:
-    """A decompressed stream that ends in an OSError once it is too long for the file that it comes from."""
+    """A decompressed stream that raises an OSError once it is too long for its compressed file."""
 
     def __init__(self, stream: Any, compressed_bytes: int) -> None:
         self._stream, self._left = stream, max(_FREE_BYTES, MAX_EXPANSION * compressed_bytes)
-        # read1 hands out what it has before it fails; Arrow's streams have none.
+        # read1 returns the bytes before an error; Arrow's streams have no read1.
         self._take = getattr(stream, "read1", stream.read)
 
     def _count(self, data: bytes) -> bytes:
@@ -136,7 +135,7 @@ class Source:
 
     @property
     def is_local(self) -> bool:
-        """Whether the bytes are a file of this machine."""
+        """Whether the bytes are in a local file."""
         return not is_remote(self.location)
 
     def open_file(self) -> pa.NativeFile:
@@ -157,7 +156,7 @@ class Source:
             raise self._gone(error) from error
 
     def open_stream(self) -> Any:
-        """Open for reading from the beginning, as a binary file; what is read is decompressed on the way."""
+        """Open for reading from the beginning, as a binary file; the bytes are decompressed."""
         try:
             if self.is_local:
                 stream = open_decompressed(self.location, self.compression)

@@ -1,4 +1,4 @@
-"""Standard input, copied to a temporary file because documents are read more than once."""
+"""Copy standard input to a temporary file, because documents are read more than once."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _MIN_ROWS = 3
 def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tuple[Source, str, float]:
     """Copy a stream to a temporary file, removed when the process ends.
 
-    format_name : the format that it is in; None where its first bytes are to tell.
+    format_name : the format of the stream; None to recognise it by the first bytes.
 
     Returns
     -------
-    The copy; its format; and a number equal for equal content, as standard input has no time of change.
+    The copy; its format; and a number that is equal for equal content, since standard input has no time of change.
 
     Raises
     ------
     InputError
-        If the format cannot be told, or is not for a whole stream that is compressed.
+        If the format is ambiguous, or the stream is compressed as a whole in a format that does not allow it.
     """
     stream = sys.stdin.buffer if stream is None else stream
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")

@@ -60,9 +60,9 @@ def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
 
 
 def _from_stream(source: Any) -> pa.Table:
-    """Return what an object hands out: a table, or a column such as a Series."""
+    """Return the table of an object that exports one, or its column, such as a Series."""
     try:
-        # A column of structs and a table look alike in this form; read as a table, either is right.
+        # A column of structs and a table are indistinguishable here; both are right when read as a table.
         return pa.RecordBatchReader.from_stream(source).read_all()
     except pa.ArrowInvalid as error:
         if "non-struct" not in str(error):
@@ -139,7 +139,7 @@ class TablePart:
 
     @property
     def name(self) -> str:
-        """The name that stands in `source_file`."""
+        """The name in the column `source_file`."""
         return self._name
 
     @property

@@ -19,7 +19,7 @@ Bad = dict[int, str]
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values themselves, behind dictionaries and extensions."""
+    """Return the type of the values, without dictionaries, runs and extensions."""
     if isinstance(kind, pa.BaseExtensionType):
         return storage_type(kind.storage_type)
     is_encoded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
@@ -36,7 +36,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds numbers."""
+    """Whether a column of this type contains numbers."""
     kind, t = storage_type(kind), pa.types
     return bool(
         t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_boolean(kind) or t.is_null(kind)
@@ -171,7 +171,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def rank_of(text: str) -> float | None:
-    """Return the number that a text holds, or the microseconds from 1970 to the time that it names; None if neither."""
+    """Parse a number, or a time as microseconds since 1970; return None if the text is neither."""
     text = text.strip()
     try:
         return float(text)
@@ -234,7 +234,7 @@ def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
 
 
 def text_bytes(array: pa.Array) -> int:
-    """Return a column's bytes once dictionaries are resolved, which can be far more than it holds."""
+    """Return the bytes of a column with its dictionaries resolved, which can be far more than it occupies."""
     if isinstance(array, pa.ExtensionArray):
         return text_bytes(array.storage)
     if pa.types.is_dictionary(array.type):

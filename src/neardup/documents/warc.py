@@ -1,4 +1,4 @@
-"""WARC files: each HTTP response that holds a page is a document."""
+"""WARC files: each HTTP response with a page is a document."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\
 def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
-    """Yield the pages of a WARC file; a response that holds none is rejected, other records are no documents."""
+    """Yield the pages of a WARC file; a response without one is rejected, other records are no documents."""
     buffer = _PageBuffer(source.name, columns, reject, with_payload)
-    # Members of gzip are told apart here; other compressions are of the whole file.
+    # Gzip members are handled here; other compressions apply to the whole file.
     is_gzip = source.compression == "gzip"
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
         data = GzipBytes(stream, keep=with_payload) if is_gzip else WarcBytes(stream)
@@ -110,7 +110,7 @@ def _is_wanted(fields: Fields) -> bool:
 
 
 def _is_response(fields: Fields) -> bool:
-    """Return whether a record holds an HTTP response; those of DNS and others have content types of their own."""
+    """Return whether a record is an HTTP response; DNS and other responses have other content types."""
     content_type = fields.get("content-type", "application/http").lower()
     return fields.get("warc-type", "").lower() == "response" and content_type.startswith("application/http")
 
@@ -154,11 +154,11 @@ class WarcSink:
 
     def __init__(self, path: str, compression: str | None) -> None:
         self._is_gzip = compression == "gzip"
-        # Records become members one by one; other compressions are of the whole file.
+        # Each record becomes a member; other compressions apply to the whole file.
         self._stream = open_compressed(path, None if self._is_gzip else compression)
 
     def write(self, pages: Pages) -> None:
-        """Write the records of pages, and the metadata records where they were among them."""
+        """Write the records of pages, and the metadata records between them."""
         metadata = list(pages.metadata_records)
         for index, record in enumerate(pages.records):
             while metadata and metadata[0][0] <= index:

@@ -1,6 +1,7 @@
-"""The bytes of a WARC file, decompressed, with what is known of the gzip members they came in.
+"""Decompress a WARC file, and keep track of its gzip members.
 
-A gzip member a record is the rule: then a damaged member costs itself only, and a record can be copied as it stands.
+Usually each record has a gzip member to itself: then a damaged member loses that record only, and a record can be
+copied byte for byte.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from neardup.documents.lines import STREAM_ERRORS
 RECORD_MAGIC = b"WARC/"
 
 MAX_SKIPPED_BYTES = 1 << 30
-"""What would inflate to more is not inflated to be passed over: the next gzip member is searched for instead."""
+"""A record that would inflate to more is not inflated to be skipped: the next gzip member is searched for instead."""
 
 _PIECE_BYTES = 1 << 16
 _INFLATED_BYTES = 1 << 18
@@ -30,10 +31,10 @@ _BLANK = re.compile(rb"[\r\n]+")
 
 
 class Damage(Exception):
-    """The file cannot be read on.
+    """The file cannot be read any further.
 
-    byte : where in the file; reason : what is wrong; start : what stands from there on in the decompressed bytes is
-    damaged; is_final : whether nothing behind can be read.
+    byte : the position in the file; reason : the fault; start : the position in the decompressed bytes where the damage
+    begins; is_final : whether nothing after it can be read.
     """
 
     def __init__(self, byte: int, reason: str, start: int, *, is_final: bool = False) -> None:
@@ -42,7 +43,7 @@ class Damage(Exception):
 
 
 class WarcBytes:
-    """A stream that is looked at before it is taken: `data` begins where the last `take` or `skip` ended."""
+    """A stream with lookahead: `data` begins where the last `take` or `skip` ended."""
 
     max_skipped_bytes: int | None = None
 
@@ -53,7 +54,7 @@ class WarcBytes:
 
     @property
     def byte(self) -> int:
-        """Where in the file `data` begins; inside a gzip member, where that member does."""
+        """The position of `data` in the file; inside a gzip member, that of the member."""
         return self.position
 
     def more(self) -> bool:
@@ -70,7 +71,7 @@ class WarcBytes:
             raise Damage(self.byte, f"the file is damaged or cut short: {error}", end, is_final=True) from error
 
     def skip(self, size: int) -> int:
-        """Pass over so many bytes; return how many there were."""
+        """Skip up to `size` bytes; return how many there were."""
         left = size
         while True:
             step = min(left, len(self.data))
@@ -89,7 +90,7 @@ class WarcBytes:
         return taken
 
     def skip_blank(self, limit: int) -> None:
-        """Pass over line ends, about so many bytes of them at most."""
+        """Skip line ends, up to about `limit` bytes."""
         passed = 0
         while passed < limit and (self.data or self.more()):
             blank = _BLANK.match(self.data)
@@ -98,21 +99,21 @@ class WarcBytes:
             passed += self.skip(blank.end())
 
     def begin_record(self) -> None:
-        """Note that a record begins here."""
+        """Record that a WARC record begins here."""
 
     def member(self) -> bytes | None:
-        """Return the gzip member that holds what was taken since `begin_record`, and nothing else; None without."""
+        """Return the gzip member that contains exactly the bytes since `begin_record`; None if there is none."""
         return None
 
     def resume(self) -> bool:
-        """Move on to where a record may begin; return False if there is none. Raises Damage."""
+        """Skip to the next possible beginning of a record; return False if there is none. Raises Damage."""
         found = self._find_record()
         while not found and self.more():
             found = self._find_record()
         return found
 
     def _find_record(self) -> bool:
-        """Pass over `data` up to a line that may begin a record, or else to its end but for the start of such a one."""
+        """Skip `data` up to a line that may begin a record, else to its end, except for the start of such a line."""
         index = self.data.find(b"\n" + RECORD_MAGIC)
         self.skip(index + 1 if index >= 0 else max(0, len(self.data) - len(RECORD_MAGIC)))
         return index >= 0
@@ -121,7 +122,7 @@ class WarcBytes:
 class GzipBytes(WarcBytes):
     """The bytes of a WARC file that is gzip.
 
-    keep : whether `member` will be asked for.
+    keep : whether `member` will be called.
     """
 
     max_skipped_bytes = MAX_SKIPPED_BYTES
@@ -130,7 +131,7 @@ class GzipBytes(WarcBytes):
         super().__init__(stream)
         self._keep = keep
         self._kept, self._kept_byte = bytearray(), 0
-        # What is not inflated yet, and where it stands; the position and the byte where members begin.
+        # The bytes not inflated yet, and their position in the file; where members begin, decompressed and in the file.
         self._raw, self._raw_byte = b"", 0
         self._inflater: zlib._Decompress | None = None
         self._members: deque[tuple[int, int]] = deque([(0, 0)])
@@ -139,7 +140,7 @@ class GzipBytes(WarcBytes):
 
     @property
     def byte(self) -> int:
-        """Where in the file the gzip member begins that holds the first byte of `data`."""
+        """The position in the file of the gzip member that contains the first byte of `data`."""
         while len(self._members) > 1 and self._members[1][0] <= self.position:
             self._members.popleft()
         return self._members[0][1]
@@ -167,7 +168,7 @@ class GzipBytes(WarcBytes):
         return piece
 
     def _begin_member(self) -> bool:
-        """Prepare to inflate the next member; return False if there is none. Zeros may stand between members."""
+        """Prepare to inflate the next member; return False if there is none. There may be zeros between members."""
         while True:
             bare = self._raw.lstrip(b"\0")
             self._raw_byte += len(self._raw) - len(bare)
@@ -221,7 +222,7 @@ class GzipBytes(WarcBytes):
         self._record_begin = self.position
 
     def member(self) -> bytes | None:
-        """Return the gzip member, or members, that hold what was taken since `begin_record`, and nothing else."""
+        """Return the gzip member, or members, that contain exactly the bytes since `begin_record`."""
         begin, byte = self._members[0]
         end = next((end for position, end in self._members if position == self.position), None)
         if begin != self._record_begin or end is None or byte < self._kept_byte:
@@ -229,7 +230,7 @@ class GzipBytes(WarcBytes):
         return bytes(memoryview(self._kept)[byte - self._kept_byte : end - self._kept_byte])
 
     def resume(self) -> bool:
-        """Move on to a record in what is inflated already, else to a member that begins with one."""
+        """Skip to a record in the bytes inflated already, else to a member that begins with one."""
         if self._find_record():
             return True
         self.skip(len(self.data))
@@ -238,7 +239,7 @@ class GzipBytes(WarcBytes):
         while True:
             index = self._raw.find(_GZIP_MAGIC, index)
             if index < 0 or len(self._raw) - index < _TRIAL_BYTES:
-                # The magic, or the member behind it, may go on in the next piece.
+                # The magic, or the member after it, may continue in the next piece.
                 kept = max(0, len(self._raw) - len(_GZIP_MAGIC) + 1) if index < 0 else index
                 piece = self._pull()
                 self._raw_byte += kept

@@ -1,4 +1,4 @@
-"""Cutting a WARC file into records (ISO 28500), however damaged it is."""
+"""Cut a WARC file into records (ISO 28500), even if it is damaged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from neardup.documents.pages import MAX_PAGE_BYTES
 from neardup.documents.warc_bytes import MAX_SKIPPED_BYTES, RECORD_MAGIC, Damage, WarcBytes
 
 MAX_RECORD_BYTES = MAX_PAGE_BYTES + (1 << 20)
-"""A longer record is not read: a page of the greatest length, its HTTP header, and what chunks add."""
+"""A longer record is not read: the longest page, its HTTP header, and the overhead of chunks."""
 
 MAX_DAMAGES = 1000
-"""Behind so many damaged places the rest of a file is not read: each costs a search for the next record."""
+"""After this many damaged places the rest of a file is not read: each costs a search for the next record."""
 
 _MAX_BLANK_BYTES = 1 << 20
 _VERSION = re.compile(rb"WARC/\d\.\d[ \t]*\Z")
@@ -25,12 +25,12 @@ Fields = dict[str, str]
 
 
 class Record(NamedTuple):
-    """A record of a WARC file, or a place where there is none.
+    """A record of a WARC file, or a damaged place.
 
-    row : its number in the file, from 0; byte : where it stands in the file, or the gzip member it is in.
+    row : its number in the file, from 0; byte : its position in the file, or that of its gzip member.
     fields : its header, names in lower case; block : its content, None unless it was wanted.
-    source : its bytes as they stand in the file, or decompressed if it has no gzip member of its own; None unless asked
-    for. problem : why it cannot be read, else None. is_last : whether the rest of the file cannot be read.
+    source : its bytes in the file, decompressed unless it has a gzip member to itself; None unless requested.
+    problem : why it cannot be read, else None. is_last : whether the rest of the file cannot be read.
     """
 
     row: int
@@ -43,12 +43,12 @@ class Record(NamedTuple):
 
 
 def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_source: bool = False) -> Iterator[Record]:
-    """Yield the records of a file in order; in the place of what is damaged, one that says so.
+    """Yield the records of a file in order; for each damaged place, a record with the problem.
 
     Parameters
     ----------
     data : the file, from its beginning.
-    wanted : whether the content of a record with such a header is wanted; of others it is passed over.
+    wanted : whether to read the content of a record with this header; other records are skipped.
     with_source : whether to add the bytes of the wanted records.
     """
     row = num_damages = 0
@@ -88,7 +88,7 @@ def _what_is_lost(damage: Damage, num_damages: int) -> str:
 def _next_record(
     data: WarcBytes, row: int, wanted: Callable[[Fields], bool], with_source: bool
 ) -> tuple[Record | None, Damage | None]:
-    """Return the next record, None at the end; and what is damaged behind it. Raises Damage if it is damaged itself."""
+    """Return the next record, None at the end, and the damage behind it. Raises Damage if the record is damaged."""
     data.skip_blank(_MAX_BLANK_BYTES)
     if not data.data and not data.more():
         return None, None
@@ -99,7 +99,7 @@ def _next_record(
     declared = fields.get("content-length", "")
     if not _LENGTH.fullmatch(declared):
         raise Damage(byte, f"the record has no valid Content-Length: {declared[:30]!r}", data.position)
-    # Taken only now: a search for the next record begins at what is not taken.
+    # Only now: a search for the next record begins at the bytes that are not consumed.
     data.skip(len(header))
     is_wanted, length = wanted(fields), int(declared)
     problem = block = source = None
@@ -122,7 +122,7 @@ def _next_record(
 
 
 def _header(data: WarcBytes, byte: int) -> bytes:
-    """Return the header that comes next, its empty line included, without taking it."""
+    """Return the next header, its empty line included, without consuming it."""
     while len(data.data) < len(RECORD_MAGIC) and data.more():
         pass
     if not data.data.startswith(RECORD_MAGIC):
@@ -139,7 +139,7 @@ def _header(data: WarcBytes, byte: int) -> bytes:
 
 
 def _skip_end(data: WarcBytes) -> Damage | None:
-    """Pass over the end of a record; return the damage behind it. Raises Damage if the record is damaged too."""
+    """Skip the end of a record; return the damage behind it. Raises Damage if the record is damaged too."""
     end = data.position
     try:
         data.skip_blank(_MAX_BLANK_BYTES)
@@ -153,7 +153,7 @@ def _skip_end(data: WarcBytes) -> Damage | None:
 
 
 def _abandoned(data: WarcBytes, record: Record, length: int) -> tuple[Record, Damage | None]:
-    """Go on behind a record that is too long to be inflated, at the next gzip member that begins with one."""
+    """Skip a record that is too long to be inflated, up to the next gzip member that begins with a record."""
     if data.resume():
         return record, None
     reason = (

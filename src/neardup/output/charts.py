@@ -42,7 +42,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
     ----------
     edges : the limits of the bins, ascending, of length len(counts) + 1.
     counts : how many fell in each bin.
-    x_label, y_label : what the axes measure.
+    x_label, y_label : the quantities on the axes.
     name : the sentence a screen reader says in place of the drawing.
 
     Raises

@@ -33,7 +33,7 @@ def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
 
     Parameters
     ----------
-    report : what report.json holds; a part that is absent or null is left out of the page.
+    report : the contents of report.json; a part that is absent or null is left out of the page.
     rows : the largest clusters, as in cluster_summary.parquet, each with the `places` of the first document and the
         examples.
     """

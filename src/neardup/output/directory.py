@@ -1,4 +1,4 @@
-"""The output folder: written aside, moved into place when whole."""
+"""The output folder: written beside its path, renamed when complete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refuse_address(path: str | os.PathLike[str], what: str) -> None:
     name = os.fspath(path)
     if _ADDRESS.match(name):
         raise OutputError(
-            f"The output must be a local {what}: got {name}. Name one, and copy it to the storage when the run is over."
+            f"The output must be a local {what}: got {name}. Name one, and copy it to the storage after the run."
         )
 
 
@@ -33,7 +33,7 @@ class OutputDirectory:
     """A folder that appears only when all in it is complete.
 
     Everything is written to `DIR.partial`, next to DIR: results below `result`, scratch files below `scratch`. The
-    scratch files survive a run that was cut off, so that it can be resumed.
+    scratch files of an interrupted run remain, so that it can be resumed.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool, resume: bool) -> None:
@@ -45,7 +45,7 @@ class OutputDirectory:
         if self.path.exists() and not overwrite:
             raise OutputError(
                 f"The output {self.path} exists already. Name another folder, or pass overwrite=True (--overwrite) "
-                "to replace it once the new result is whole."
+                "to replace it when the new result is complete."
             )
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"The output {self.path} is a file. Name a folder.")
@@ -71,7 +71,7 @@ class OutputDirectory:
             if target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents):
                 shutil.rmtree(self.partial, ignore_errors=True)
                 raise OutputError(
-                    f"The output {self.path} and the input {name} lie one inside the other. Name an output outside "
+                    f"The output {self.path} and the input {name} overlap. Name an output outside "
                     "the input, so that a second run does not read the first one's result."
                 )
 
@@ -84,7 +84,7 @@ class OutputDirectory:
         shutil.rmtree(self.partial, ignore_errors=True)
 
     def discard_result(self) -> None:
-        """Delete what was written so far, but for the scratch files."""
+        """Delete the results written so far, but not the scratch files."""
         shutil.rmtree(self.result, ignore_errors=True)
 
     def discard(self) -> None:

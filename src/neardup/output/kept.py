@@ -64,7 +64,7 @@ class KeptWriter:
             raise self._file.cannot_write(error) from error
 
     def close(self) -> None:
-        """Finish the file, move it to its name; where a file is a document, one not kept leaves none."""
+        """Finish the file and rename it; a document that is a file and is not kept leaves none."""
         if self._sink is None:
             return
         try:
@@ -76,7 +76,7 @@ class KeptWriter:
         self._sink = None
 
     def discard(self) -> None:
-        """Remove what was written; for a run that stops."""
+        """Remove the file; for a run that stops."""
         if self._sink is not None:
             with suppress(Exception):
                 self._sink.discard()

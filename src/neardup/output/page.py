@@ -2,7 +2,7 @@
 
 The page needs no network: style and script are inline, and its Content-Security-Policy allows exactly these
 two, by hash. Corpus text is data from strangers: it enters only through `escape_text`, which also shows the
-characters that would hide or reorder what stands around them. The same report gives the same page.
+characters that would hide or reorder the text around them. The same report gives the same page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from neardup.output.wording import escape_text
 
 Report = Mapping[str, Any]
 Section = tuple[str, str, str]
-"""Anchor, title and body; a section with an empty body has nothing to say."""
+"""Anchor, title and body; a section with an empty body is left out."""
 
 
 def render_page(report: Report, headline: str, share: str, sections: Sequence[Section], script: str = "") -> str:
@@ -26,10 +26,10 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
 
     Parameters
     ----------
-    report : what report.json holds.
+    report : the contents of report.json.
     headline : the result in one sentence.
     share : a drawing of it, as wide as the page.
-    sections : those with something to say are shown.
+    sections : those with a body are shown.
     script : the name of a script beside this module, or none.
     """
     assets = files("neardup.output")
@@ -136,5 +136,5 @@ def _hash(text: str) -> str:
 
 
 def definitions(terms: Mapping[str, str]) -> str:
-    """Return terms and what they mean, in HTML."""
+    """Return terms and their meanings, in HTML."""
     return f"<dl>{''.join(f'<div><dt>{term}</dt><dd>{text}</dd></div>' for term, text in terms.items())}</dl>"

@@ -28,7 +28,7 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
 
     Parameters
     ----------
-    report : what report.json holds; a part that is absent or null is left out of the page.
+    report : the contents of report.json; a part that is absent or null is left out of the page.
     examples : removed documents to show, in the order of the run.
     """
     removed = removed_list(examples, (report.get("counts") or {}).get("removed", 0))
@@ -64,7 +64,7 @@ def _terms(report: Report) -> dict[str, str]:
     decides = (
         f"Documents pass in order of priority (<code>keep: {keep}</code>). One is removed when a document "
         f"already kept {similar.condition}; otherwise it is kept. So every removed one "
-        "names the kept one that removed it, and no chain of look-alikes joins documents that are not alike."
+        "names the kept one that removed it, and no chain of duplicates joins documents that are not similar."
     )
     if settings.get("linkage") == "connected":
         decides = (

@@ -14,8 +14,8 @@ _MAX_LABEL = 160  # characters of an id in the list; the opened item shows it wh
 class Example(NamedTuple):
     """A removed document beside the kept one that removed it.
 
-    passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; what no slice
-    covers is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
+    passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; text outside
+    all slices is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
     fingerprints, shown in place of the similarity where it alone decided; else None.
     """
 
@@ -53,7 +53,7 @@ def _item(number: int, example: Example) -> str:
     kind, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
     label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
     where = location(example.file, example.row)
-    # Three digits, cut: only what is 1 may read 1.000.
+    # Three digits, truncated: only 1 may read 1.000.
     digits = str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
     if example.distance is not None:
         digits = plural(example.distance, "bit")

@@ -13,7 +13,7 @@ _WEIGHED = {
     "one": ", each of the same weight",
     "tf": ", weighed by how often they occur in it",
     "tfidf": ", weighed by how often they occur in it and how few documents have them",
-    "depth": ", each weighed by how near it stands to the root",
+    "depth": ", each weighed by its distance to the root",
 }
 Counted = Sequence[tuple[str, str, str]]  # key, class and label of counts; those of a class "share" have one
 _MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
@@ -65,7 +65,7 @@ def sections(report: Report, counted: Counted, found: str, terms: Mapping[str, s
 
     Parameters
     ----------
-    found : what the measured documents are compared with, such as "the document that removed them".
+    found : the documents that the measured ones are compared with, such as "the document that removed them".
     terms : words of the page, and their meaning in HTML.
     """
     common = {"Rejected": "Could not be read. Each is named, with its position and the reason, in the output."}
@@ -200,15 +200,15 @@ def _guarantee(near: Report) -> str:
     text = (
         f"<p><strong>No pair of fingerprints within {plural(distance, 'bit')} is missed:</strong> cut into more than "
         f"{distance} blocks, two such fingerprints agree in at least one of them, and all that agree in one "
-        "are compared (Manku, Jain and Das Sarma, 2007).</p><p>What a fingerprint cannot tell is another matter. Short "
+        "are compared (Manku, Jain and Das Sarma, 2007).</p><p>The fingerprint itself has limits. Short "
         "texts that share most of their words are often further apart "
         f"({plural(near.get('short', 0), 'document')} had fewer features than SimHash needs), and long ones that share "
         "only the common words can be near.</p>"
     )
     if near.get("collisions"):
         text += (
-            f"<p>{plural(near['collisions'], 'pair')} of near fingerprints had texts that are not alike; exact "
-            "similarity kept them apart.</p>"
+            f"<p>{plural(near['collisions'], 'pair')} of near fingerprints had texts that are not similar; exact "
+            "similarity ruled them out.</p>"
         )
     return f'<div class="prose">{text}</div>'
 

@@ -77,7 +77,7 @@ class TableFile:
 
     @property
     def is_text(self) -> bool:
-        """Whether the format holds text and no bytes."""
+        """Whether the format has text and no bytes."""
         return self.path.suffix.lower() != ".parquet"
 
     def write(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:

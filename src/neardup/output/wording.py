@@ -1,4 +1,4 @@
-"""Put numbers and texts into words: for the terminal, and escaped for the page."""
+"""Format numbers and texts: for the terminal, and escaped for the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\uf
 
 
 def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
-    """Say what is the same in exact copies, by the settings and the tokens of a method."""
+    """Return what exact copies have in common, by the settings and the tokens of a method."""
     if tokens in PAGE_TOKENS:
         return "the same tags in one order"
     text = "the same text after normalisation"
@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people read them: 3.1 s, 12 min 5 s, 1 h 40 min."""
+    """Return seconds in readable units: 3.1 s, 12 min 5 s, 1 h 40 min."""
     if seconds < 120:
         return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
