@@ -1,18 +1,101 @@
-"""Read ahead on a thread of its own, so that decoding and encoding overlap."""
+"""The one way to work on a stream of items on threads, in order; and to read ahead on a thread of its own."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TypeVar
 
 T = TypeVar("T")
+Result = TypeVar("Result")
+_AHEAD = 8  # decoded and waiting: enough to read on while the compiler is loaded
+_BYTES_AHEAD = 64 << 20  # and no more than so many, unless one item alone has more
+_SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
 _WAIT_S = 0.1
 
 
-def read_ahead(items: Iterator[T], depth: int = 12) -> Iterator[T]:
+def count_processors() -> int:
+    """Return how many processors this process may use, at least 1."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def count_threads(threads: int | None) -> int:
+    """Return the number of worker threads: as requested, or one for each processor this process may use."""
+    return count_processors() if threads is None else threads
+
+
+def map_ordered(
+    items: Iterable[T],
+    work: Callable[[T], Result],
+    threads: int,
+    *,
+    bytes_of: Callable[[T], int] = lambda _: 0,
+    ahead: int = _AHEAD,
+) -> Iterator[tuple[T, Result]]:
+    """Yield each item with the result of `work`, in order, while a pool of threads works on those after it.
+
+    Parameters
+    ----------
+    items : taken on the calling thread, so many ahead.
+    work : called on a thread of the pool.
+    threads : of the pool.
+    bytes_of : the memory that an item takes, which bounds how many wait.
+    ahead : items that wait at most, besides.
+
+    Notes
+    -----
+    A result is yielded as soon as it and all before it are there. An error of `work` or of `items` is raised in its
+    place; what was not begun is dropped. So it is when the caller stops early.
+    """
+    waiting: deque[tuple[T, Future[Result]]] = deque()
+    num_bytes = 0
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
+    try:
+        for item in items:
+            waiting.append((item, pool.submit(work, item)))
+            num_bytes += bytes_of(item)
+            while waiting and (len(waiting) > ahead or num_bytes > _BYTES_AHEAD or waiting[0][1].done()):
+                first, future = waiting.popleft()
+                num_bytes -= bytes_of(first)
+                yield first, future.result()
+        while waiting:
+            first, future = waiting.popleft()
+            yield first, future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def group_small(
+    items: Iterable[T], bytes_of: Callable[[T], int], *, fits: Callable[[list[T], T], bool] = lambda *_: True
+) -> Iterator[list[T]]:
+    """Yield items in lists of a mebibyte or more, but for the last: the cost of a batch does not depend on its size.
+
+    Parameters
+    ----------
+    items : each file begins one, however short.
+    bytes_of : the size of an item.
+    fits : whether an item may go into the list of those before it.
+    """
+    group: list[T] = []
+    num_bytes = 0
+    for item in items:
+        if group and not fits(group, item):
+            yield group
+            group, num_bytes = [], 0
+        group.append(item)
+        num_bytes += bytes_of(item)
+        if num_bytes >= _SMALL_BYTES or len(group) >= _MAX_ITEMS:
+            yield group
+            group, num_bytes = [], 0
+    if group:
+        yield group
+
+
+def read_ahead(items: Iterable[T], depth: int = 12) -> Iterator[T]:
     """Yield the items of an iterator that runs up to `depth` items ahead on another thread.
 
     An error raised there is raised here, in its place. When the caller stops early, so does the thread.
@@ -54,8 +137,3 @@ def read_ahead(items: Iterator[T], depth: int = 12) -> Iterator[T]:
     finally:
         stopped.set()
         thread.join()
-
-
-def count_processors() -> int:
-    """Return how many processors this process may use, at least 1."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

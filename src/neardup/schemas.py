@@ -1,6 +1,9 @@
-"""The Arrow schema of every table that leaves neardup, with a sentence for each column."""
+"""The schema of every table that passes between stages or leaves neardup, with a sentence for each column."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -9,16 +12,63 @@ def _field(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={"meaning": meaning})
 
 
-_MEASURES = {
-    "similarity": _field("similarity", pa.float64(), "Their similarity, computed exactly; 1 for an exact copy."),
-    "distance": _field("distance", pa.uint16(), "The Hamming distance of their fingerprints: how many bits differ."),
-    "structure": _field("structure", pa.float64(), "How alike the structure of the two pages is; 1 for an exact copy."),
-    "exact": _field("exact", pa.bool_(), "Whether both are the same text after normalisation."),
-}
+class Measure(NamedTuple):
+    """One of the figures measured of a pair of documents: a column of every table of pairs.
+
+    of_first : its meaning in the table of clusters, where the pair is a document and the first of its cluster.
+    of_itself : the value of a document and its exact copy.
+    """
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    of_first: str
+    of_itself: float | bool
+
+    @property
+    def field(self) -> pa.Field:
+        """Return the column of a table of pairs."""
+        return _field(self.name, self.type, self.meaning)
+
+    @property
+    def field_of_first(self) -> pa.Field:
+        """Return the column of the table of clusters."""
+        return _field(self.name, self.type, self.of_first)
 
 
-def removed_schema(measures: tuple[str, ...]) -> pa.Schema:
-    """Return the schema of the table of removed documents; `measures` are those of the method's settings."""
+SIMILARITY = Measure(
+    "similarity",
+    pa.float64(),
+    "Their similarity, computed exactly; 1 for an exact copy.",
+    "The similarity to the first document of the cluster, computed exactly; 1 for itself.",
+    1.0,
+)
+DISTANCE = Measure(
+    "distance",
+    pa.uint16(),
+    "The Hamming distance of their fingerprints: how many bits differ.",
+    "The Hamming distance to the fingerprint of the first document: how many bits differ.",
+    0,
+)
+STRUCTURE = Measure(
+    "structure",
+    pa.float64(),
+    "The similarity of the structure of the two pages; 1 for an exact copy.",
+    "The similarity of its structure to that of the first document of the cluster; 1 for itself.",
+    1.0,
+)
+EXACT = Measure(
+    "exact",
+    pa.bool_(),
+    "Whether both are the same text after normalisation.",
+    "Whether it is the same text as the first document after normalisation.",
+    True,
+)
+Measures = Sequence[Measure]
+
+
+def removed_schema(measures: Measures) -> pa.Schema:
+    """Return the schema of the table of removed documents; `measures` are those of the method."""
     return pa.schema(
         [
             _field("id", pa.string(), "The removed document: its id column as text, else its running number."),
@@ -28,24 +78,24 @@ def removed_schema(measures: tuple[str, ...]) -> pa.Schema:
             _field("kept_source_file", pa.string(), "The input that the kept document came from, as it was named."),
             _field("kept_row", pa.int64(), "The row of the kept document in that input, from 0."),
             _field("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
-            *(_MEASURES[name] for name in measures),
+            *(measure.field for measure in measures),
             _field("cluster", pa.int64(), "The running number of the kept document; equal within a cluster."),
         ]
     )
 
 
-def pairs_schema(measures: tuple[str, ...]) -> pa.Schema:
+def pairs_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of duplicate pairs."""
     return pa.schema(
         [
             _field("left_id", pa.string(), "The earlier document of the pair."),
             _field("right_id", pa.string(), "The later document of the pair."),
-            *(_MEASURES[name] for name in measures),
+            *(measure.field for measure in measures),
         ]
     )
 
 
-def clusters_schema(measures: tuple[str, ...]) -> pa.Schema:
+def clusters_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of every document with its cluster."""
     return pa.schema(
         [
@@ -55,16 +105,9 @@ def clusters_schema(measures: tuple[str, ...]) -> pa.Schema:
             _field("cluster", pa.int64(), "Its cluster; 0 is the largest, ties by the first document."),
             _field("size", pa.int64(), "The number of documents in the cluster; 1 for a document like no other."),
             _field("is_first", pa.bool_(), "Whether it is the first document of its cluster."),
-            *(_MEASURES[name].with_metadata({"meaning": _TO_FIRST[name]}) for name in measures),
+            *(measure.field_of_first for measure in measures),
         ]
     )
-
-
-_TO_FIRST = {
-    "similarity": "The similarity to the first document of the cluster, computed exactly; 1 for itself.",
-    "distance": "The Hamming distance to the fingerprint of the first document: how many bits differ.",
-    "exact": "Whether it is the same text as the first document after normalisation.",
-}
 
 
 def cluster_summary_schema() -> pa.Schema:
@@ -108,3 +151,61 @@ def length_schema() -> pa.Schema:
             *_SCORES,
         ]
     )
+
+
+class Column(NamedTuple):
+    """A column of numbers in a scratch folder. `at(part)` is the column of one band, or of one word of a fingerprint.
+
+    width : numbers for each row.
+    """
+
+    name: str
+    dtype: str
+    meaning: str
+    width: int = 1
+
+    def at(self, part: int) -> Column:
+        """Return the column of one of several parts."""
+        return self._replace(name=f"{self.name}-{part}")
+
+    def of(self, prefix: str) -> Column:
+        """Return the column of another table of the same kind."""
+        return self._replace(name=f"{prefix}-{self.name}")
+
+
+# By document, in the order of reading.
+ROWS = Column("rows", "int64", "The row of the document in its input.")
+CONTENT = Column("content", "uint64", "128-bit hash of the tokens, equal for exact copies.", 2)
+SHINGLES = Column("shingles", "uint64", "The shingle hashes of all documents, one document after the other.")
+SHINGLE_STARTS = Column("starts", "int64", "Where the shingles of the document begin in `shingles`.")
+TAGS = Column("structure", "uint64", "The hashes of runs of tags of all pages, where structure is compared too.")
+TAG_STARTS = Column("structure-starts", "int64", "Where those of the document begin in `structure`.")
+KEYS = Column("keys", "uint64", "By part: the key of the document in one band, or one word of its fingerprint.")
+IDS = Column("ids", "uint8", "The ids of all documents in UTF-8, one after the other.")
+ID_OFFSETS = Column("id_offsets", "int64", "Where each id begins in `ids`, and where the last one ends.")
+ID_HASHES = Column("id_hashes", "uint64", "The hash of the id.")
+LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8, where `keep` orders by length.")
+RANKS = Column("ranks", "float64", "The value that `keep` orders by; nan comes last.")
+# By input.
+PART_ENDS = Column("part-ends", "int64", "The number of documents up to the end of the input.")
+PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that could not be read.")
+REJECTED = Column("rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read.")
+# By position in the order of priority, and by entry of a bucket.
+BUCKETS = Column("buckets", "uint32", "By band: where the bucket of the document begins among the members of its band.")
+MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, band after band.")
+# By document: the sets that are compared.
+SET_HASHES = Column("hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sets.py.")
+SET_STARTS = Column("starts", "int64", "Where the set of the document begins.")
+# By pair of near fingerprints.
+NEAR_LEFT = Column("near-left", "uint32", "A distinct fingerprint.")
+NEAR_RIGHT = Column("near-right", "uint32", "Another one within the distance.")
+NEAR_DISTANCE = Column("near-distance", "uint8", "The number of bits in which they differ.")
+# By confirmed pair.
+PAIR_LEFT = Column("pair-left", "uint32", "The position of the earlier document.")
+PAIR_RIGHT = Column("pair-right", "uint32", "The position of the later document.")
+PAIR_SIMILARITY = Column("pair-similarity", "float64", SIMILARITY.meaning)
+PAIR_DISTANCE = Column("pair-distance", "uint16", DISTANCE.meaning)
+PAIR_STRUCTURE = Column("pair-structure", "float64", STRUCTURE.meaning)
+PAIR_EXACT = Column("pair-exact", "uint8", EXACT.meaning)
+PAIR_BEST = Column("pair-best", "uint8", "1 on the pair that removed the later document.")
+PAIR = (PAIR_LEFT, PAIR_RIGHT, PAIR_SIMILARITY, PAIR_DISTANCE, PAIR_STRUCTURE, PAIR_EXACT, PAIR_BEST)

@@ -8,11 +8,11 @@ from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
+from neardup.documents.corpus import describe_rejected
+from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
 from neardup.engines.local.document_frequencies import count_corpus
-from neardup.engines.local.pipeline import known_total, thread_count
-from neardup.engines.local.reading import describe_rejected
 from neardup.errors import InputError
+from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
 from neardup.output.report import incomplete_by
 from neardup.progress import Progress
@@ -64,6 +64,6 @@ def document_frequencies(
     tasks = tasks_of(inputs, "first")
     method = for_pages(method, tasks)
     with open_stages(progress) as stages, stages.stage("count", known_total(tasks)) as counting:
-        table = count_corpus(tasks, method, thread_count(running), counting, reject)
+        table = count_corpus(tasks, method, count_threads(running.threads), counting, reject)
     warn_if_incomplete({"incomplete": incomplete_by(rejected)}, on_error)
     return replace(table, rejected=tuple(rejected))

@@ -12,14 +12,17 @@ import pyarrow as pa
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.api.runs import open_stages
+from neardup.decide.outcome import SHORT
 from neardup.documents.batch import Rejected
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.engines.local.document_frequencies import given_idf, idf_of, needs_count
+from neardup.documents.corpus import describe_rejected
+from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
+from neardup.engines.local.document_frequencies import idf_of, needs_count
 from neardup.engines.local.fingerprint import Counts, fingerprint_corpus
-from neardup.engines.local.pipeline import SHORT, known_total, thread_count
-from neardup.engines.local.reading import describe_rejected
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
+from neardup.errors import InputError, SettingError
+from neardup.executor import count_threads
+from neardup.features.idf import given_idf
 from neardup.fingerprints.files import fingerprint_schema
 from neardup.fingerprints.simhash_documents import scheme_of
 from neardup.output.report import incomplete_by, peak_memory, warn_of_short
@@ -93,7 +96,7 @@ def run_fingerprint(
     counts = Counts()
     tasks = tasks_of(inputs, "first")
     method = for_pages(method, tasks)
-    threads, total = thread_count(running), known_total(tasks)
+    threads, total = count_threads(running.threads), known_total(tasks)
 
     def reject(row: Rejected) -> None:
         if running.on_error == "stop":

@@ -15,13 +15,14 @@ from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.api.runs import open_stages
 from neardup.candidates.hamming_neighbours import join_all
+from neardup.decide.decisions import Pairs
 from neardup.documents.find import find
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines.local import pipeline
 from neardup.engines.local.document_frequencies import with_table
-from neardup.engines.local.pipeline import thread_count
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, SettingError
+from neardup.executor import count_threads
 from neardup.fingerprints.files import (
     FingerprintFile,
     from_table,
@@ -34,13 +35,14 @@ from neardup.fingerprints.simhash_documents import scheme_of
 from neardup.output import write
 from neardup.output.report import build_report, fingerprint_pairs_report
 from neardup.output.table_file import TableFile
-from neardup.output.tables import Measured, Named, Pairs, Places, pair_batches
+from neardup.output.tables import Named, pair_batches
 from neardup.progress import Progress, Stages
 from neardup.results import DuplicatePairs
 from neardup.schemas import pairs_schema
 from neardup.settings.methods import Method, SimHash
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
+from neardup.verify.measured import Measured
 
 _PLAIN = SimHash()
 
@@ -132,7 +134,7 @@ def _pairs_of_documents(
     tasks = tasks_of(inputs, sieve.keep)
     method = with_table(for_pages(method, tasks))
     outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
-    places = Places(tasks, outcome.corpus, scratch)
+    places = pipeline.locations(tasks, outcome.corpus, scratch)
     with stages.stage("write"):
         found.take(pair_batches(outcome.pairs, places, method.measures), pairs_schema(method.measures))
     report = build_report("pairs", tasks, method, sieve, outcome, stages)
@@ -202,7 +204,7 @@ def _pairs_of_fingerprints(
         ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in files.values()])
         fingerprints = np.concatenate([file.fingerprints for file in files.values()])
     with stages.stage("join"):
-        left, right, distance = join_all(scratch, fingerprints, near, thread_count(running))
+        left, right, distance = join_all(scratch, fingerprints, near, count_threads(running.threads))
     measured = Measured(1.0 - distance / near.bits, distance.astype(np.uint16), np.zeros(len(left), np.bool_))
     schema = pairs_schema(("distance",))
     with stages.stage("write"):

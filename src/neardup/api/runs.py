@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
+from neardup.decide.outcome import Outcome
+from neardup.documents.corpus import Corpus
 from neardup.documents.reading import Task
 from neardup.engines.local import pipeline
 from neardup.engines.local.document_frequencies import with_table
 from neardup.engines.local.duplicate_ids import find_repeated_id
-from neardup.engines.local.reading import Corpus
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, NeardupError, OutputError, SettingError
@@ -38,7 +39,7 @@ class Run(NamedTuple):
     tasks: list[Task]
     identities: list[tuple[str, int, float]]
     method: Method
-    outcome: pipeline.Outcome
+    outcome: Outcome
     places: Places
     warnings: list[str]
 
@@ -107,7 +108,7 @@ def decide(
     identities = [task.part.identity() for task in tasks]
     resuming = prepare(scratch, tasks, identities, method, sieve, resume)
     outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
-    places = Places(tasks, outcome.corpus, scratch)
+    places = pipeline.locations(tasks, outcome.corpus, scratch)
     warnings += _check_ids(scratch, outcome.corpus, places, inputs.id_column, table)
     return Run(tasks, identities, method, outcome, places, warnings)
 

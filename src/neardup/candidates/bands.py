@@ -138,7 +138,8 @@ def pack_keys(
     Sorting plain integers is several times as fast as sorting an index by them.
     """
     bits = np.uint64(bits_for(num_positions))
-    packed = (keys >> bits) << bits
-    packed |= positions.astype(np.uint64)
+    packed = keys >> bits
+    packed <<= bits
+    np.bitwise_or(packed, positions, out=packed, casting="unsafe")
     packed.sort()
     return packed

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from neardup.errors import SettingError
 from neardup.settings.methods import MAX_HAMMING_DISTANCE
@@ -22,6 +23,14 @@ _LOOKUP_COST, _CANDIDATE_COST = 150.0, 0.7
 _GROUPING_COST, _COMPARISON_COST = 9.0, 1.0
 _ROW_BYTES = 4  # a row number beside each fingerprint of a table
 _FIXED_ROW_BYTES = 1 + 8 + 16  # once for each fingerprint: whether it is alive, its id, its place by id
+
+
+class Radius(NamedTuple):
+    """Fingerprints of `bits` bits are compared within `max_distance`; num_blocks : to find them, chosen when None."""
+
+    bits: int
+    max_distance: int
+    num_blocks: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.candidates.hamming_join import join
-from neardup.engines.local.scratch import Scratch
-from neardup.settings.methods import SimHash
+from neardup.candidates.blocks import Radius
+from neardup.candidates.hamming_join import Pairs, join
 
 if TYPE_CHECKING:
     from neardup.kernels.sieve_arrays import Neighbours
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 class Near(NamedTuple):
     """Which documents have near fingerprints.
 
-    representative : uint32 by position, the first position of equal content. neighbours : of each fingerprint.
-    wanted : bool by document, True where another document is near, whose set may be compared. num_fingerprints :
-    distinct ones. num_pairs : of distinct fingerprints that are near.
+    neighbours : of each fingerprint. wanted : bool by document, True where another document is near, whose set may be
+    compared. num_fingerprints : distinct ones. num_pairs : of distinct fingerprints that are near.
     """
 
-    representative: npt.NDArray[np.uint32]
     neighbours: Neighbours
     wanted: npt.NDArray[np.bool_]
     num_fingerprints: int
@@ -31,30 +29,32 @@ class Near(NamedTuple):
 
 
 def find_near(
-    scratch: Scratch,
+    fingerprints: npt.NDArray[np.uint64],
     order: npt.NDArray[np.uint32],
-    featured: npt.NDArray[np.bool_],
-    representative: npt.NDArray[np.uint32],
-    method: SimHash,
-    threads: int,
+    members: npt.NDArray[np.bool_],
+    radius: Radius,
     *,
-    copies_join: bool,
+    threads: int = 1,
+    collect: Callable[[Iterable[Pairs]], Pairs] | None = None,
 ) -> Near:
-    """Join the distinct fingerprints of all documents with features.
+    """Join the distinct fingerprints of documents.
 
-    copies_join : whether copies have a fingerprint of their own, or only the first of them has.
+    Parameters
+    ----------
+    fingerprints : uint64 (num_documents, num_words), by document.
+    order : uint32, the document at each position.
+    members : bool by position, those whose fingerprints are joined.
+    radius : the bits of a fingerprint, and the distance.
+    threads : worker threads.
+    collect : puts the pairs together, in scratch columns for example; None for arrays in memory.
     """
     from neardup.kernels.sieve_arrays import NO_NODE, Neighbours
 
-    fingerprints = fingerprints_of(scratch, method.bits)
-    members = featured[order]
-    if not copies_join:
-        members &= representative == np.arange(len(order))
     positions = np.flatnonzero(members)
     distinct, inverse, num_documents = _distinct(fingerprints[order[positions]])
     node = np.full(len(order), NO_NODE, np.uint32)
     node[positions] = inverse
-    left, right, distance = join_all(scratch, distinct, method, threads)
+    left, right, distance = (collect or collect_pairs)(join(distinct, *radius, threads))
     starts = np.zeros(len(distinct) + 1, np.int64)
     np.cumsum(np.bincount(left, minlength=len(distinct)) + np.bincount(right, minlength=len(distinct)), out=starts[1:])
     by_node = np.argsort(np.concatenate([left, right]), kind="stable")
@@ -62,28 +62,13 @@ def find_near(
     neighbours = Neighbours(node, starts, others, np.concatenate([distance, distance])[by_node])
     wanted = np.zeros(len(order), np.bool_)
     wanted[order[positions]] = ((np.diff(starts) > 0) | (num_documents > 1))[inverse]
-    return Near(representative, neighbours, wanted, len(distinct), len(left))
+    return Near(neighbours, wanted, len(distinct), len(left))
 
 
-def fingerprints_of(scratch: Scratch, bits: int) -> npt.NDArray[np.uint64]:
-    """Return the fingerprints of all documents, uint64 (num_documents, num_words)."""
-    column: npt.NDArray[np.uint64] = scratch.column("fingerprints", np.uint64)
-    return column.reshape(-1, (bits + 63) // 64)
-
-
-def join_all(
-    scratch: Scratch, fingerprints: npt.NDArray[np.uint64], method: SimHash, threads: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
-    """Return all pairs of near fingerprints, in scratch files."""
-    for pairs in join(fingerprints, method.bits, method.max_distance, method.num_blocks, threads):
-        for name, values in pairs._asdict().items():
-            scratch.append(f"near-{name}", values)
-    scratch.close_columns()
-    return (
-        scratch.column("near-left", np.uint32),
-        scratch.column("near-right", np.uint32),
-        scratch.column("near-distance", np.uint8),
-    )
+def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
+    """Return all pairs as one table in memory."""
+    parts = [Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8)), *batches]
+    return Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _distinct(

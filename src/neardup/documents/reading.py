@@ -99,3 +99,9 @@ def _is_utf8(head: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.reason == "unexpected end of data"
     return True
+
+
+def known_total(tasks: list[Task]) -> int | None:
+    """Return how many documents there are, if every part knows it beforehand."""
+    counts = [task.part.num_rows() for task in tasks]
+    return None if None in counts else sum(count for count in counts if count is not None)

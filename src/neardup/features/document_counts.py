@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.idf import IdfTable, describe_features
-from neardup.features.weights import Features
+from neardup.features.weights import DistinctFeatures
 from neardup.settings.shingling import Shingling
 
 MAX_FEATURES = 10_000_000
@@ -45,7 +45,7 @@ class DocumentCounts:
         self._size = 0
         self._table = _empty_table(_FIRST_SLOTS)
 
-    def add(self, features: Features) -> None:
+    def add(self, features: DistinctFeatures) -> None:
         """Add the distinct features of the next documents, as of `distinct_features`."""
         from neardup.kernels import document_counts as kernel
 

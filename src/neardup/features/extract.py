@@ -1,4 +1,4 @@
-"""What of a document is compared: all of it, or the text of a page."""
+"""The text of a document that is compared: all of it, or the text of a page."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from neardup.documents.page_text import texts_of_pages
 from neardup.settings.shingling import Shingling
 
 
-def readable(texts: pa.Array, shingling: Shingling) -> pa.Array:
-    """Return the texts that are compared: those of HTML pages if `shingling.html` says so, else as they are.
+def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
+    """Return the texts that are compared: those of HTML pages if `shingling.html` asks for them, else the same.
+
+    `shingle_documents` and all that cuts documents calls it, so that tags are never hashed as words; others call it
+    to show a text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Features as strings: what a hash of another program, a list of keywords or an explanation needs.
+"""DistinctFeatures as strings: what a hash of another program, a list of keywords or an explanation needs.
 
 A feature of several tokens is these joined by one space; of several characters, these side by side.
 """
@@ -22,7 +22,7 @@ from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import _MODES, _tables
 from neardup.features.token_lists import cut_documents, limits_of_counts
-from neardup.features.weights import Features
+from neardup.features.weights import DistinctFeatures
 from neardup.kernels.token_arrays import Text, TokenStrings, make_buffers
 from neardup.settings.methods import SimHash
 from neardup.settings.shingling import Shingling
@@ -120,7 +120,7 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
     )
 
 
-def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Features, offsets: Any) -> Strings:
+def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: DistinctFeatures, offsets: Any) -> Strings:
     """Return distinct features as strings.
 
     Parameters

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 from neardup.atomic import AtomicFile
 from neardup.documents.batch import Rejected
-from neardup.errors import InputError, SchemeError
+from neardup.errors import InputError, SchemeError, SettingError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
-from neardup.settings.methods import IdfSource
+from neardup.settings.methods import IdfSource, SimHash
 from neardup.settings.shingling import Jieba, Shingling
 
 FEATURES_VERSION = 2
@@ -236,3 +236,23 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[npt.NDArray[np.ui
             f"ngram={method.ngram}. Leave it out, or use the tokens that the words were counted with."
         )
     return shingles.hashes, num_features > 0
+
+
+def given_idf(method: Shingling) -> IdfSource | None:
+    """Return the table that a method names, or None if it names none: rarity counts where there is a corpus only.
+
+    Raises
+    ------
+    SettingError
+        If frequencies of a corpus are asked for: here is none to count.
+    """
+    if not isinstance(method, SimHash) or method.weights != "tfidf" or method.idf == "lines":
+        return None
+    if method.idf == "corpus":
+        raise SettingError(
+            "weights='tfidf' takes document frequencies from a corpus, and single texts are none: got idf='corpus'. "
+            "Give a table as idf (--idf TABLE, made by neardup idf), or idf='lines' to count lines of the text itself."
+        )
+    table = method.idf if isinstance(method.idf, IdfTable) else IdfTable.open(str(method.idf))
+    table.require(method)
+    return table

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings
+from neardup.features.extract import extract_text
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cutter_of
@@ -50,7 +51,9 @@ def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
     texts : string array of any Arrow string type; a null has no features.
     shingling : how texts become shingles.
     """
-    return None if shingling.tokens == "tags" or cutter_of(shingling) is not None else _scan(texts, shingling)
+    if shingling.tokens == "tags" or cutter_of(shingling) is not None:
+        return None
+    return _scan(extract_text(texts, shingling), shingling)
 
 
 def _scan(texts: pa.Array, shingling: Shingling) -> Scan:
@@ -64,7 +67,8 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
 
     Parameters
     ----------
-    texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
+    texts : string array of any Arrow string type, shape (num_documents,); a null has no features. Pages where
+        `shingling.html` asks for their text.
     shingling : how texts become shingles.
     workspace : where the hashes are written; valid until it is used again. None for memory of their own.
 
@@ -75,6 +79,7 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     """
     if shingling.tokens == "tags":
         return shingle_pages(texts, shingling.ngram)
+    texts = extract_text(texts, shingling)
     cut = cutter_of(shingling)
     if cut is not None:
         return shingle_strings(cut_documents(texts, cut, shingling), shingling.ngram)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Features(NamedTuple):
+class DistinctFeatures(NamedTuple):
     """The distinct features of documents, in each document by rising hash.
 
     hashes : uint64; counts : uint32, occurrences in the document; firsts : int64, the place of the first
@@ -22,17 +22,17 @@ class Features(NamedTuple):
     offsets: npt.NDArray[np.int64]
 
 
-def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> Features:
+def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> DistinctFeatures:
     """Return the distinct features of documents given as ranges of feature hashes in the order of the text."""
     from neardup.kernels import weights as kernel
 
     size = len(hashes)
-    found = Features(
+    found = DistinctFeatures(
         np.empty(size, np.uint64), np.empty(size, np.uint32), np.empty(size, np.int64), np.empty_like(offsets)
     )
     kernel.distinct_features(hashes, offsets, found.hashes, found.counts, found.firsts, found.offsets)
     end = found.offsets[-1]
-    return Features(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
+    return DistinctFeatures(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
 
 
 def add_own_weights(
@@ -61,7 +61,7 @@ def add_own_weights(
 
 
 def repeat_rare(
-    features: Features, document_counts: npt.NDArray[np.int64], num_documents: int
+    features: DistinctFeatures, document_counts: npt.NDArray[np.int64], num_documents: int
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return the features of documents with the rare ones twice or thrice, so that a plain set weighs them.
 
@@ -93,7 +93,7 @@ def repeat_rare(
 
 
 class Weighed(NamedTuple):
-    """Features that count, with their weights. places : which of the distinct ones they are, None for all."""
+    """DistinctFeatures that count, with their weights. places : which of the distinct ones they are, None for all."""
 
     weights: npt.NDArray[np.float64]
     offsets: npt.NDArray[np.int64]
@@ -121,7 +121,7 @@ def choose(weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, 
 
 
 def line_frequencies(
-    features: Features, lines: Features, line_limits: npt.NDArray[np.int64]
+    features: DistinctFeatures, lines: DistinctFeatures, line_limits: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return in how many lines of its document each feature occurs, and how many lines with features there are.
 

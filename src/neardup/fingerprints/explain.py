@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from neardup.engines.local.document_frequencies import given_idf
 from neardup.errors import InputError, SettingError
-from neardup.features.compatible import prepare, settle
-from neardup.features.extract import readable
+from neardup.features.compatible import settle
 from neardup.features.feature_strings import split_pairs
-from neardup.features.idf import IdfTable
+from neardup.features.idf import IdfTable, given_idf
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
@@ -182,24 +180,21 @@ def _work(
             f"Tags of a page have no words to show: got tokens={method.tokens!r}. Explain a method of texts, or "
             "compare two pages (neardup compare), which shows their outlines."
         )
-    settled = settle(method)
-    texts = pa.array([text if isinstance(text, str) else ""], pa.large_string())
     if isinstance(text, str):
-        texts = prepare(readable(texts, method), method)
-        described = describe(texts, settled, with_strings=with_strings)
+        described = describe(pa.array([text], pa.large_string()), method, with_strings=with_strings)
     else:
-        described, settled = _describe_given(list(text), settled)
+        described = _describe_given(list(text), settle(method))
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
         raise InputError(
             f"There are no features, and so no fingerprint: got {_shorten(text)}. Leave such texts out: nothing says "
             "that two of them are alike."
         )
-    summands = weigh(texts, described, settled, idf or given_idf(settled), with_strings=with_strings)
+    summands = weigh(described, idf or given_idf(described.method), with_strings=with_strings)
     return summands, add_up(summands, method)
 
 
-def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> tuple[Described, SimHash]:
-    """Return features that were given instead of a text, and the settings that still apply to them."""
+def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> Described:
+    """Return features that were given instead of a text, with the settings that still apply to them."""
     method = replace(method, tokens="whitespace" if method.weights != "own" else method.tokens, ngram=1)
     if all(isinstance(feature, str) for feature in features):
         if method.weights == "own" or (method.weights == "tfidf" and method.idf == "lines"):
@@ -208,9 +203,9 @@ def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> t
                 f"idf={method.idf!r}. Give pairs of a feature and its weight, or use weights='tf'."
             )
         tokens = pack_tokens([features])
-        return Described(shingle_strings(tokens, 1), tokens, None), method
+        return Described(shingle_strings(tokens, 1), tokens, None, method)
     names, weights = split_pairs([features], "the features given")
-    return describe_weighted(names, weights), method
+    return describe_weighted(names, weights, method)
 
 
 def _shorten(value: object) -> str:

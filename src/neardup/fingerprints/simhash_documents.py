@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.errors import SettingError
 from neardup.features.compatible import prepare, settle, tie_of
-from neardup.features.extract import readable
+from neardup.features.extract import extract_text
 from neardup.features.feature_hashes import hash_features
 from neardup.features.feature_strings import Strings, strings_of, token_strings, weighted_tokens
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
@@ -20,7 +21,7 @@ from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.features.weights import (
-    Features,
+    DistinctFeatures,
     Weighed,
     add_own_weights,
     choose,
@@ -59,11 +60,14 @@ class Described(NamedTuple):
     """The features of documents before they are weighed.
 
     shingles : all features. tokens : as strings, where they are at hand. own : the weights that came with all features.
+    method : the native settings that the scheme stands for. texts : as they were cut; None where they were not texts.
     """
 
     shingles: Shingles
     tokens: TokenStrings | None
     own: npt.NDArray[np.float64] | None
+    method: SimHash
+    texts: pa.Array | None = None
 
 
 class Summands(NamedTuple):
@@ -73,7 +77,7 @@ class Summands(NamedTuple):
     words : uint64 (num_features, num_words).
     """
 
-    features: Features
+    features: DistinctFeatures
     idf: npt.NDArray[np.float64] | None
     weighed: Weighed
     strings: Strings | None
@@ -99,54 +103,66 @@ def fingerprint_documents(
     SchemeError
         If the table counts other features.
     """
-    texts, settled = prepare(readable(texts, method), method), settle(method)
-    described = describe(texts, settled, workspace)
+    described = describe(texts, method, workspace)
+    fingerprints = summarise_described(described, method, idf)
     shingles = described.shingles
+    return Fingerprinted(fingerprints, shingles.content, shingles.hashes, shingles.offsets)
+
+
+def summarise_described(described: Described, method: SimHash, idf: IdfSource | None = None) -> npt.NDArray[np.uint64]:
+    """Return the fingerprints of described documents, uint64 (num_documents, num_words); errors as above."""
+    settled = described.method
     if settled.hash == "native" and settled.weights in ("one", "tf") and not (settled.num_keywords or settled.levels):
-        hashes, offsets = shingles.hashes, shingles.offsets
+        hashes, offsets = described.shingles.hashes, described.shingles.offsets
         if settled.weights == "one":
             hashes, _, _, offsets = distinct_features(hashes, offsets)
-        fingerprints = summarise(hashes, offsets, method.bits, tie=tie_of(method))
-    else:
-        fingerprints = add_up(weigh(texts, described, settled, idf), method).fingerprints
-    return Fingerprinted(fingerprints, shingles.content, shingles.hashes, shingles.offsets)
+        return summarise(hashes, offsets, method.bits, tie=tie_of(method))
+    return add_up(weigh(described, idf), method).fingerprints
 
 
 def describe(
     texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
 ) -> Described:
     """Return the features of documents; as strings too where the hash of method needs them, or where asked."""
+    texts = prepare(extract_text(texts, method), method)
+    settled = settle(method)
+    described = _describe(texts, replace(settled, html=None), workspace, with_strings=with_strings)
+    return described._replace(method=settled)
+
+
+def _describe(
+    texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
+) -> Described:
+    """Return the features of texts that are extracted and prepared, by settled settings."""
     with_strings = with_strings or method.hash != "native"
     if method.weights == "own":
         features, weights = weighted_tokens(texts, method)
-        return describe_weighted(features, weights)
+        return describe_weighted(features, weights, method)
     if method.weights == "depth":
         return describe_elements(texts, method)
     if cutter_of(method) is not None:
         cut = token_strings(texts, method)
-        return Described(shingle_strings(cut, method.ngram), cut, None)
+        return Described(shingle_strings(cut, method.ngram), cut, None, method, texts)
     tokens = token_strings(texts, method) if with_strings else None
-    return Described(shingle_documents(texts, method, workspace), tokens, None)
+    return Described(shingle_documents(texts, method, workspace), tokens, None, method, texts)
 
 
 def describe_elements(pages: pa.Array, method: SimHash) -> Described:
     """Return the elements of pages, or their tag paths, weighed by depth."""
     hashes, weights, offsets, content = weigh_tags(pages, method.decay, paths=method.tokens == "paths")
-    return Described(Shingles(hashes, offsets, content, np.zeros(len(pages), np.bool_)), None, weights)
+    return Described(Shingles(hashes, offsets, content, np.zeros(len(pages), np.bool_)), None, weights, method)
 
 
-def describe_weighted(features: list[list[str]], weights: list[list[float]]) -> Described:
+def describe_weighted(features: list[list[str]], weights: list[list[float]], method: SimHash) -> Described:
     """Return features that come with their weights."""
     tokens = pack_tokens(features)
     own = np.array([weight for document in weights for weight in document], np.float64)
-    return Described(shingle_strings(tokens, 1), tokens, own)
+    return Described(shingle_strings(tokens, 1), tokens, own, method)
 
 
-def weigh(
-    texts: pa.Array, described: Described, method: SimHash, idf: IdfSource | None, *, with_strings: bool = False
-) -> Summands:
+def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = False) -> Summands:
     """Weigh the distinct features of documents, keep the weightiest if method says so, and hash them."""
-    shingles = described.shingles
+    shingles, method = described.shingles, described.method
     features = distinct_features(shingles.hashes, shingles.offsets)
     frequencies = None
     if described.own is not None:
@@ -156,12 +172,14 @@ def weigh(
     else:
         weights = features.counts.astype(np.float64)
         if method.weights == "tfidf":
-            frequencies = _idf(texts, features, method, idf)
+            frequencies = _idf(described.texts, features, method, idf)
             weights = weights * frequencies
     weighed = choose(weights, features.offsets, top=method.num_keywords, levels=method.levels)
     if weighed.places is not None:
         places = weighed.places
-        features = Features(features.hashes[places], features.counts[places], features.firsts[places], weighed.offsets)
+        features = DistinctFeatures(
+            features.hashes[places], features.counts[places], features.firsts[places], weighed.offsets
+        )
         frequencies = None if frequencies is None else frequencies[places]
     strings = None
     if with_strings or method.hash != "native":
@@ -182,11 +200,13 @@ def add_up(summands: Summands, method: SimHash) -> Sums:
     return summarise_weighted(summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_of(method))
 
 
-def _idf(texts: pa.Array, features: Features, method: SimHash, idf: IdfSource | None) -> npt.NDArray[np.float64]:
+def _idf(
+    texts: pa.Array | None, features: DistinctFeatures, method: SimHash, idf: IdfSource | None
+) -> npt.NDArray[np.float64]:
     if method.idf == "lines":
         lists = pc.split_pattern(pc.fill_null(texts, ""), "\n")
         limits = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
-        described = describe(lists.flatten(), method)
+        described = _describe(lists.flatten(), replace(method, html=None))
         lines = distinct_features(described.shingles.hashes, described.shingles.offsets)
         return inverse_frequencies(*line_frequencies(features, lines, limits.astype(np.int64)))
     if not isinstance(idf, IdfTable):

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.decide.groups import Groups, pick_others
-from neardup.features.extract import readable
+from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.output.wording import visible
-from neardup.output.write import marked_passages, spans_of
 from neardup.settings.methods import Method
 from neardup.settings.shingling import PAGE_TOKENS
+from neardup.verify.passages import marked_passages, spans_of
 
 MAX_NAMED = 1000  # groups; a name takes some milliseconds, as its members are read and compared again
 _OTHERS = 2  # members beside the first that a name is made from
@@ -95,7 +95,7 @@ def passage_name(texts: Sequence[str], method: Method) -> str:
 
 def _opening(text: str, method: Method) -> str:
     """Return the beginning of what is compared of a document."""
-    compared = readable(pa.array([text], pa.large_string()), method)[0].as_py()
+    compared = extract_text(pa.array([text], pa.large_string()), method)[0].as_py()
     return (compared or "")[:_MAX_CHARACTERS]
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.decide.decisions import Removals
 from neardup.decide.groups import Groups, pick_others
-from neardup.output.tables import Measured, Places, Removals
+from neardup.output.tables import Places
 from neardup.schemas import cluster_summary_schema, clusters_schema
+from neardup.verify.measured import Measured
 
 MAX_EXAMPLES = 5  # of a group, beside its first document
 _ROWS = 65_536

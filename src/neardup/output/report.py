@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neardup.decide.outcome import SHORT, Outcome
 from neardup.documents.batch import Rejected
+from neardup.documents.corpus import MAX_UNREAD_NAMED
 from neardup.documents.reading import Task
-from neardup.engines.local.pipeline import SHORT, Outcome
-from neardup.engines.local.reading import MAX_UNREAD_NAMED
 from neardup.fingerprints import minhash, simhash
 from neardup.fingerprints.files import FingerprintFile
 from neardup.methods.record import other_settings, scheme_settings
-from neardup.output.tables import Measured
 from neardup.output.wording import plural
 from neardup.progress import Stages
 from neardup.settings.methods import Method, MinHash, SimHash, max_bucket_of
 from neardup.settings.running import Sieve
+from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall
 from neardup.version import __version__
 

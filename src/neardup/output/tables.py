@@ -2,81 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
-from neardup.documents.reading import Task
-from neardup.engines.local.reading import Corpus
-from neardup.engines.local.scratch import Scratch
+from neardup.decide.decisions import Pairs, Removals
+from neardup.documents.corpus import Corpus
 from neardup.schemas import pairs_schema, removed_schema
 
 _ROWS = 65_536
 
-Rows = slice | npt.NDArray[np.int64]
-
-
-class Measured(NamedTuple):
-    """What was measured of pairs of documents, row by row.
-
-    similarity : float64, Jaccard similarity or containment; where only fingerprints were compared, the share of
-    their bits that agree. distance : uint16, differing bits of the fingerprints, 0 where there are none. exact : bool,
-    whether both are the same text. structure : float64, how alike the structure of two pages is, where it counts.
-    """
-
-    similarity: npt.NDArray[np.float64]
-    distance: npt.NDArray[np.uint16]
-    exact: npt.NDArray[np.bool_]
-    structure: npt.NDArray[np.float64] | None = None
-
-    def take(self, rows: Rows) -> Measured:
-        """Return some of the rows."""
-        structure = None if self.structure is None else self.structure[rows]
-        return Measured(self.similarity[rows], self.distance[rows], self.exact[rows], structure)
-
-    def columns(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return some of the measures as Arrow columns."""
-        return [arrow_of(getattr(self, name)) for name in names]
-
-
-class Removals(NamedTuple):
-    """Removed documents, rising, each with the kept document that removed it. documents, kept : uint32."""
-
-    documents: npt.NDArray[np.uint32]
-    kept: npt.NDArray[np.uint32]
-    measured: Measured
-
-    def take(self, rows: Rows) -> Removals:
-        """Return some of the rows."""
-        return Removals(self.documents[rows], self.kept[rows], self.measured.take(rows))
-
-
-class Pairs(NamedTuple):
-    """Pairs of documents at or above the threshold, each once. left, right : uint32, either may be the earlier."""
-
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
-    measured: Measured
-
 
 class Places:
-    """Where each document came from: its id, its part and its row there."""
+    """Where each document came from: its id, its part and its row there.
 
-    def __init__(self, tasks: list[Task], corpus: Corpus, scratch: Scratch) -> None:
-        self.part_ends = np.array(corpus.part_ends, np.int64)
-        self.num_against = corpus.num_against
-        self.names = [task.part.name for task in tasks]
-        self._rows = scratch.column("rows", np.int64)
-        self._ids: pa.LargeStringArray | None = None
-        if any(task.columns.id is not None for task in tasks):
-            offsets, data = scratch.column("id_offsets", np.int64), scratch.column("ids", np.uint8)
-            self._ids = pa.LargeStringArray.from_buffers(
-                corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data)
-            )
+    names : of the parts. rows : int64 by document, its row in its part. ids : large_string by document, or None where
+    documents are known by their running numbers.
+    """
+
+    def __init__(self, names: list[str], corpus: Corpus, rows: npt.NDArray[np.int64], ids: pa.Array | None) -> None:
+        self.names, self.part_ends, self.num_against = names, corpus.part_ends, corpus.num_against
+        self._rows, self._ids = rows, ids
 
     def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return the ids of documents as strings; a running number where there is no id column."""

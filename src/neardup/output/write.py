@@ -14,21 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_of, arrow_of_strings
+from neardup.decide.decisions import Removals
+from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.payload import Pages, filter_rows
 from neardup.documents.reading import Task
-from neardup.engines.local.pipeline import Outcome
 from neardup.errors import InputError
 from neardup.executor import read_ahead
-from neardup.features.extract import readable
-from neardup.features.spans import TokenSpan, token_spans
+from neardup.features.extract import extract_text
+from neardup.features.spans import TokenSpan
 from neardup.output.kept import KeptWriter
 from neardup.output.report_items import Example
-from neardup.output.tables import Places, Removals, removed_batches
+from neardup.output.tables import Places, removed_batches
 from neardup.progress import Progress
 from neardup.schemas import removed_schema
 from neardup.settings.methods import Method
-from neardup.verify.passages import LocatedTokens, Passage, passages
+from neardup.verify.passages import marked_passages, spans_of
 
 MAX_EXAMPLES = 100
 _EXAMPLE_CHARACTERS = 2000
@@ -199,7 +200,7 @@ def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
         places.parts(removals.kept).to_pylist(), places.rows(removals.kept).tolist(),
     ]  # fmt: skip
     spans: dict[int, list[TokenSpan]] = {}
-    compared = readable(arrow_of_strings(list(shown.texts.values())), method)
+    compared = extract_text(arrow_of_strings(list(shown.texts.values())), method)
     all_texts = dict(zip(shown.texts, compared.to_pylist(), strict=True))
     result = []
     for i, values in enumerate(zip(*columns, strict=True)):
@@ -220,22 +221,6 @@ def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
             )
         )  # fmt: skip
     return result
-
-
-def spans_of(text: str, method: Method) -> list[TokenSpan]:
-    """Return where the tokens of a text lie, as the method cuts it."""
-    return token_spans(text, method)
-
-
-def marked_passages(
-    left_text: str, left: list[TokenSpan], right_text: str, right: list[TokenSpan], ngram: int
-) -> tuple[list[Passage], list[Passage]]:
-    """Return the passages of both texts, shared and differing by turns."""
-    sides = [
-        LocatedTokens([s.token for s in spans], [s.start for s in spans], [s.end for s in spans], len(text))
-        for text, spans in ((left_text, left), (right_text, right))
-    ]
-    return passages(*sides, ngram=ngram)
 
 
 def write_removed(removals: Removals, places: Places, measures: tuple[str, ...], path: Path) -> None:

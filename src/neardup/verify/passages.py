@@ -7,6 +7,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from neardup.errors import SettingError
+from neardup.features.spans import TokenSpan, token_spans
+from neardup.settings.shingling import Shingling
 
 
 class LocatedTokens(NamedTuple):
@@ -113,3 +115,19 @@ def _units(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
         else:
             units.append(Passage(start, end, flag))
     return units
+
+
+def spans_of(text: str, method: Shingling) -> list[TokenSpan]:
+    """Return where the tokens of a text lie, as the method cuts it."""
+    return token_spans(text, method)
+
+
+def marked_passages(
+    left_text: str, left: list[TokenSpan], right_text: str, right: list[TokenSpan], ngram: int
+) -> tuple[list[Passage], list[Passage]]:
+    """Return the passages of both texts, shared and differing by turns."""
+    sides = [
+        LocatedTokens([s.token for s in spans], [s.start for s in spans], [s.end for s in spans], len(text))
+        for text, spans in ((left_text, left), (right_text, right))
+    ]
+    return passages(*sides, ngram=ngram)

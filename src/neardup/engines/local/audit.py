@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from neardup import schemas
 from neardup.candidates.bands import Bands
-from neardup.engines.local.reading import Corpus
+from neardup.documents.corpus import Corpus
 from neardup.engines.local.scratch import Scratch
-from neardup.engines.local.sieve import sort_wanted
+from neardup.engines.local.sets import build_sets
 from neardup.progress import Progress
-from neardup.settings.methods import MinHash
 from neardup.verify.recall import Recall, audit_recall
 
 _SEED = 20261121  # fixed: the same corpus and settings draw the same documents
@@ -17,13 +17,7 @@ _STRETCH = 8192
 
 
 def audit(
-    scratch: Scratch,
-    corpus: Corpus,
-    bands: Bands,
-    method: MinHash,
-    num_documents: int,
-    threads: int,
-    progress: Progress,
+    scratch: Scratch, corpus: Corpus, bands: Bands, threshold: float, num_documents: int, threads: int, progress: Progress
 ) -> Recall | None:
     """Return the share of true pairs of sampled documents that the bands propose, or None where there are none.
 
@@ -32,7 +26,7 @@ def audit(
     from neardup.kernels import audit as kernel
 
     total = corpus.num_documents
-    sets = sort_wanted(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, progress, "all-sets")
+    sets = build_sets(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, progress, "all-sets")
     featured = np.flatnonzero(sets.sizes > 0)
     drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
     samples = np.sort(featured[drawn]).astype(np.int64)
@@ -40,15 +34,15 @@ def audit(
         return None
     table = kernel.make_table(int(sets.sizes[samples].astype(np.int64).sum()))
     kernel.fill(table, sets.hashes, sets.starts[samples], sets.sizes[samples])
-    content = scratch.column("content", np.uint64).reshape(-1, 2)
-    columns = [scratch.column(f"keys-{band}", np.uint64) for band in range(bands.num_bands)]
+    content = scratch.column(schemas.CONTENT)
+    columns = [scratch.column(schemas.KEYS.at(band)) for band in range(bands.num_bands)]
     sample_keys = np.stack([column[samples] for column in columns])
     found, true = np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64)
     sampled = kernel.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
     for first in range(0, total, _STRETCH):
         stop = min(total, first + _STRETCH)
         stretch = kernel.Stretch(first, content[first:stop], np.stack([column[first:stop] for column in columns]))
-        kernel.compare(table, sampled, stretch, sets, method.threshold, kernel.Counts(found, true))
+        kernel.compare(table, sampled, stretch, sets, threshold, kernel.Counts(found, true))
         progress.advance(stop - first, 0)
         scratch.release_pages()
     return audit_recall(found, true)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
@@ -12,11 +10,10 @@ import pyarrow as pa
 
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.reading import Task
+from neardup.executor import group_small, map_ordered
 from neardup.progress import Progress
 
 T = TypeVar("T")
-_AHEAD = 8
-_SMALL_BYTES = 1 << 20
 
 
 def map_batches(
@@ -26,53 +23,28 @@ def map_batches(
     progress: Progress,
     reject: Callable[[Rejected], None],
 ) -> Iterator[tuple[DocumentBatch, T]]:
-    """Yield batches with what `work` makes of their texts, in the order of the documents.
+    """Yield batches with the result of `work` on their texts, in the order of the documents.
 
-    Small ones are put together first, also those of several parts: what a batch costs, whatever is in it, is more than
-    the work on a page, and each HTML file is a batch.
+    Small ones are put together first, also those of several parts: each HTML file is a batch.
     """
-    waiting: deque[tuple[DocumentBatch, Future[T]]] = deque()
-
-    def take_one() -> tuple[DocumentBatch, T]:
-        batch, future = waiting.popleft()
-        made = future.result()
-        progress.advance(len(batch.rows), int(batch.text.nbytes))
-        return batch, made
-
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for batch in _put_together(batch for task in tasks for batch in task.read(reject)):
-                waiting.append((batch, pool.submit(work, batch.text)))
-                if len(waiting) > _AHEAD:
-                    yield take_one()
-            while waiting:
-                yield take_one()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    batches = (batch for task in tasks for batch in task.read(reject))
+    grouped = map(concatenate, group_small(batches, bytes_of, fits=_same_ids))
+    for batch, result in map_ordered(grouped, lambda batch: work(batch.text), threads, bytes_of=bytes_of):
+        progress.advance(len(batch.rows), bytes_of(batch))
+        yield batch, result
 
 
-def _put_together(batches: Iterator[DocumentBatch]) -> Iterator[DocumentBatch]:
-    """Yield the same documents in batches that are not small, but for those before ids of another type and the end."""
-    small: list[DocumentBatch] = []
-    num_bytes = 0
-    for batch in batches:
-        if small and _id_type(batch) != _id_type(small[0]):
-            yield _concatenated(small)
-            small, num_bytes = [], 0
-        small.append(batch)
-        num_bytes += batch.text.nbytes
-        if num_bytes >= _SMALL_BYTES:
-            yield _concatenated(small)
-            small, num_bytes = [], 0
-    if small:
-        yield _concatenated(small)
+def bytes_of(batch: DocumentBatch) -> int:
+    """Return the size of the texts of a batch."""
+    return int(batch.text.nbytes)
 
 
-def _id_type(batch: DocumentBatch) -> pa.DataType | None:
-    return None if batch.ids is None else batch.ids.type
+def _same_ids(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
+    kinds = [None if each.ids is None else each.ids.type for each in (group[0], batch)]
+    return bool(kinds[0] == kinds[1])
 
 
-def _concatenated(batches: list[DocumentBatch]) -> DocumentBatch:
+def concatenate(batches: list[DocumentBatch]) -> DocumentBatch:
     """Return the texts and ids of batches as one, without ranks; its rows are those in the parts."""
     if len(batches) == 1:
         return batches[0]

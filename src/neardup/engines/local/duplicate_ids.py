@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neardup import schemas
 from neardup.candidates.bands import bits_for, pack_keys
-from neardup.engines.local.reading import Corpus
+from neardup.documents.corpus import Corpus
 from neardup.engines.local.scratch import Scratch
 from neardup.output.tables import Places
 
@@ -30,7 +31,7 @@ class RepeatedId(NamedTuple):
 
 def find_repeated_id(scratch: Scratch, corpus: Corpus, places: Places) -> RepeatedId | None:
     """Return the first id that two of the new documents have, or None if there is none or no id column."""
-    hashes = scratch.column("id_hashes", np.uint64)[corpus.num_against :]
+    hashes = scratch.column(schemas.ID_HASHES)[corpus.num_against :]
     if len(hashes) == 0:
         return None
     bits = np.uint64(bits_for(len(hashes)))

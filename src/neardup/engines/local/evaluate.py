@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.decide.connected import connect, roots
+from neardup.decide.outcome import Outcome
 from neardup.documents.labels import Verdicts, read_labels
 from neardup.documents.reading import Task
 from neardup.engines.local import pipeline
@@ -22,7 +23,6 @@ from neardup.engines.local.duplicate_ids import find_repeated_id
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.output.report import build_report, warn_of_bound
-from neardup.output.tables import Places
 from neardup.output.wording import plural
 from neardup.output.write import read_rejected
 from neardup.progress import Stages
@@ -125,7 +125,7 @@ def _scratch() -> Iterator[Scratch]:
         yield scratch
 
 
-def _known_pairs(outcome: pipeline.Outcome, truth: Truth, method: Method) -> _Pairs:
+def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
     """Return the pairs of an outcome of which something is known."""
     pairs = outcome.pairs
     verdicts = truth.judge(pairs.left, pairs.right)
@@ -165,7 +165,7 @@ def _search_curve(
 
 
 def _score_clusters(
-    tasks: list[Task], truth: Truth, outcome: pipeline.Outcome, method: Method, sieve: Sieve, running: Running,
+    tasks: list[Task], truth: Truth, outcome: Outcome, method: Method, sieve: Sieve, running: Running,
     stages: Stages,
 ) -> tuple[float | None, float | None]:  # fmt: skip
     """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; judged pairs have none."""
@@ -198,9 +198,9 @@ def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> R
     return Rows([1 << one >> 1 for one in shown], documents[shown].tolist(), scores)
 
 
-def _read_known(tasks: list[Task], told: str | Verdicts, outcome: pipeline.Outcome, scratch: Scratch) -> _Known:
+def _read_known(tasks: list[Task], told: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
     """Read the labels, or find the documents of the judged pairs; and the lengths of all texts."""
-    places = Places(tasks, outcome.corpus, scratch)
+    places = pipeline.locations(tasks, outcome.corpus, scratch)
     column = told if isinstance(told, str) else None
     documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
     rows, first = places.rows(documents), 0

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import ResumeError
+from neardup.schemas import Column
 
 _MAX_MAPPED_BYTES = 192 << 20
 _NOT_COLUMNS = (".json", ".parquet")
@@ -46,11 +47,12 @@ class Scratch:
         """Delete whatever an earlier run left."""
         self._delete(list(self.directory.iterdir()))
 
-    def append(self, name: str, values: npt.NDArray[Any]) -> None:
+    def append(self, column: Column, values: npt.NDArray[Any]) -> None:
         """Append numbers to a column. Raises OSError when the disk is full."""
-        file = self._open.get(name)
+        assert values.dtype == column.dtype, (column, values.dtype)
+        file = self._open.get(column.name)
         if file is None:
-            file = self._open[name] = open(self.directory / name, "ab", buffering=0)  # noqa: SIM115
+            file = self._open[column.name] = open(self.directory / column.name, "ab", buffering=0)  # noqa: SIM115
         data = memoryview(np.ascontiguousarray(values).view(np.uint8).reshape(-1).data)
         while data:
             data = data[file.write(data) :]
@@ -102,17 +104,18 @@ class Scratch:
             file.close()
         self._open.clear()
 
-    def column(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def column(self, column: Column) -> npt.NDArray[Any]:
         """Map a column into memory; a column never written is empty. What is written to the array stays in memory."""
-        if name in self._open:
-            self._open.pop(name).close()
-        path = self.directory / name
+        if column.name in self._open:
+            self._open.pop(column.name).close()
+        shape = (-1,) if column.width == 1 else (-1, column.width)
+        path = self.directory / column.name
         if not path.exists() or path.stat().st_size == 0:
-            return np.empty(0, dtype)
+            return np.empty(0, column.dtype).reshape(shape if column.width == 1 else (0, column.width))
         with open(path, "rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         self._maps.append(mapped)
-        return np.frombuffer(mapped, dtype)
+        return np.frombuffer(mapped, column.dtype).reshape(shape)
 
     def release_pages(self) -> None:
         """Give the pages of all mapped columns back to the system's cache once they come to _MAX_MAPPED_BYTES.

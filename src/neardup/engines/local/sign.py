@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of, view_strings
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
-from neardup.engines.local.pipeline import thread_count
 from neardup.errors import InputError
-from neardup.features.extract import readable
+from neardup.executor import count_threads
 from neardup.features.idf import FEATURES_VERSION, describe_features
 from neardup.features.shingles import Workspace, scan_of, shingle_documents
 from neardup.features.token_lists import limits_of_counts
@@ -25,7 +24,6 @@ from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
 from neardup.settings.methods import MinHash
-from neardup.settings.running import Running
 
 _LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch: of less, threads wait for one another between batches
 _BATCHES_A_THREAD = 4
@@ -75,7 +73,7 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
     memory = pa.allocate_buffer(4 * rows.num_rows * num_hashes)
     values = np.frombuffer(memory, np.uint32).reshape(rows.num_rows, num_hashes)
     kept, turn = local(), Lock()
-    workers = thread_count(Running(threads=threads))
+    workers = count_threads(threads)
     size = _batch_bytes(rows, workers)
 
     def work(batch: tuple[int, Any]) -> None:
@@ -130,7 +128,6 @@ def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspac
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Mend it, or leave it out.")
-    texts = readable(texts, method)
     scan = scan_of(texts, method)
     if scan is None:
         shingles = shingle_documents(texts, method, workspace)

@@ -1,0 +1,39 @@
+"""All that a run decided and measured: what the tables and the reports are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.decide.decisions import Pairs, Removals
+from neardup.documents.corpus import Corpus
+from neardup.verify.recall import Recall
+
+SHORT = 32  # features under which SimHash is unreliable: docs/accuracy.md
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run decided.
+
+    kept : bool by document. removals : the removed documents. pairs : all pairs measured at or above the threshold.
+    compared : pairs measured. bound_met : documents with an earlier one in a bucket that does not list it.
+    collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
+    distinct fingerprints, and how many pairs of these are near, where fingerprints propose pairs. recall : estimated;
+    None where no pair can be missed. audited : measured on a sample. short : documents of fewer than SHORT features.
+    """
+
+    corpus: Corpus
+    kept: npt.NDArray[np.bool_]
+    removals: Removals
+    pairs: Pairs
+    compared: int
+    bound_met: int
+    collisions: int
+    num_fingerprints: int
+    num_near_pairs: int
+    recall: Recall | None
+    audited: Recall | None
+    short: int

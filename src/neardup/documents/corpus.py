@@ -1,0 +1,58 @@
+"""What is known of a corpus once it is read: how many documents, where each input ends, what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neardup.documents.batch import Rejected
+
+MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
+
+
+@dataclass
+class Tally:
+    """How far the reading is; what a checkpoint holds."""
+
+    part: int = 0
+    part_documents: int = 0
+    part_rejected: int = 0
+    documents: int = 0
+    rejected: int = 0
+    without_features: int = 0
+    unread_files: int = 0
+    shingles: int = 0
+    structure: int = 0
+    text_bytes: int = 0
+    id_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is known after reading; the documents themselves are in the scratch columns.
+
+    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows. unread : the
+    first files that could not be read to their end.
+    """
+
+    part_ends: np.ndarray
+    part_rejected: np.ndarray
+    unread: tuple[str, ...]
+    num_against: int
+    tally: Tally
+
+    @property
+    def num_documents(self) -> int:
+        """All documents, those of the earlier corpus included."""
+        return self.tally.documents
+
+
+def describe_rejected(row: Rejected) -> str:
+    """Say in a sentence what was rejected, where and why."""
+    places = [
+        f"{name} {value}"
+        for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
+        if value is not None
+    ]
+    return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"

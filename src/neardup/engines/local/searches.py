@@ -1,0 +1,419 @@
+"""How a run on one machine finds its candidates, measures them and decides.
+
+Bands, samples and fingerprints each have a kernel that proposes, measures and decides in one pass over the documents,
+for speed. Any other method goes through its own stages: `ComposedSearch`. A test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from types import NoneType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import schemas
+from neardup.candidates.bands import Bands
+from neardup.candidates.blocks import Radius
+from neardup.candidates.buckets import NO_BUCKET, fill_buckets
+from neardup.candidates.hamming_join import Pairs as NearPairs
+from neardup.candidates.hamming_neighbours import Near, find_near
+from neardup.candidates.samples import Samples, needed_by_size
+from neardup.decide.sieve import decide
+from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.sets import stretches
+from neardup.executor import count_threads
+from neardup.features.described import Features, Keys, Lists
+from neardup.methods.base import Described, Method
+from neardup.progress import Progress
+from neardup.settings.running import Running, Sieve
+from neardup.verify.measured import Measured
+from neardup.verify.similarity import Rule
+
+if TYPE_CHECKING:
+    from neardup.kernels.sieve_arrays import Found, Order, Rules, Sets
+
+_STRETCH = 8192  # documents between two releases of the mapped pages
+_PAIRS_AT_ONCE = 65_536
+
+
+class Queue(NamedTuple):
+    """The documents in the order in which they pass the sieve.
+
+    order, representative : uint32 by position, the document, and the first position of equal content. featured : bool
+    by document. num_against : so many positions, the first, are kept whatever they resemble.
+    """
+
+    order: npt.NDArray[np.uint32]
+    representative: npt.NDArray[np.uint32]
+    featured: npt.NDArray[np.bool_]
+    num_against: int
+
+
+class Scope(NamedTuple):
+    """What is asked of a search. all_pairs : all pairs are measured, and nothing is removed; connected : all pairs but
+    those of copies, which are of one cluster anyway. max_bucket : members that a bucket lists at most."""
+
+    all_pairs: bool
+    connected: bool
+    max_bucket: int
+    threads: int
+
+
+class Compared(NamedTuple):
+    """The sorted sets of the documents in candidate pairs, and those of their structure, or the same again."""
+
+    sets: Sets
+    structure: Sets
+
+
+class Confirmed(NamedTuple):
+    """What the sieve found.
+
+    kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
+    order of `right`, and what was measured of it; best : bool, on the pair that removed its right document.
+    compared : pairs measured. bound_met : documents that a bucket kept from an earlier one. collisions : pairs whose
+    fingerprints are near and whose features are not.
+    """
+
+    kept: npt.NDArray[np.bool_]
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    measured: Measured
+    best: npt.NDArray[np.bool_]
+    compared: int
+    bound_met: int
+    collisions: int
+
+
+class LocalSearch(ABC):
+    """The candidates of one run. `propose` first, then `sieve`, once the sets of the `wanted` documents are built."""
+
+    wanted: npt.NDArray[np.bool_]
+    """By document: whether its set will be compared."""
+    near: Near | None = None
+    """What is near among fingerprints, if there are any."""
+
+    def __init__(self, scratch: Scratch, method: Method, queue: Queue, scope: Scope) -> None:
+        self.scratch, self.method, self.queue, self.scope = scratch, method, queue, scope
+
+    @abstractmethod
+    def propose(self) -> None:
+        """Find whom each document may resemble."""
+
+    @abstractmethod
+    def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
+        """Let all documents pass the sieve."""
+
+    def _rules(self) -> Rules:
+        """Return the rules of a method for the kernels of kernels/sieve.py."""
+        from neardup.kernels import sieve_arrays as kernel
+
+        rule = self.method.rule or Rule("jaccard", 1.0)
+        measures = {
+            "jaccard": kernel.JACCARD, "containment": kernel.CONTAINMENT, "cosine": kernel.COSINE,
+            "hamming": kernel.HAMMING,
+        }  # fmt: skip
+        return kernel.Rules(
+            rule.threshold, measures[rule.similarity], self.scope.max_bucket, self.queue.num_against,
+            self.scope.all_pairs or self.scope.connected, rule.bits, rule.structure,
+        )  # fmt: skip
+
+    def _pass(self, step: Step, capacity: int, progress: Progress) -> Confirmed:
+        """Take the documents through a kernel, stretch by stretch, and its pairs to the scratch files.
+
+        A step that gets nowhere has grown its own buffers, or finds more pairs with one document than `capacity`.
+        """
+        from neardup.kernels.sieve_arrays import Order
+
+        order, representative = self.queue.order, self.queue.representative
+        kept = np.zeros(len(order), np.uint8)
+        documents = Order(order, representative, kept, np.zeros(len(kept), np.uint32))
+        found = _empty_found(max(1 << 18, capacity))
+        for stretch in stretches(len(order), _STRETCH):
+            begin = stretch.start
+            while begin < stretch.stop:
+                reached = step(begin, stretch.stop, documents, found)
+                _spill(self.scratch, found)
+                if reached == begin and capacity == 0:
+                    found = _empty_found(2 * len(found.left))._replace(counters=found.counters)
+                begin = reached
+            progress.advance(stretch.stop - stretch.start, 0)
+            self.scratch.release_pages()
+        return _confirmed(self.scratch, kept, found)
+
+
+Step = Callable[[int, int, "Order", "Found"], int]
+
+
+class BandSearch(LocalSearch):
+    """Documents that share the key of a band."""
+
+    def propose(self) -> None:
+        """Group documents by band, one band at a time, and leave each one's bucket in the columns `buckets`."""
+        from neardup.kernels.bands import NO_BUCKET as none
+
+        assert none == NO_BUCKET
+        bands, queue, scratch = self.method.search, self.queue, self.scratch
+        assert isinstance(bands, Bands)
+        order, representative = queue.order, queue.representative
+        positions = np.arange(len(order), dtype=np.uint32)
+        copies = np.flatnonzero(representative != positions).astype(np.uint32)
+        members = queue.featured[order]
+        if not self.scope.all_pairs:
+            members &= representative == positions
+        positions = positions[members]
+        self.wanted = np.zeros(len(order), np.bool_)
+        self._starts = np.zeros(bands.num_bands, np.int64)
+        num_members = 0
+        for band in range(bands.num_bands):
+            keys = scratch.column(schemas.KEYS.at(band))
+            buckets = fill_buckets(keys[order[positions]], positions, len(order), self.scope.max_bucket)
+            self.wanted[order[buckets.first != NO_BUCKET]] = True
+            if not (self.scope.all_pairs or self.scope.connected):  # a copy asks as its representative does
+                buckets.first[copies] = buckets.first[representative[copies]]
+            scratch.append(schemas.BUCKETS.at(band), buckets.first)
+            scratch.append(schemas.MEMBERS, buckets.members)
+            scratch.release_pages()
+            self._starts[band] = num_members
+            num_members += len(buckets.members)
+        scratch.close_columns()
+
+    def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
+        from neardup.kernels import sieve as kernel
+        from neardup.kernels.sieve_arrays import Buckets
+        from neardup.kernels.sieve_arrays import Compared as Arrays
+
+        arrays, rules, starts = Arrays(*compared), self._rules(), self._starts
+        members = self.scratch.column(schemas.MEMBERS)
+        columns = [self.scratch.column(schemas.BUCKETS.at(band)) for band in range(len(starts))]
+
+        def step(begin: int, stop: int, order: Order, found: Found) -> int:
+            first = np.stack([column[begin:stop] for column in columns])
+            return int(kernel.sieve(begin, stop, order, arrays, Buckets(first, members, starts), rules, found))
+
+        return self._pass(step, 4 * len(starts) * rules.max_bucket, progress)
+
+
+class SampleSearch(LocalSearch):
+    """Documents that have enough of the shingles sampled from another one."""
+
+    def propose(self) -> None:
+        """Nothing: candidates are found while documents pass."""
+        self.wanted = self.queue.featured
+
+    def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
+        from neardup.kernels import sieve as kernel
+        from neardup.kernels.sieve_arrays import Compared as Arrays
+        from neardup.kernels.sieve_arrays import grow, make_postings
+
+        arrays, rules, samples = Arrays(*compared), self._rules(), self.method.search
+        assert isinstance(samples, Samples)
+        order, sizes = self.queue.order, compared.sets.sizes
+        needed = needed_by_size(self.method.settings.threshold, self.method.settings.recall, samples)
+        originals = order[self.queue.representative == np.arange(len(order))]
+        num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
+        postings = make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
+        kernel.enter_samples(postings, compared.sets, originals, samples.num_samples)
+        hits = np.zeros(len(order), np.int32)
+
+        def step(begin: int, stop: int, order: Order, found: Found) -> int:
+            nonlocal postings
+            span = (begin, stop)
+            reached = int(kernel.sieve_contained(span, order, arrays, postings, needed, hits, rules, found))
+            if reached == begin:
+                postings = grow(postings)
+            return reached
+
+        return self._pass(step, 4 * samples.num_samples * rules.max_bucket, progress)
+
+
+class DistanceSearch(LocalSearch):
+    """Documents whose fingerprints are within a Hamming distance."""
+
+    near: Near
+
+    def propose(self) -> None:
+        """Join the distinct fingerprints of all documents with features."""
+        radius, queue = self.method.search, self.queue
+        assert isinstance(radius, Radius)
+        members = queue.featured[queue.order]
+        if self.scope.connected:
+            members &= queue.representative == np.arange(len(queue.order))
+        self.near = find_near(
+            read_keys(self.scratch), queue.order, members, radius, threads=self.scope.threads, collect=self._collect
+        )
+        self.wanted = self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
+
+    def _collect(self, batches: Iterable[NearPairs]) -> NearPairs:
+        return collect_near(self.scratch, batches)
+
+    def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
+        from neardup.kernels import sieve as kernel
+        from neardup.kernels.sieve_arrays import NONE, Listed
+
+        near, rules = self.near.neighbours, self._rules()
+        num_nodes, num_positions = len(near.starts) - 1, len(self.queue.order)
+        first, last, after = (np.full(size, NONE, np.int64) for size in (num_nodes, num_nodes, num_positions))
+        listed = Listed(first, last, np.zeros(num_nodes, np.uint32), after)
+
+        def step(begin: int, stop: int, order: Order, found: Found) -> int:
+            return int(kernel.sieve_near((begin, stop), order, compared.sets, near, listed, rules, found))
+
+        return self._pass(step, 0, progress)
+
+
+class ComposedSearch(LocalSearch):
+    """Any method, by its own stages: `propose`, `measure`, then `decide`."""
+
+    def propose(self) -> None:
+        """Ask the method for candidates; no set is wanted, as `measure` sorts what it compares."""
+        self.wanted = np.zeros_like(self.queue.featured)
+        self._documents = read_described(self.scratch, self.method, self.queue.featured)
+        self._candidates = self.method.propose(
+            self._documents.keys, self.queue.order, self.scope.max_bucket, all_pairs=self.scope.all_pairs
+        )
+
+    def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
+        left, right, _, left_out = self._candidates
+        queue, removes = self.queue, not (self.scope.all_pairs or self.scope.connected)
+        first = queue.representative
+        if self.scope.connected:
+            fresh = first[right] == right
+            left, right = left[fresh], right[fresh]
+        measured = measure_pairs(self.method, self._documents, queue.order[left], queue.order[right])
+        confirmed = self.method.is_duplicate(measured) | measured.exact
+        left, right, measured = left[confirmed], right[confirmed], measured.take(confirmed)
+        kept, best = np.ones(len(queue.order), np.bool_), np.zeros(len(left), np.bool_)
+        if removes:
+            decisions = decide(left, right, self.method.strength(measured), first, queue.num_against)
+            kept, plain = decisions.kept, np.flatnonzero(~decisions.kept & (decisions.pair < 0))
+            best[decisions.pair[decisions.pair >= 0]] = True
+            asked = kept[left] & (right >= queue.num_against) & ~np.isin(right, plain)
+            copies = measure_pairs(self.method, self._documents, queue.order[first[plain]], queue.order[plain])
+            left, right = (
+                np.concatenate(both).astype(np.uint32) for both in ((left[asked], first[plain]), (right[asked], plain))
+            )
+            best = np.concatenate([best[asked], np.ones(len(plain), np.bool_)])
+            measured = join_measured(measured.take(asked), copies)
+            left_out[plain] = False
+        by_right = np.lexsort((left, right))
+        bound_met = int(np.count_nonzero(left_out[queue.num_against if removes else 0 :]))
+        progress.advance(len(queue.order), 0)
+        return Confirmed(
+            kept, left[by_right], right[by_right], measured.take(by_right), best[by_right], len(self._candidates.left),
+            bound_met, 0,
+        )  # fmt: skip
+
+
+SEARCHES: dict[type, type[LocalSearch]] = {
+    Bands: BandSearch,
+    Samples: SampleSearch,
+    Radius: DistanceSearch,
+    NoneType: ComposedSearch,
+}
+
+
+def make_search(
+    scratch: Scratch, method: Method, queue: Queue, sieve: Sieve, running: Running, *, all_pairs: bool
+) -> LocalSearch:
+    """Return the search of a run."""
+    scope = Scope(
+        all_pairs,
+        sieve.linkage == "connected" and not all_pairs,
+        method.max_bucket if sieve.max_bucket is None else sieve.max_bucket,
+        count_threads(running.threads),
+    )
+    return SEARCHES[type(method.search)](scratch, method, queue, scope)
+
+
+def read_keys(scratch: Scratch) -> npt.NDArray[np.uint64]:
+    """Return the keys of all documents, uint64 (num_documents, num_keys)."""
+    columns = []
+    while len(column := scratch.column(schemas.KEYS.at(len(columns)))):
+        columns.append(column)
+    if len(columns) == 1:
+        only: npt.NDArray[np.uint64] = columns[0].reshape(-1, 1)
+        return only
+    return np.stack(columns, axis=1) if columns else np.empty((0, 0), np.uint64)
+
+
+def read_described(scratch: Scratch, method: Method, featured: npt.NDArray[np.bool_]) -> Described:
+    """Return all documents of a run as the stages of its method take them, mapped from the scratch columns."""
+    content = scratch.column(schemas.CONTENT)
+    sets = Lists(*_read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS))
+    structure = None
+    if len(scratch.column(schemas.TAG_STARTS)):
+        structure = Lists(*_read_lists(scratch, schemas.TAGS, schemas.TAG_STARTS))
+    keys = read_keys(scratch)
+    if len(keys) != len(content):
+        keys = np.empty((len(content), 0), np.uint64)
+    return Described(Features(content, sets, structure), Keys(keys, content, featured, sets))
+
+
+def _read_lists(
+    scratch: Scratch, hashes: schemas.Column, starts: schemas.Column
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    values = scratch.column(hashes)
+    return values, np.append(scratch.column(starts), len(values))
+
+
+def measure_pairs(
+    method: Method, documents: Described, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
+) -> Measured:
+    """Return the measures of pairs of documents of a run, some at a time; `left` is the one that may remove the other.
+
+    Parameters
+    ----------
+    left, right : uint32 (num_pairs,), documents.
+    """
+    parts = [
+        method.measure(documents, documents, left[part], right[part])
+        for part in stretches(max(1, len(left)), _PAIRS_AT_ONCE)
+    ]
+    return join_measured(*parts)
+
+
+def join_measured(*parts: Measured) -> Measured:
+    """Return tables of measures one after the other."""
+    return Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
+
+
+def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
+    """Return pairs of near fingerprints in scratch columns."""
+    columns = (schemas.NEAR_LEFT, schemas.NEAR_RIGHT, schemas.NEAR_DISTANCE)
+    for batch in batches:
+        for column, values in zip(columns, batch, strict=True):
+            scratch.append(column, values)
+    scratch.close_columns()
+    return NearPairs(*(scratch.column(column) for column in columns))
+
+
+def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> Confirmed:
+    """Return what the sieve left in the scratch files."""
+    scratch.close_columns()
+    left, right, similarity, distance, structure, exact, best = (scratch.column(column) for column in schemas.PAIR)
+    measured = {
+        schemas.SIMILARITY.name: similarity,
+        schemas.DISTANCE.name: distance,
+        schemas.STRUCTURE.name: structure,
+        schemas.EXACT.name: exact.view(np.bool_),
+    }
+    counters = map(int, found.counters[1:])
+    return Confirmed(kept.view(np.bool_), left, right, Measured(measured), best.view(np.bool_), *counters)
+
+
+def _empty_found(size: int) -> Found:
+    from neardup.kernels.sieve_arrays import Found
+
+    return Found(*(np.empty(size, column.dtype) for column in schemas.PAIR), np.zeros(4, np.int64))
+
+
+def _spill(scratch: Scratch, found: Found) -> None:
+    """Move the pairs found so far to the scratch files."""
+    count = int(found.counters[0])
+    for column, values in zip(schemas.PAIR, found[:-1], strict=True):
+        scratch.append(column, values[:count])
+    found.counters[0] = 0

@@ -1,0 +1,178 @@
+"""SimHash: fingerprints within a Hamming distance, confirmed by the exact similarity of their features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.candidates.blocks import Radius
+from neardup.candidates.propose import Candidates, propose_by_distance
+from neardup.decide.outcome import SHORT, Outcome
+from neardup.errors import SettingError
+from neardup.features.described import Features, Keys, Lists
+from neardup.features.idf import IdfTable, given_idf
+from neardup.features.shingles import Workspace
+from neardup.fingerprints.simhash import SCHEME_NAME, SCHEME_VERSION, to_integers
+from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
+from neardup.methods.base import Curve, Described, Floats, Limit, Method, Rows, histogram, is_exact, without_version
+from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
+from neardup.settings.methods import MAX_HAMMING_DISTANCE, SimHash
+from neardup.settings.shingling import Shingling
+from neardup.verify.comparison import PairMeasures
+from neardup.verify.hamming import hamming_distances
+from neardup.verify.measured import Measured
+from neardup.verify.similarity import Rule, similarity_of_lists
+
+
+@dataclass(frozen=True)
+class SimHashMethod(Method):
+    """Hamming distance of fingerprints, and where the settings ask for it, Jaccard similarity of the features."""
+
+    settings: SimHash
+
+    feature_name: ClassVar[str] = "features"
+    scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {
+        "seed", "bits", "weights", "decay", "idf", "top", "levels", "hash",
+    }  # fmt: skip
+
+    @property
+    def confirms_sets(self) -> bool:  # type: ignore[override]
+        """Whether the features of documents with near fingerprints are compared."""
+        return self.settings.compares_features
+
+    @property
+    def search(self) -> Radius:
+        return Radius(self.settings.bits, self.settings.max_distance, self.settings.num_blocks)
+
+    @property
+    def rule(self) -> Rule:
+        similarity = "jaccard" if self.confirms_sets else "hamming"
+        return Rule(similarity, self.settings.threshold, self.settings.bits)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (DISTANCE, SIMILARITY, EXACT) if self.confirms_sets else (DISTANCE, EXACT)
+
+    @property
+    def limit(self) -> Limit:
+        return Limit("max_distance", self.settings.max_distance, DISTANCE.name, False)
+
+    @property
+    def counted(self) -> Shingling | None:
+        return self.settings if self.settings.weights == "tfidf" and self.settings.idf == "corpus" else None
+
+    def resolve(self) -> SimHashMethod:
+        """Return the method with the table that its settings name, read from its file.
+
+        Its version is then part of the scheme, so that a run is not resumed with another table in the same place.
+        """
+        if self.settings.weights != "tfidf" or self.settings.idf in ("corpus", "lines"):
+            return self
+        table = given_idf(self.settings)
+        assert isinstance(table, IdfTable)
+        return SimHashMethod(replace(self.settings, idf=table), table)
+
+    def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
+        described = describe(texts, self.settings, workspace)
+        shingles = described.shingles
+        return Features(shingles.content, Lists(shingles.hashes, shingles.offsets), weighed=described)
+
+    def summarise(self, features: Features) -> Keys:
+        fingerprints = summarise_described(features.weighed, self.settings, self.idf)
+        return Keys(fingerprints, features.content, features.sets.sizes > 0)
+
+    def propose(
+        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket: int, *, all_pairs: bool = False
+    ) -> Candidates:
+        if not (self.confirms_sets or all_pairs):
+            max_bucket = 1  # documents of one fingerprint are equally far from all: the earliest stands for them
+        return propose_by_distance(keys, order, max_bucket, self.search, all_pairs=all_pairs)
+
+    def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
+        exact = is_exact(left, right, left_rows, right_rows)
+        distance = hamming_distances(left.keys.values[left_rows], right.keys.values[right_rows])
+        columns: dict[str, npt.NDArray[Any]] = {DISTANCE.name: distance}
+        if self.confirms_sets:
+            sets = left.features.sets, right.features.sets
+            columns[SIMILARITY.name] = np.where(
+                exact, 1.0, similarity_of_lists(*sets, left_rows, right_rows, "jaccard")
+            )
+        return Measured(columns | {EXACT.name: exact})
+
+    def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
+        near = super().is_duplicate(measured)
+        return near & (measured[SIMILARITY.name] >= self.settings.threshold) if self.confirms_sets else near
+
+    def strength(self, measured: Measured) -> Floats:
+        if not self.confirms_sets:
+            return super().strength(measured)
+        similarity: Floats = measured[SIMILARITY.name]
+        return similarity
+
+    def refuse_audit(self) -> None:
+        raise SettingError(
+            "audit compares sets of shingles, and SimHash has fingerprints, whose near pairs are all found. Leave "
+            "audit (--audit) at 0."
+        )
+
+    def curve(self) -> Curve:
+        """Return the distances up to 16, or fewer where half of the bits of a short fingerprint agree by chance."""
+        farthest = max(self.settings.max_distance, min(MAX_HAMMING_DISTANCE, self.settings.bits // 4))
+        loosest = replace(self.settings, max_distance=farthest, num_blocks=None)
+        return Curve(np.arange(farthest + 1), SimHashMethod(loosest, self.idf))
+
+    def compare(self, left: str, right: str) -> PairMeasures:
+        method = self if self.idf is not None else replace(self, idf=given_idf(self.settings))
+        found = super(SimHashMethod, method).compare(left, right)
+        described = method._describe_pair(left, right)
+        found = found._replace(similarity=found.jaccard)
+        if not described.keys.featured.all():
+            return found
+        first, second = to_integers(described.keys.values)
+        return found._replace(fingerprints=(first, second), distance=(first ^ second).bit_count())
+
+    def scheme_settings(self) -> dict[str, Any]:
+        scheme = scheme_of(self.settings, getattr(self.settings.idf, "version", None))
+        features = without_version(scheme.pop("features", {}))
+        return features | {name: value for name, value in scheme.items() if name not in ("name", "version")}
+
+    def scheme(self) -> dict[str, Any]:
+        return {"name": SCHEME_NAME, "version": SCHEME_VERSION, **self.scheme_settings()}
+
+    def other_settings(self, sieve: Any) -> dict[str, Any]:
+        return super().other_settings(sieve) | {"confirm": "jaccard" if self.confirms_sets else "hamming"}
+
+    def describe_search(self, outcome: Outcome) -> dict[str, Any]:
+        found = {
+            "max_distance": self.settings.max_distance,
+            "distinct": outcome.num_fingerprints,
+            "near_pairs": outcome.num_near_pairs,
+            "collisions": outcome.collisions,
+            "short": outcome.short,
+        }
+        return super().describe_search(outcome) | {"fingerprints": found}
+
+    def histogram(self, near: Measured) -> dict[str, Any]:
+        distances = np.bincount(near[DISTANCE.name], minlength=self.settings.max_distance + 1).tolist()
+        similarities = None
+        if self.confirms_sets:
+            similarities = histogram(near[SIMILARITY.name], self.settings.threshold)
+        return {"similarities": similarities, "distances": distances}
+
+    def warnings(self, outcome: Outcome) -> list[str]:
+        return warn_of_short(outcome.short)
+
+
+def warn_of_short(num_documents: int) -> list[str]:
+    """Return a warning if there are documents too short for SimHash."""
+    if not num_documents:
+        return []
+    have = "document has" if num_documents == 1 else "documents have"
+    return [
+        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for texts so short: one changed "
+        "word turns many bits, and most near-duplicates are missed. For them use MinHash (--method minhash)."
+    ]

@@ -1,0 +1,100 @@
+"""The exact similarity of sets of features: computed here and in the sieve's kernel, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.features.described import Lists
+
+if TYPE_CHECKING:
+    from neardup.kernels.sieve_arrays import Sets
+
+SIMILARITIES = ("jaccard", "containment", "cosine")
+
+
+class Rule(NamedTuple):
+    """When a pair counts as duplicate.
+
+    similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or hamming, where the
+    distance of the fingerprints decides alone. bits : of a fingerprint, 0 where there is none. structure : the cosine
+    that the structure of two pages must reach as well, 0 where it does not count.
+    """
+
+    similarity: str
+    threshold: float
+    bits: int = 0
+    structure: float = 0.0
+
+
+def sort_sets(lists: Lists) -> Sets:
+    """Return lists of hashes as sorted sets, each behind its sketch: see kernels/sets.py."""
+    from neardup.kernels import sets as kernel
+    from neardup.kernels.sieve_arrays import Sets
+
+    count = len(lists.offsets) - 1
+    room = len(lists.hashes) + int(np.maximum(1, lists.sizes // 4 + 1).sum())
+    hashes, starts, sizes = np.empty(room, np.uint64), np.empty(count, np.int64), np.empty(count, np.uint32)
+    offsets = lists.offsets
+    used = kernel.write_sets(lists.hashes, offsets[:-1], offsets[1:], np.ones(count, np.bool_), hashes, starts, sizes)
+    return Sets(hashes[:used], starts, sizes)
+
+
+def exact_similarity(
+    sets: Sets, documents: npt.NDArray[Any], others: npt.NDArray[Any], similarity: str
+) -> npt.NDArray[np.float64]:
+    """Return the exact similarity of sets, row by row.
+
+    Parameters
+    ----------
+    sets : sorted.
+    documents, others : integers (num_pairs,), rows of `sets`. Containment is that of the first in the second.
+    similarity : jaccard, containment or cosine.
+
+    Returns
+    -------
+    float64 (num_pairs,); 1 for a row with itself, sorted or not.
+    """
+    from neardup.kernels import sets as kernel
+
+    shared = np.empty(len(documents), np.int64)
+    kernel.pair_overlaps(*sets, documents, others, shared)
+    size, other_size = sets.sizes[documents].astype(np.int64), sets.sizes[others].astype(np.int64)
+    result = similarity_of_counts(shared, size, other_size, similarity)
+    result[documents == others] = 1.0
+    return result
+
+
+def similarity_of_counts(
+    shared: npt.NDArray[np.int64], size: npt.NDArray[np.int64], other_size: npt.NDArray[np.int64], similarity: str
+) -> npt.NDArray[np.float64]:
+    """Return the similarity of sets of these sizes that share so many elements; 0 for empty sets."""
+    out_of: npt.NDArray[Any] = size + other_size - shared
+    if similarity == "containment":
+        out_of = size
+    elif similarity == "cosine":
+        out_of = np.sqrt(size.astype(np.float64) * other_size)
+    result: npt.NDArray[np.float64] = shared / np.maximum(out_of, 1)
+    return result
+
+
+def similarity_of_lists(
+    left: Lists, right: Lists, left_rows: npt.NDArray[Any], right_rows: npt.NDArray[Any], similarity: str
+) -> npt.NDArray[np.float64]:
+    """Return the exact similarity of unsorted lists, pair by pair; containment is that of the right one.
+
+    Parameters
+    ----------
+    left, right : the lists, which may be the same.
+    left_rows, right_rows : integers (num_pairs,), rows of `left` and of `right`.
+    """
+    used_left, left_rows = np.unique(left_rows, return_inverse=True)
+    used_right, right_rows = np.unique(right_rows, return_inverse=True)
+    chosen, others = left.take(used_left), right.take(used_right)
+    both = Lists(
+        np.concatenate([chosen.hashes, others.hashes]),
+        np.concatenate([chosen.offsets, others.offsets[1:] + len(chosen.hashes)]),
+    )
+    return exact_similarity(sort_sets(both), right_rows + len(used_left), left_rows, similarity)
