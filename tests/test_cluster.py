@@ -19,6 +19,7 @@ from neardup.cli.main import cli
 from neardup.decide.groups import group_documents, pick_others
 from neardup.errors import InputError, OutputError
 from neardup.features.outline import outline
+from neardup.methods.registry import method_of
 from neardup.output.cluster_names import MAX_NAMED, outline_names, passage_name
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from reference import groups as reference
@@ -243,7 +244,7 @@ def test_the_folder_holds_what_the_library_returns():
         "cluster_summary.parquet", "clusters.parquet", "rejected.jsonl", "report.html", "report.json",
     ]  # fmt: skip
     documents, clusters = pq.read_table("out/clusters.parquet"), pq.read_table("out/cluster_summary.parquet")
-    assert documents.schema.equals(clusters_schema(METHOD.measures), check_metadata=True)
+    assert documents.schema.equals(clusters_schema(method_of(METHOD).measures), check_metadata=True)
     assert documents.equals(result.documents)
     assert clusters.equals(result.clusters)
     assert json.loads(Path("out/report.json").read_text()) == result.report

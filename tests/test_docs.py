@@ -22,7 +22,15 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
-from neardup.schemas import cluster_summary_schema, clusters_schema, pairs_schema, removed_schema
+from neardup.schemas import (
+    DISTANCE,
+    EXACT,
+    SIMILARITY,
+    cluster_summary_schema,
+    clusters_schema,
+    pairs_schema,
+    removed_schema,
+)
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -176,7 +184,7 @@ def test_every_public_name_is_documented() -> None:
         assert re.search(rf"\b{name}\b", page), name
 
 
-MEASURES = ("distance", "similarity", "exact")
+MEASURES = (SIMILARITY, DISTANCE, EXACT)
 
 
 @pytest.mark.parametrize(

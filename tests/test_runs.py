@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.methods.registry import method_of
 from neardup.schemas import removed_schema
 from reference.made_up import corpus, texts
 
@@ -28,7 +29,7 @@ def test_the_output_holds_every_document_once_and_accounts_for_each(tmp_path: Pa
     assert (out / "rejected.jsonl").read_text() == ""
     kept, removed = pq.read_table(out / "kept" / "in.parquet"), pq.read_table(out / "removed.parquet")
     assert kept.schema.names == ["id", "text", "n"]
-    assert removed.schema.equals(removed_schema(METHOD.measures), check_metadata=True)
+    assert removed.schema.equals(removed_schema(method_of(METHOD).measures), check_metadata=True)
     assert sorted(kept["n"].to_pylist() + removed["row"].to_pylist()) == list(range(300))
     assert kept["n"].to_pylist() == sorted(kept["n"].to_pylist())
     assert set(removed["kept_id"].to_pylist()) <= set(kept["id"].to_pylist())

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands
 from neardup.output.wording import percent, plural
-from neardup.verify.comparison import Measures
+from neardup.verify.comparison import PairMeasures
 from neardup.verify.outlines import Outlines
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
@@ -158,7 +158,7 @@ class Comparison(_OneLine):
 
     left: str
     right: str
-    measures: Measures
+    measures: PairMeasures
     similarity: float
     threshold: float
     bands: Bands | None

@@ -116,7 +116,7 @@ def _names(run: Run, groups: Groups) -> list[str]:
     def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.identities, run.outcome.corpus.part_ends, documents)
 
-    return name_groups(groups, run.method, read)
+    return name_groups(groups, run.method.settings, read)
 
 
 def _write(folder: OutputDirectory, run: Run, groups: Groups, names: list[str]) -> None:

@@ -139,7 +139,7 @@ def _tables(run: Run, wanted: bool) -> tuple[pa.Table, pa.Table]:
 def _write(folder: OutputDirectory, run: Run, stages: Stages) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
     removals = run.outcome.removals
-    shown = write.pick_examples(removals)
+    shown = write.pick_examples(removals, run.method.strength(removals.measured))
     with stages.stage("write", run.outcome.corpus.num_documents) as progress:
         write.write_removed(removals, run.places, run.method.measures, folder.result / "removed.parquet")
         write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")

@@ -18,14 +18,14 @@ from neardup.documents.labels import Verdicts, read_verdicts
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.documents.tables import TablePart
 from neardup.engines.local import evaluate as engine
-from neardup.engines.local.document_frequencies import with_table
 from neardup.errors import InputError, SettingError
+from neardup.methods.registry import method_of
 from neardup.output.charts import save_drawing, score_chart
 from neardup.output.table_file import check_output
 from neardup.progress import Progress
 from neardup.results import Evaluation
 from neardup.schemas import curve_schema, length_schema
-from neardup.settings.methods import Method, MinHash
+from neardup.settings.methods import Method
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
 from neardup.verify.scores import Score
@@ -190,13 +190,13 @@ def _evaluate(settings: _Settings, method: Method, progress: bool | Progress) ->
     """Score a method."""
     inputs, label, pairs, sieve, running = settings
     tasks = tasks_of(inputs, sieve.keep)
-    method = with_table(for_pages(method, tasks))
+    chosen = method_of(for_pages(method, tasks)).resolve()
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)
     with open_stages(progress) as stages:
-        found = engine.evaluate(tasks, truth, method, sieve, running, stages)
-    limit = "threshold" if isinstance(method, MinHash) else "max_distance"
+        found = engine.evaluate(tasks, truth, chosen, sieve, running, stages)
+    limit = chosen.limit.name
     curve = _table([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
     low, documents, scores = found.by_length
     rows = [

@@ -16,7 +16,7 @@ from neardup.decide.outcome import SHORT
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
-from neardup.engines.local.document_frequencies import idf_of, needs_count
+from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.fingerprint import Counts, fingerprint_corpus
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
@@ -25,7 +25,9 @@ from neardup.executor import count_threads
 from neardup.features.idf import given_idf
 from neardup.fingerprints.files import fingerprint_schema
 from neardup.fingerprints.simhash_documents import scheme_of
-from neardup.output.report import incomplete_by, peak_memory, warn_of_short
+from neardup.methods.registry import method_of
+from neardup.methods.simhash import warn_of_short
+from neardup.output.report import incomplete_by, peak_memory
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import SimHash
 from neardup.settings.presets import simhash_named
@@ -108,10 +110,12 @@ def run_fingerprint(
         tempfile.TemporaryDirectory(prefix="neardup-") as directory,
         Scratch(Path(directory)) as scratch,
     ):
-        idf = None if needs_count(method) else given_idf(method)
-        if needs_count(method):
+        counted = method_of(method).counted
+        if counted is None:
+            idf = given_idf(method)
+        else:
             with stages.stage("count", total) as counting:
-                idf = idf_of(method, tasks, scratch, threads, counting)
+                idf = count_or_open(counted, tasks, scratch, threads, counting)
         scheme = scheme_of(method, getattr(idf, "version", None))
         schema = fingerprint_schema(scheme, columns)
         with stages.stage("fingerprint", total) as reading:

@@ -14,13 +14,13 @@ import pyarrow as pa
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.api.runs import open_stages
-from neardup.candidates.hamming_neighbours import join_all
+from neardup.candidates.hamming_join import join
 from neardup.decide.decisions import Pairs
 from neardup.documents.find import find
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.engines.local import pipeline
-from neardup.engines.local.document_frequencies import with_table
 from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.fingerprints.files import (
@@ -32,13 +32,14 @@ from neardup.fingerprints.files import (
     require_same,
 )
 from neardup.fingerprints.simhash_documents import scheme_of
+from neardup.methods.registry import method_of
 from neardup.output import write
 from neardup.output.report import build_report, fingerprint_pairs_report
 from neardup.output.table_file import TableFile
 from neardup.output.tables import Named, pair_batches
 from neardup.progress import Progress, Stages
 from neardup.results import DuplicatePairs
-from neardup.schemas import pairs_schema
+from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import Method, SimHash
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
@@ -132,12 +133,12 @@ def _pairs_of_documents(
 ) -> dict[str, Any]:
     """Find the pairs among documents; return the report."""
     tasks = tasks_of(inputs, sieve.keep)
-    method = with_table(for_pages(method, tasks))
-    outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+    chosen = method_of(for_pages(method, tasks)).resolve()
+    outcome = pipeline.run(tasks, chosen, sieve, running, scratch, stages, all_pairs=True)
     places = pipeline.locations(tasks, outcome.corpus, scratch)
     with stages.stage("write"):
-        found.take(pair_batches(outcome.pairs, places, method.measures), pairs_schema(method.measures))
-    report = build_report("pairs", tasks, method, sieve, outcome, stages)
+        found.take(pair_batches(outcome.pairs, places, chosen.measures), pairs_schema(chosen.measures))
+    report = build_report("pairs", tasks, chosen, sieve, outcome, stages)
     report["rejected"] = write.read_rejected(scratch.directory)
     return report
 
@@ -204,9 +205,10 @@ def _pairs_of_fingerprints(
         ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in files.values()])
         fingerprints = np.concatenate([file.fingerprints for file in files.values()])
     with stages.stage("join"):
-        left, right, distance = join_all(scratch, fingerprints, near, count_threads(running.threads))
-    measured = Measured(1.0 - distance / near.bits, distance.astype(np.uint16), np.zeros(len(left), np.bool_))
-    schema = pairs_schema(("distance",))
+        pairs = join(fingerprints, near.bits, near.max_distance, near.num_blocks, count_threads(running.threads))
+        left, right, distance = collect_near(scratch, pairs)
+    measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
+    schema = pairs_schema((DISTANCE,))
     with stages.stage("write"):
-        found.take(pair_batches(Pairs(left, right, measured), Named(ids), ("distance",)), schema)
+        found.take(pair_batches(Pairs(left, right, measured), Named(ids), (DISTANCE,)), schema)
     return fingerprint_pairs_report(first.scheme, files, near, len(left), stages)

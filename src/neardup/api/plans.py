@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from neardup.candidates.plan import Plan, make_plan
-from neardup.engines.local import pipeline
 from neardup.errors import InputError
+from neardup.methods.minhash import MinHashMethod
 from neardup.output.charts import s_curve, save_drawing
 from neardup.output.table_file import check_output
 from neardup.settings.methods import MinHash
@@ -37,7 +37,7 @@ def plan(
     for name, value in (("documents", documents), ("document_bytes", document_bytes)):
         if isinstance(value, bool) or not (isinstance(value, (int, float)) and 1 <= value <= 1e15):
             raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")
-    bands = pipeline.bands_of(method)
+    bands = MinHashMethod(method).bands
     if plot is not None:
         save_drawing(s_curve(*bands, method.threshold), check_output(Path(plot), (".svg",), overwrite=True))
     return make_plan(int(documents), document_bytes, method.threshold, method.recall, bands)

@@ -17,15 +17,16 @@ from neardup.decide.outcome import Outcome
 from neardup.documents.corpus import Corpus
 from neardup.documents.reading import Task
 from neardup.engines.local import pipeline
-from neardup.engines.local.document_frequencies import with_table
 from neardup.engines.local.duplicate_ids import find_repeated_id
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, NeardupError, OutputError, SettingError
+from neardup.methods.base import Method
+from neardup.methods.registry import method_of
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import Places
 from neardup.progress import Progress, Stages
-from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.methods import Method as Settings
 from neardup.settings.running import Running, Sieve
 
 
@@ -88,7 +89,7 @@ def workspace(folder: OutputDirectory | None) -> Iterator[Scratch]:
 
 def decide(
     inputs: Inputs,
-    method: Method,
+    settings: Settings,
     sieve: Sieve,
     running: Running,
     folder: OutputDirectory | None,
@@ -99,12 +100,13 @@ def decide(
     table: str,
 ) -> Run:
     """Read the inputs and decide about their documents; `table` is the one that tells equal ids apart."""
-    _refuse_audit(method, sieve)
+    if sieve.audit:
+        method_of(settings).refuse_audit(sieve.audit)
     if folder is not None:
         folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
     warnings: list[str] = []
     tasks = tasks_of(inputs, sieve.keep, warnings)
-    method = with_table(for_pages(method, tasks))
+    method = method_of(for_pages(settings, tasks)).resolve()
     identities = [task.part.identity() for task in tasks]
     resuming = prepare(scratch, tasks, identities, method, sieve, resume)
     outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
@@ -132,21 +134,6 @@ def row_mask(run: Run) -> npt.NDArray[np.bool_]:
         masks += [] if task.against else [mask]
         start = end
     return np.concatenate(masks)
-
-
-def _refuse_audit(method: Method, sieve: Sieve) -> None:
-    """Raise SettingError if an audit is asked for where there is nothing that it measures."""
-    if sieve.audit and isinstance(method, SimHash):
-        raise SettingError(
-            f"audit measures the recall of MinHash: got audit={sieve.audit} with SimHash, whose search misses no pair "
-            "within max_distance. Leave audit (--audit) at 0."
-        )
-    if sieve.audit and isinstance(method, MinHash) and (method.similarity != "jaccard" or method.structure is not None):
-        raise SettingError(
-            f"audit measures the recall of jaccard similarity alone: got audit={sieve.audit} with "
-            f"similarity={method.similarity!r}, structure={method.structure!r}. "
-            "Leave audit (--audit) at 0; the run estimates its recall all the same."
-        )
 
 
 def _check_ids(scratch: Scratch, corpus: Corpus, places: Places, id_column: str | None, table: str) -> list[str]:

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from neardup.documents.page_charset import decode_page
-from neardup.engines.local import pipeline
+from neardup.candidates.bands import Bands
 from neardup.errors import InputError
+from neardup.methods.registry import method_of
 from neardup.results import Comparison
-from neardup.settings.methods import Method, MinHash
+from neardup.settings.methods import Method
 from neardup.settings.presets import method_named
 from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify import comparison as comparing
@@ -55,13 +56,13 @@ def compare(
     """
     method = method_named(method or default_method(left, right), threshold, max_distance)
     texts = text_of(left), text_of(right)
-    bands = pipeline.bands_of(method) if isinstance(method, MinHash) else None
-    measures = comparing.measure(*texts, method, bands)
-    similarity = comparing.similarity_of(measures, method)
-    duplicate = comparing.are_duplicates(measures, similarity, method)
+    chosen = method_of(method).resolve()
+    measures = chosen.compare(*texts)
+    similarity = measures.jaccard if measures.similarity is None else measures.similarity
+    bands = chosen.search if isinstance(chosen.search, Bands) else None
     shown = comparing.shown(*texts, method)
     return Comparison(
-        *shown, measures, similarity, method.threshold, bands, duplicate,
+        *shown, measures, similarity, method.threshold, bands, measures.duplicate,
         _mark=partial(comparing.mark, *shown, method),
         _pages=texts if method.tokens in PAGE_TOKENS else None,
         _align=align_outlines,

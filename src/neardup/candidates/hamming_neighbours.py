@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.candidates.blocks import Radius
+from neardup.candidates.blocks import Radius, num_words
 from neardup.candidates.hamming_join import Pairs, join
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def find_near(
     from neardup.kernels.sieve_arrays import NO_NODE, Neighbours
 
     positions = np.flatnonzero(members)
-    distinct, inverse, num_documents = _distinct(fingerprints[order[positions]])
+    words = num_words(radius.bits)
+    distinct, inverse, num_documents = _distinct(fingerprints[order[positions]].reshape(len(positions), words))
     node = np.full(len(order), NO_NODE, np.uint32)
     node[positions] = inverse
     left, right, distance = (collect or collect_pairs)(join(distinct, *radius, threads))

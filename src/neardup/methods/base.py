@@ -167,14 +167,11 @@ class Method(ABC):
     def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
         """Return which pairs count as duplicates."""
         values = measured[self.limit.measure]
-        passed: npt.NDArray[np.bool_] = (
-            values >= self.limit.value if self.limit.at_least else values <= self.limit.value
-        )
-        return passed
+        return np.asarray(values >= self.limit.value if self.limit.at_least else values <= self.limit.value, np.bool_)
 
     def strength(self, measured: Measured) -> Floats:
         """Return by what the kept document that removes another is chosen: the greatest."""
-        values = measured[self.limit.measure].astype(np.float64)
+        values: Floats = measured[self.limit.measure].astype(np.float64)
         return values if self.limit.at_least else -values
 
     # Recall.
@@ -188,10 +185,10 @@ class Method(ABC):
         """Return the similarity that `hit_probability` takes, of pairs of sets of these sizes."""
         return similarity
 
-    def refuse_audit(self) -> None:
-        """Raise SettingError, as this method cannot be audited; those that can be return."""
+    def refuse_audit(self, audit: int) -> None:
+        """Raise SettingError if this method cannot be audited."""
         raise SettingError(
-            "audit compares sets of shingles, whose pairs are found by bands: this method has none. Leave audit "
+            f"audit measures the recall of bands, and this method has none: got audit={audit}. Leave audit "
             "(--audit) at 0."
         )
 

@@ -147,10 +147,10 @@ class MinHashMethod(Method):
         shared = similarity * np.sqrt(left_sizes * right_sizes)
         return np.asarray(shared / np.maximum(left_sizes + right_sizes - shared, 1.0))
 
-    def refuse_audit(self) -> None:
+    def refuse_audit(self, audit: int) -> None:
         if self.settings.similarity != "jaccard" or self.settings.structure is not None:
             raise SettingError(
-                "audit measures the recall of bands for similarity='jaccard' alone: got "
+                f"audit measures the recall of jaccard similarity alone: got audit={audit} with "
                 f"similarity={self.settings.similarity!r}, structure={self.settings.structure!r}. "
                 "Leave audit (--audit) at 0; the run estimates its recall all the same."
             )

@@ -113,10 +113,10 @@ class SimHashMethod(Method):
         similarity: Floats = measured[SIMILARITY.name]
         return similarity
 
-    def refuse_audit(self) -> None:
+    def refuse_audit(self, audit: int) -> None:
         raise SettingError(
-            "audit compares sets of shingles, and SimHash has fingerprints, whose near pairs are all found. Leave "
-            "audit (--audit) at 0."
+            f"audit measures the recall of MinHash: got audit={audit} with SimHash, whose search misses no pair within "
+            "max_distance. Leave audit (--audit) at 0."
         )
 
     def curve(self) -> Curve:

@@ -12,17 +12,15 @@ import pyarrow as pa
 from neardup.decide.decisions import Removals
 from neardup.decide.groups import Groups, pick_others
 from neardup.output.tables import Places
-from neardup.schemas import cluster_summary_schema, clusters_schema
-from neardup.verify.measured import Measured
+from neardup.schemas import Measures, cluster_summary_schema, clusters_schema
+from neardup.verify.measured import Measured, measured_of_copies
 
 MAX_EXAMPLES = 5  # of a group, beside its first document
 _ROWS = 65_536
 _LARGEST = 10  # groups that the record holds
 
 
-def cluster_batches(
-    groups: Groups, removals: Removals, places: Places, measures: tuple[str, ...]
-) -> Iterator[pa.RecordBatch]:
+def cluster_batches(groups: Groups, removals: Removals, places: Places, measures: Measures) -> Iterator[pa.RecordBatch]:
     """Yield a row for each document, in their order; see schemas.clusters_schema."""
     sizes = groups.sizes
     for start in range(0, len(groups.cluster_of), _ROWS):
@@ -35,21 +33,19 @@ def cluster_batches(
             pa.array(clusters),
             pa.array(sizes[clusters]),
             pa.array(groups.members[groups.offsets[clusters]] == documents),
-            *_measured(removals, documents).columns(measures),
+            *_measured(removals, documents, measures).arrow(measures),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=clusters_schema(measures))
 
 
-def _measured(removals: Removals, documents: npt.NDArray[np.uint32]) -> Measured:
+def _measured(removals: Removals, documents: npt.NDArray[np.uint32], measures: Measures) -> Measured:
     """Return what was measured of documents in a row with the first of their clusters, which may be they themselves."""
     low, high = np.searchsorted(removals.documents, [documents[0], documents[-1] + 1])
     rows = removals.documents[low:high] - documents[0]
     near = removals.measured.take(slice(low, high))
-    count = len(documents)
-    whole = Measured(np.ones(count), np.zeros(count, np.uint16), np.ones(count, np.bool_), np.ones(count))
-    for kept, measured in zip(whole, near, strict=True):
-        if kept is not None and measured is not None:
-            kept[rows] = measured
+    whole = measured_of_copies(len(documents), measures)
+    for name, values in whole.columns.items():
+        values[rows] = near[name]
     return whole
 
 

@@ -9,22 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.decide.outcome import SHORT, Outcome
+from neardup.decide.outcome import Outcome
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED
 from neardup.documents.reading import Task
-from neardup.fingerprints import minhash, simhash
 from neardup.fingerprints.files import FingerprintFile
-from neardup.methods.record import other_settings, scheme_settings
+from neardup.methods.base import Method
 from neardup.output.wording import plural
 from neardup.progress import Stages
-from neardup.settings.methods import Method, MinHash, SimHash, max_bucket_of
+from neardup.settings.methods import SimHash
 from neardup.settings.running import Sieve
-from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall
 from neardup.version import __version__
 
-_HISTOGRAM_BARS = 20
 MAX_INPUTS = 1000  # that the report lists
 
 
@@ -40,22 +37,22 @@ def build_report(
     """Return the record of a run; plain values that JSON can hold."""
     seconds = sum(stages.seconds.values())
     tally, corpus = outcome.corpus.tally, outcome.corpus
+    max_bucket = method.max_bucket if sieve.max_bucket is None else sieve.max_bucket
+    near = outcome.removals.measured.take(~outcome.removals.measured.exact)
     return {
         "version": __version__,
         "command": command,
-        "scheme": _scheme(method, outcome),
-        "settings": other_settings(method, sieve),
+        "scheme": method.scheme(),
+        "settings": method.other_settings(sieve),
         "inputs": _inputs(tasks, outcome)[:MAX_INPUTS],
         "num_inputs": len(tasks),
         "counts": _counts(outcome),
         "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.unread),
-        "bands": None if outcome.bands is None else outcome.bands._asdict(),
-        "samples": None if outcome.samples is None else outcome.samples._asdict(),
-        "fingerprints": _fingerprints(method, outcome),
+        **method.describe_search(outcome),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, sieve.audit),
-        "bound": {"max_bucket": max_bucket_of(method, sieve), "documents": outcome.bound_met},
-        **_histograms(method, outcome.removals.measured),
+        "bound": {"max_bucket": max_bucket, "documents": outcome.bound_met},
+        **method.histogram(near),
         "cluster_sizes": _cluster_sizes(outcome.removals.kept),
         "timings": _timings(stages),
         "seconds": round(seconds, 4),
@@ -64,7 +61,7 @@ def build_report(
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
-        "warnings": [*_warnings(method, outcome, sieve), *warnings],
+        "warnings": [*warn_of_bound(outcome.bound_met, max_bucket), *method.warnings(outcome), *warnings],
     }
 
 
@@ -100,29 +97,6 @@ def peak_memory() -> int | None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _scheme(method: Method, outcome: Outcome) -> dict[str, Any]:
-    settings = scheme_settings(method)
-    if isinstance(method, SimHash):
-        return {"name": simhash.SCHEME_NAME, "version": simhash.SCHEME_VERSION, **settings}
-    if outcome.bands is None:
-        return {"name": "shingles", "version": minhash.SCHEME_VERSION, **settings}
-    num_hashes = outcome.bands.num_hashes
-    return {"name": minhash.SCHEME_NAME, "version": minhash.SCHEME_VERSION, "num_hashes": num_hashes, **settings}
-
-
-def _fingerprints(method: Method, outcome: Outcome) -> dict[str, Any] | None:
-    """Return what the search among fingerprints found."""
-    if outcome.near is None or isinstance(method, MinHash):
-        return None
-    return {
-        "max_distance": method.max_distance,
-        "distinct": outcome.near.num_fingerprints,
-        "near_pairs": outcome.near.num_pairs,
-        "collisions": outcome.collisions,
-        "short": outcome.short,
-    }
 
 
 def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
@@ -182,24 +156,6 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
     }
 
 
-def _histograms(method: Method, measured: Measured) -> dict[str, Any]:
-    """Return how the near-duplicates spread over the measure that removed them; the other one is None."""
-    near = measured.take(np.flatnonzero(~measured.exact))
-    by_distance = isinstance(method, SimHash) and not method.compares_features
-    distances = None
-    if isinstance(method, SimHash):
-        distances = np.bincount(near.distance, minlength=method.max_distance + 1).tolist()
-    similarities = None if by_distance else _histogram(near.similarity, method.threshold)
-    return {"similarities": similarities, "distances": distances}
-
-
-def _histogram(similarity: npt.NDArray[np.float64], threshold: float) -> dict[str, list[float]]:
-    low = min(threshold, float(similarity.min(initial=1.0)))
-    edges = np.linspace(low, 1.0, _HISTOGRAM_BARS + 1) if low < 1.0 else np.array([0.0, 1.0])
-    counts, _ = np.histogram(similarity, edges)
-    return {"edges": [round(edge, 4) for edge in edges.tolist()], "counts": counts.tolist()}
-
-
 def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
     """Return [size, number of clusters of that size], the kept document counted."""
     if len(kept) == 0:
@@ -207,11 +163,6 @@ def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
     _, members = np.unique(kept, return_counts=True)
     sizes, counts = np.unique(members + 1, return_counts=True)
     return [[size, count] for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)]
-
-
-def _warnings(method: Method, outcome: Outcome, sieve: Sieve) -> list[str]:
-    warnings = warn_of_bound(outcome.bound_met, max_bucket_of(method, sieve))
-    return warnings + (warn_of_short(outcome.short) if isinstance(method, SimHash) else [])
 
 
 def warn_of_bound(num_documents: int, max_bucket: int) -> list[str]:
@@ -257,14 +208,3 @@ def fingerprint_pairs_report(
 
 def _timings(stages: Stages) -> list[dict[str, Any]]:
     return [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()]
-
-
-def warn_of_short(num_documents: int) -> list[str]:
-    """Return a warning if there are documents too short for SimHash."""
-    if not num_documents:
-        return []
-    have = "document has" if num_documents == 1 else "documents have"
-    return [
-        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for texts so short: one changed "
-        "word turns many bits, and most near-duplicates are missed. For them use MinHash (--method minhash)."
-    ]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.decide.decisions import Pairs, Removals
 from neardup.documents.corpus import Corpus
-from neardup.schemas import pairs_schema, removed_schema
+from neardup.schemas import Measures, pairs_schema, removed_schema
 
 _ROWS = 65_536
 
@@ -60,7 +60,7 @@ class Named:
         return self._ids.take(arrow_of(documents)).cast(pa.string())
 
 
-def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def removed_batches(removals: Removals, places: Places, measures: Measures) -> Iterator[pa.RecordBatch]:
     """Yield the table of removed documents, in the order of the documents; see schemas.removed_schema."""
     for start in range(0, len(removals.documents), _ROWS):
         part = removals.take(slice(start, start + _ROWS))
@@ -72,19 +72,19 @@ def removed_batches(removals: Removals, places: Places, measures: tuple[str, ...
             places.parts(part.kept),
             arrow_of(places.rows(part.kept)),
             places.roles(part.kept),
-            *part.measured.columns(measures),
+            *part.measured.arrow(measures),
             arrow_of(part.kept.astype(np.int64)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=removed_schema(measures))
 
 
-def pair_batches(pairs: Pairs, places: Places | Named, measures: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def pair_batches(pairs: Pairs, places: Places | Named, measures: Measures) -> Iterator[pa.RecordBatch]:
     """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.pairs_schema."""
     first, second = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     order = np.lexsort((second, first))
     for start in range(0, len(order), _ROWS):
         part = order[start : start + _ROWS]
         columns = [
-            places.ids(first[part]), places.ids(second[part]), *pairs.measured.take(part).columns(measures),
+            places.ids(first[part]), places.ids(second[part]), *pairs.measured.take(part).arrow(measures),
         ]  # fmt: skip
         yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))

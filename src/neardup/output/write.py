@@ -23,12 +23,12 @@ from neardup.errors import InputError
 from neardup.executor import read_ahead
 from neardup.features.extract import extract_text
 from neardup.features.spans import TokenSpan
+from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter
 from neardup.output.report_items import Example
 from neardup.output.tables import Places, removed_batches
 from neardup.progress import Progress
-from neardup.schemas import removed_schema
-from neardup.settings.methods import Method
+from neardup.schemas import DISTANCE, SIMILARITY, Measures, removed_schema
 from neardup.verify.passages import marked_passages, spans_of
 
 MAX_EXAMPLES = 100
@@ -44,9 +44,14 @@ class Shown(NamedTuple):
     texts: dict[int, str]
 
 
-def pick_examples(removals: Removals, limit: int = MAX_EXAMPLES) -> Shown:
-    """Pick removals to show: all of them, or as many as fit, evenly from the least to the most similar."""
-    picked = np.lexsort((removals.documents, removals.measured.similarity))
+def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: int = MAX_EXAMPLES) -> Shown:
+    """Pick removals to show: all of them, or as many as fit, evenly from the least to the most similar.
+
+    Parameters
+    ----------
+    nearness : float64, rising with the similarity of each removed document to the kept one.
+    """
+    picked = np.lexsort((removals.documents, nearness))
     if len(picked) > limit:
         picked = picked[np.linspace(0, len(picked) - 1, limit).astype(np.int64)]
     picked = np.sort(picked)
@@ -193,37 +198,39 @@ def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32
 
 def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
     """Return the removed documents to show, each beside its kept one, with what they share marked."""
-    removals, measured = shown.removals, shown.removals.measured
+    removals, measured, settings = shown.removals, shown.removals.measured, method.settings
     columns = [
         places.ids(removals.documents).to_pylist(), places.parts(removals.documents).to_pylist(),
         places.rows(removals.documents).tolist(), places.ids(removals.kept).to_pylist(),
         places.parts(removals.kept).to_pylist(), places.rows(removals.kept).tolist(),
     ]  # fmt: skip
     spans: dict[int, list[TokenSpan]] = {}
-    compared = extract_text(arrow_of_strings(list(shown.texts.values())), method)
+    compared = extract_text(arrow_of_strings(list(shown.texts.values())), settings)
     all_texts = dict(zip(shown.texts, compared.to_pylist(), strict=True))
     result = []
+    has_similarity = SIMILARITY in method.measures
     for i, values in enumerate(zip(*columns, strict=True)):
+        distance = None if has_similarity else int(measured[DISTANCE.name][i])
+        similarity = float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0
         removed, kept = int(removals.documents[i]), int(removals.kept[i])
         texts = [all_texts[document][:_EXAMPLE_CHARACTERS] for document in (removed, kept)]
         sides = []
         for document, text in zip((removed, kept), texts, strict=True):
             if document not in spans:
-                spans[document] = spans_of(text, method)
+                spans[document] = spans_of(text, settings)
             sides.append(spans[document])
-        marked = marked_passages(texts[0], sides[0], texts[1], sides[1], method.ngram)
+        marked = marked_passages(texts[0], sides[0], texts[1], sides[1], settings.ngram)
         truncated = any(len(all_texts[document]) > _EXAMPLE_CHARACTERS for document in (removed, kept))
         result.append(
             Example(
                 values[0], values[1], values[2], texts[0], values[3], values[4], values[5], texts[1],
-                float(measured.similarity[i]), bool(measured.exact[i]), *marked, truncated,
-                None if "similarity" in method.measures else int(measured.distance[i]),
+                similarity, bool(measured.exact[i]), *marked, truncated, distance,
             )
         )  # fmt: skip
     return result
 
 
-def write_removed(removals: Removals, places: Places, measures: tuple[str, ...], path: Path) -> None:
+def write_removed(removals: Removals, places: Places, measures: Measures, path: Path) -> None:
     """Write removed.parquet."""
     write_parquet(removed_batches(removals, places, measures), removed_schema(measures), path)
 

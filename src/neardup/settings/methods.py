@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from neardup.errors import SettingError
 from neardup.settings.limits import Limits, limits_of, parameter
-from neardup.settings.running import Sieve
 from neardup.settings.shingling import Jieba, Shingling, Tokenizer
 
 FeatureHash = Callable[[bytes], int]
@@ -112,11 +111,6 @@ class MinHash(Shingling):
         return MinHash(
             tokens="tags", ngram=3, similarity="cosine", rarity=True, threshold=self.structure, rows_per_band=2
         )
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """Name the columns that hold what is measured of a pair."""
-        return ("similarity", "exact") if self.structure is None else ("similarity", "structure", "exact")
 
     @property
     def jaccard_threshold(self) -> float:
@@ -302,11 +296,6 @@ class SimHash(Shingling):
                 )
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        """Name the columns that hold what is measured of a pair."""
-        return ("distance", "similarity", "exact") if self.compares_features else ("distance", "exact")
-
-    @property
     def compares_features(self) -> bool:
         """Return whether near fingerprints count only where the features are alike too."""
         return self.confirm != "hamming"
@@ -318,19 +307,3 @@ class SimHash(Shingling):
 
 
 Method = MinHash | SimHash
-
-
-def max_bucket_of(method: Method, sieve: Sieve) -> int:
-    """Return how many documents a bucket lists: as asked, or as the method's kind of bucket needs.
-
-    Notes
-    -----
-    Among 57,401 manual pages, changelogs and chapters (300 MB) bands that list 64 lose 3 of 10,014 removals, samples
-    that list 1,000 lose 911 of 14,430. 200,000 fillings of one template of 80 words take 2.7 times as long as unrelated
-    texts with 64, 30 times with 1,000, which removes 3 % more.
-    """
-    if sieve.max_bucket is not None:
-        return sieve.max_bucket
-    if isinstance(method, SimHash):
-        return 1_000
-    return 10_000 if method.similarity == "containment" else 64

@@ -156,8 +156,8 @@ def page(
 
     Examples
     --------
-    >>> page(structure=0.6).measures
-    ('similarity', 'structure', 'exact')
+    >>> page(structure=0.6).structure
+    0.6
     """
     return MinHash(
         html="main", structure=structure, threshold=threshold, recall=recall, tokens=tokens, ngram=ngram, nfkc=nfkc,

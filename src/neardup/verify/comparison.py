@@ -64,15 +64,19 @@ def read_pair(left: str, right: str) -> pa.Array:
     InputError
         If a text holds half of a surrogate pair, which is no Unicode text.
     """
-    for name, text in (("left", left), ("right", right)):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"The {name} text holds half of a surrogate pair at position {error.start}, so it is no Unicode text. "
-                "Decode it with errors='replace'."
-            ) from error
+    _refuse_half_surrogates("left", left)
+    _refuse_half_surrogates("right", right)
     return pa.array([left, right], pa.large_string())
+
+
+def _refuse_half_surrogates(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The {name} text holds half of a surrogate pair at position {error.start}, so it is no Unicode text. "
+            "Decode it with errors='replace'."
+        ) from error
 
 
 def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:

@@ -17,8 +17,14 @@ _STRETCH = 8192
 
 
 def audit(
-    scratch: Scratch, corpus: Corpus, bands: Bands, threshold: float, num_documents: int, threads: int, progress: Progress
-) -> Recall | None:
+    scratch: Scratch,
+    corpus: Corpus,
+    bands: Bands,
+    threshold: float,
+    num_documents: int,
+    threads: int,
+    progress: Progress,
+) -> Recall | None:  # fmt: skip
     """Return the share of true pairs of sampled documents that the bands propose, or None where there are none.
 
     Copies share every band and are left out, as they are from the estimate.

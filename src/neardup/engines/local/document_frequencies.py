@@ -41,7 +41,9 @@ def count_corpus(
     return counts.table(shingling)
 
 
-def count_or_open(counted: Shingling, tasks: list[Task], scratch: Scratch, threads: int, progress: Progress) -> IdfTable:
+def count_or_open(
+    counted: Shingling, tasks: list[Task], scratch: Scratch, threads: int, progress: Progress
+) -> IdfTable:
     """Count a corpus, or take the table of an interrupted run."""
     file = scratch.directory / _FILE
     if file.exists():

@@ -22,11 +22,11 @@ from neardup.engines.local import pipeline
 from neardup.engines.local.duplicate_ids import find_repeated_id
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
+from neardup.methods.base import Method
 from neardup.output.report import build_report, warn_of_bound
 from neardup.output.wording import plural
 from neardup.output.write import read_rejected
 from neardup.progress import Stages
-from neardup.settings.methods import MAX_HAMMING_DISTANCE, Method, MinHash, SimHash, max_bucket_of
 from neardup.settings.running import Running, Sieve
 from neardup.verify.scores import (
     SAME,
@@ -42,10 +42,7 @@ from neardup.verify.scores import (
 )
 
 Ints = npt.NDArray[np.int64]
-STEPS = 20  # of the curve, from threshold 0 to 1
-LOWEST = 0.1  # threshold of the curve: below it, a search for what shares so little compares almost everything
 _WIDE_BUCKET = 1000  # documents that a bucket lists in that search, where rows are few and buckets large
-RECALL = 0.99  # at least, at the lowest threshold of the curve
 _MOST_NAMED = 100
 
 
@@ -87,11 +84,6 @@ class _Pairs(NamedTuple):
     limits: npt.NDArray[np.float64]
 
 
-def limit_of(method: Method) -> float:
-    """Return from where on, or up to where, a method takes two documents for duplicates."""
-    return method.max_distance if isinstance(method, SimHash) else method.threshold
-
-
 def evaluate(
     tasks: list[Task], told: str | Verdicts, method: Method, sieve: Sieve, running: Running, stages: Stages
 ) -> Evaluated:
@@ -106,14 +98,14 @@ def evaluate(
             known = _read_known(tasks, told, outcome, scratch)
     found = _known_pairs(outcome, known.truth, method)
     positives = known.truth.count_positives(known.classes)
-    at_threshold = Score(limit_of(method), len(found.same), int(found.same.sum()), int(positives.sum()))
+    at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
     curve, warnings = _search_curve(tasks, known.truth, at_threshold.positives, method, sieve, running, stages)
     clusters = _score_clusters(tasks, known.truth, outcome, method, sieve, running, stages)
     summary = build_report("evaluate", tasks, method, sieve, outcome, stages, [*warnings, *known.warnings])
     unknown = len(outcome.pairs.left) - at_threshold.found
     summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
     summary["rejected"] = rejected
-    best = best_of(curve, at_least=isinstance(method, MinHash))
+    best = best_of(curve, at_least=method.limit.at_least)
     return Evaluated(
         at_threshold, best, curve, _by_length(found, positives, known, at_threshold.limit), clusters, summary
     )
@@ -130,7 +122,7 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
     pairs = outcome.pairs
     verdicts = truth.judge(pairs.left, pairs.right)
     known = np.flatnonzero(verdicts != UNKNOWN)
-    values = pairs.measured.distance if isinstance(method, SimHash) else pairs.measured.similarity
+    values = pairs.measured[method.limit.measure]
     return _Pairs(pairs.left[known], pairs.right[known], verdicts[known] == SAME, values[known].astype(np.float64))
 
 
@@ -142,25 +134,18 @@ def _search_curve(
     Bands that were given stay; those that are chosen are chosen for the lowest threshold, and find at the others
     all but all there is.
     """
-    if isinstance(method, SimHash):
-        # Half of the bits of a short fingerprint agree by chance: with 32 bits, most pairs are 16 apart or less.
-        farthest = max(method.max_distance, min(MAX_HAMMING_DISTANCE, method.bits // 4))
-        limits: npt.NDArray[Any] = np.arange(farthest + 1)
-        loose: Method = replace(method, max_distance=farthest, num_blocks=None)
-    else:
-        limits = np.arange(round(LOWEST * STEPS), STEPS + 1) / STEPS
-        rows = None if method.num_bands is None else method.rows_per_band
-        loose = replace(method, threshold=LOWEST, recall=max(method.recall, RECALL), rows_per_band=rows)
+    limits, loose = method.curve()
     with _scratch() as scratch:
         wide = sieve if sieve.max_bucket is not None else replace(sieve, max_bucket=_WIDE_BUCKET)
         outcome = pipeline.run(tasks, loose, wide, running, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)
-    at_least = isinstance(method, MinHash)
+    at_least = method.limit.at_least
     all_found = count_within(limits, found.limits, at_least=at_least)
     correct = count_within(limits, found.limits[found.same], at_least=at_least)
     scores = [Score(*one, positives) for one in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)]
     return scores, [
-        f"In the search for the curve, {one}" for one in warn_of_bound(outcome.bound_met, max_bucket_of(loose, sieve))
+        f"In the search for the curve, {warning}"
+        for warning in warn_of_bound(outcome.bound_met, wide.max_bucket or loose.max_bucket)
     ]
 
 

@@ -32,7 +32,7 @@ from neardup.engines.local.sets import build_sets
 from neardup.executor import count_threads
 from neardup.methods.base import Method
 from neardup.output.tables import Places
-from neardup.progress import Stages, Progress
+from neardup.progress import Progress, Stages
 from neardup.settings.running import Running, Sieve
 from neardup.verify.recall import Recall, estimate_recall
 

@@ -9,8 +9,7 @@ from typing import Any
 from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import ResumeError
-from neardup.methods.record import other_settings, scheme_settings
-from neardup.settings.methods import Method
+from neardup.methods.base import Method
 from neardup.settings.running import Sieve
 from neardup.version import __version__
 
@@ -51,7 +50,7 @@ def _describe(
 ) -> dict[str, Any]:
     return {
         "version": __version__,
-        "settings": scheme_settings(method) | other_settings(method, sieve),
+        "settings": method.scheme_settings() | method.other_settings(sieve),
         "inputs": [list(identity) for identity in identities],
         "reading": [
             [*task.columns, task.against, task.max_document_bytes, task.part.format, task.part.unit] for task in tasks

@@ -7,9 +7,9 @@ for speed. Any other method goes through its own stages: `ComposedSearch`. A tes
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import NoneType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +243,12 @@ class DistanceSearch(LocalSearch):
         if self.scope.connected:
             members &= queue.representative == np.arange(len(queue.order))
         self.near = find_near(
-            read_keys(self.scratch), queue.order, members, radius, threads=self.scope.threads, collect=self._collect
+            read_keys(self.scratch),
+            queue.order,
+            members,
+            radius,
+            threads=self.scope.threads,
+            collect=self._collect,
         )
         self.wanted = self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
 
@@ -269,12 +274,13 @@ class ComposedSearch(LocalSearch):
     """Any method, by its own stages: `propose`, `measure`, then `decide`."""
 
     def propose(self) -> None:
-        """Ask the method for candidates; no set is wanted, as `measure` sorts what it compares."""
-        self.wanted = np.zeros_like(self.queue.featured)
+        """Ask the method for candidates."""
         self._documents = read_described(self.scratch, self.method, self.queue.featured)
         self._candidates = self.method.propose(
             self._documents.keys, self.queue.order, self.scope.max_bucket, all_pairs=self.scope.all_pairs
         )
+        self.wanted = np.zeros_like(self.queue.featured)
+        self.wanted[self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]] = True
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         left, right, _, left_out = self._candidates
@@ -331,7 +337,7 @@ def make_search(
 
 def read_keys(scratch: Scratch) -> npt.NDArray[np.uint64]:
     """Return the keys of all documents, uint64 (num_documents, num_keys)."""
-    columns = []
+    columns: list[npt.NDArray[np.uint64]] = []
     while len(column := scratch.column(schemas.KEYS.at(len(columns)))):
         columns.append(column)
     if len(columns) == 1:
@@ -385,8 +391,8 @@ def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
     """Return pairs of near fingerprints in scratch columns."""
     columns = (schemas.NEAR_LEFT, schemas.NEAR_RIGHT, schemas.NEAR_DISTANCE)
     for batch in batches:
-        for column, values in zip(columns, batch, strict=True):
-            scratch.append(column, values)
+        for column, values in zip(columns, (batch.left, batch.right, batch.distance), strict=True):
+            scratch.append(column, np.asarray(values))
     scratch.close_columns()
     return NearPairs(*(scratch.column(column) for column in columns))
 
@@ -408,12 +414,14 @@ def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> C
 def _empty_found(size: int) -> Found:
     from neardup.kernels.sieve_arrays import Found
 
-    return Found(*(np.empty(size, column.dtype) for column in schemas.PAIR), np.zeros(4, np.int64))
+    columns = [np.empty(size, column.dtype) for column in schemas.PAIR]
+    return Found._make([*columns, np.zeros(4, np.int64)])
 
 
 def _spill(scratch: Scratch, found: Found) -> None:
     """Move the pairs found so far to the scratch files."""
     count = int(found.counters[0])
-    for column, values in zip(schemas.PAIR, found[:-1], strict=True):
+    arrays: Sequence[npt.NDArray[Any]] = list(found)[:-1]
+    for column, values in zip(schemas.PAIR, arrays, strict=True):
         scratch.append(column, values[:count])
     found.counters[0] = 0

@@ -24,6 +24,7 @@ from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.signatures import Signatures
 from neardup.settings.methods import MinHash
+from neardup.settings.running import Running
 
 _LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch: of less, threads wait for one another between batches
 _BATCHES_A_THREAD = 4
@@ -73,7 +74,7 @@ def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None)
     memory = pa.allocate_buffer(4 * rows.num_rows * num_hashes)
     values = np.frombuffer(memory, np.uint32).reshape(rows.num_rows, num_hashes)
     kept, turn = local(), Lock()
-    workers = count_threads(threads)
+    workers = count_threads(Running(threads=threads).threads)
     size = _batch_bytes(rows, workers)
 
     def work(batch: tuple[int, Any]) -> None:

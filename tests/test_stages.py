@@ -1,0 +1,164 @@
+"""The stages as functions: their composition equals the fused kernels, they run in a bare process, and a new method
+needs one module."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup
+from neardup.decide.sieve import decide
+from neardup.engines.local import searches
+from neardup.methods.base import Described
+from neardup.methods.registry import method_of
+from reference.runs import run, table_of
+
+SOURCE = Path(neardup.__file__).parent
+WORDS = ["a", "b", "c", "d", "e", "tree", "漢", "!"]
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=24)
+PAGE = "<html><body><div class='{}'><p>{}</p><ul><li>x</li></ul></div></body></html>"
+METHODS = {
+    "bands": neardup.MinHash(ngram=2, threshold=0.5, recall=0.9),
+    "one row": neardup.MinHash(ngram=1, threshold=0.3, num_bands=3, rows_per_band=1),
+    "cosine": neardup.MinHash(ngram=1, threshold=0.6, similarity="cosine"),
+    "rarity": neardup.MinHash(ngram=1, threshold=0.5, rarity=True),
+    "containment": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+    "simhash": neardup.SimHash(max_distance=12),
+    "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),
+    "wide": neardup.SimHash(bits=128, max_distance=16, ngram=2, threshold=0.3),
+}
+
+
+def both_ways(monkeypatch: pytest.MonkeyPatch, find) -> tuple:
+    """Return the result of the fused kernels, and that of the composed stages."""
+    fused = find()
+    with monkeypatch.context() as patch:
+        patch.setattr(searches, "SEARCHES", dict.fromkeys(searches.SEARCHES, searches.ComposedSearch))
+        patch.setattr(searches, "_PAIRS_AT_ONCE", 3)
+        return fused, find()
+
+
+@pytest.mark.parametrize("name", METHODS)
+@given(
+    texts=TEXTS,
+    against=st.integers(0, 4),
+    max_bucket=st.sampled_from([1, 2, 3, None]),
+    keep=st.sampled_from(["first", "last", "longest"]),
+    linkage=st.sampled_from(["sieve", "connected"]),
+)
+def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_bucket, keep, linkage):
+    def find() -> neardup.Deduplication:
+        return run(
+            texts[against:], METHODS[name], against=texts[:against], max_bucket=max_bucket, keep=keep, linkage=linkage
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        fused, composed = both_ways(patch, find)
+    assert composed.removed.equals(fused.removed)
+    assert composed.pairs.equals(fused.pairs)
+    assert composed.report["bound"] == fused.report["bound"]
+    assert composed.report["recall"] == pytest.approx(fused.report["recall"], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@given(texts=TEXTS, max_bucket=st.sampled_from([1, 3, None]))
+def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, texts, max_bucket):
+    def find() -> neardup.DuplicatePairs:
+        return neardup.find_pairs(table_of(texts), method=METHODS[name], max_bucket=max_bucket)
+
+    with pytest.MonkeyPatch.context() as patch:
+        fused, composed = both_ways(patch, find)
+    assert composed.pairs.equals(fused.pairs)
+
+
+def test_pages_that_must_agree_in_structure_too_are_decided_alike(monkeypatch):
+    contents = ["one two three four five six seven", "one two three four five six eight", "seven of nine"]
+    pages = [PAGE.format(kind, content * 3) for kind in ("a", "b b", "a c") for content in contents]
+    fused, composed = both_ways(monkeypatch, lambda: run(pages, neardup.page(html="all", threshold=0.5, ngram=1)))
+    assert fused.removed.num_rows > 2
+    assert composed.removed.equals(fused.removed)
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.sampled_from([0.5, 0.75, 1.0]))),
+    copies=st.lists(st.integers(0, 8), min_size=9, max_size=9),
+    against=st.integers(0, 3),
+)
+def test_decide_is_the_sieve_as_the_design_states_it(pairs, copies, against):
+    representative = np.arange(9, dtype=np.uint32)
+    for position, first in enumerate(copies):
+        representative[position] = representative[min(first, position)]
+    pairs = [(min(left, right), max(left, right), value) for left, right, value in pairs if left != right]
+    columns = list(zip(*pairs, strict=True)) or [(), (), ()]
+    left, right = (np.array(column, np.uint32) for column in columns[:2])
+    found = decide(left, right, np.array(columns[2], np.float64), representative, against)
+    kept: dict[int, bool] = {}
+    for position in range(9):
+        first = int(representative[position])
+        qualified = [(-value, at) for at, other, value in pairs if other == position and kept[at]]
+        remover = min(qualified)[1] if qualified else None
+        if first != position and kept[first]:
+            remover = first
+        kept[position] = position < against or remover is None
+        assert found.remover[position] == (0xFFFFFFFF if kept[position] else remover)
+    assert found.kept.tolist() == list(kept.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_stage_runs_in_a_bare_process_on_what_was_pickled(name, tmp_path):
+    texts = pa.array(["a b c d e f", "A b c d e f!", "a b c d e tree", "", None], pa.large_string())
+    method = method_of(METHODS[name])
+    (tmp_path / "in").write_bytes(pickle.dumps((method, texts)))
+    code = """
+import pickle, sys
+import numpy as np
+from neardup.methods.base import Described
+method, texts = pickle.load(open("in", "rb"))
+features = method.describe(texts)
+keys = pickle.loads(pickle.dumps(method.summarise(features)))
+features = pickle.loads(pickle.dumps(features.take(np.arange(5))))
+documents = Described(features, keys)
+candidates = method.propose(keys, np.arange(5, dtype=np.uint32), 10)
+measured = method.measure(documents, documents, candidates.left, candidates.right)
+pickle.dump((candidates, measured, method.is_duplicate(measured)), open("out", "wb"))
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    candidates, measured, duplicates = pickle.loads((tmp_path / "out").read_bytes())
+    here = Described(features := method.describe(texts), method.summarise(features))
+    assert set(zip(candidates.left.tolist(), candidates.right.tolist(), strict=True)) <= {(0, 1), (0, 2), (1, 2)}
+    again = method.measure(here, here, candidates.left, candidates.right)
+    for measure in method.measures:
+        np.testing.assert_array_equal(measured[measure.name], again[measure.name])
+    assert len(duplicates) == len(candidates.left)
+
+
+# What the code may not do: ask a method for its type, or name a scratch column where it is used.
+def calls_of(path: Path, name: str):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", None)) == name:
+            yield node
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SOURCE.rglob("*.py") if not {"settings", "compat"} & set(path.parts)], ids=str
+)
+def test_nothing_outside_settings_asks_a_method_for_its_type(path):
+    for call in calls_of(path, "isinstance"):
+        names = {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
+        assert not names & {"MinHash", "SimHash", "MinHashMethod", "SimHashMethod"}, f"{path}:{call.lineno}"
+
+
+@pytest.mark.parametrize("path", list((SOURCE / "engines").rglob("*.py")), ids=str)
+def test_a_scratch_column_is_never_a_literal(path):
+    for name in ("append", "column"):
+        for call in calls_of(path, name):
+            assert not (call.args and isinstance(call.args[0], ast.Constant)), f"{path}:{call.lineno}"
