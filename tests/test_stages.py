@@ -66,7 +66,8 @@ def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_b
     assert composed.removed.equals(fused.removed)
     assert composed.pairs.equals(fused.pairs)
     assert composed.report["bound"] == fused.report["bound"]
-    assert composed.report["recall"] == pytest.approx(fused.report["recall"], rel=1e-12)
+    recall, expected = composed.report["recall"], fused.report["recall"]
+    assert recall == expected or recall == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -20,7 +20,6 @@ from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.fingerprint import Counts, fingerprint_corpus
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
-from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.features.idf import given_idf
 from neardup.fingerprints.files import fingerprint_schema

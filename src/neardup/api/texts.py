@@ -6,8 +6,8 @@ import os
 from functools import partial
 from pathlib import Path
 
-from neardup.documents.page_charset import decode_page
 from neardup.candidates.bands import Bands
+from neardup.documents.page_charset import decode_page
 from neardup.errors import InputError
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
