@@ -244,7 +244,7 @@ def test_a_method_may_be_named():
     assert neardup.compare(*TEXTS[:2], method="simhash").measures.distance == 0
     with pytest.raises(neardup.SettingError, match=r"method must be one of minhash, simhash, .*got 'md5'"):
         neardup.dedup(TEXTS, method="md5")
-    with pytest.raises(neardup.InputError, match="The left text is NoneType"):
+    with pytest.raises(neardup.InputError, match=r"A text is a str, and a file a .*: got NoneType"):
         neardup.compare(None, "a")
 
 

@@ -84,7 +84,8 @@ def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, t
 def test_pages_that_must_agree_in_structure_too_are_decided_alike(monkeypatch):
     contents = ["one two three four five six seven", "one two three four five six eight", "seven of nine"]
     pages = [PAGE.format(kind, content * 3) for kind in ("a", "b b", "a c") for content in contents]
-    fused, composed = both_ways(monkeypatch, lambda: run(pages, neardup.page(html="all", threshold=0.5, ngram=1)))
+    method = neardup.MinHash(html="all", structure=0.4, threshold=0.5, ngram=1)
+    fused, composed = both_ways(monkeypatch, lambda: run(pages, method))
     assert fused.removed.num_rows > 2
     assert composed.removed.equals(fused.removed)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.api.runs import open_stages
+from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import join
 from neardup.decide.decisions import Pairs
 from neardup.documents.find import find
@@ -41,7 +42,7 @@ from neardup.progress import Progress, Stages
 from neardup.results import DuplicatePairs
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import Method, SimHash
-from neardup.settings.presets import method_named
+from neardup.settings.presets import method_named, simhash_named
 from neardup.settings.running import Running, Sieve
 from neardup.verify.measured import Measured
 
@@ -174,16 +175,26 @@ def fingerprint_paths(source: Source) -> list[str]:
     return [] if texts else paths
 
 
+def _asks_for_more(method: Method) -> str | None:
+    """Return the setting of a method that fingerprints alone cannot answer, or None."""
+    search = method_of(method).search
+    if not isinstance(search, Radius):
+        return type(method).__name__
+    settings = simhash_named(method)
+    if settings.confirm == "jaccard":
+        return "confirm='jaccard'"
+    return None if settings.threshold == _PLAIN.threshold else f"threshold={settings.threshold!r}"
+
+
 def _hamming_of(method: Method, file: FingerprintFile, name: str) -> SimHash:
     """Return what is to be found among fingerprints, or raise if the method asks for what they cannot tell."""
-    if not isinstance(method, SimHash) or method.confirm == "jaccard" or method.threshold != _PLAIN.threshold:
-        given = "MinHash"
-        if isinstance(method, SimHash):
-            given = "confirm='jaccard'" if method.confirm == "jaccard" else f"threshold={method.threshold!r}"
+    given = _asks_for_more(method)
+    if given is not None:
         raise SettingError(
             f"{name} holds fingerprints, which compare by Hamming distance alone: got {given}. Use "
             "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
         )
+    method = simhash_named(method)
     asked, plain = scheme_of(method), scheme_of(_PLAIN)
     ours = {key: value for key, value in asked.items() if value != plain.get(key) and (key, value) != ("idf", "corpus")}
     require_same(ours, {key: file.scheme.get(key) for key in ours}, "the method", name)

@@ -12,7 +12,7 @@ from neardup.cli.settings import Function, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.limits import limits_of
 from neardup.settings.methods import Method, MinHash, SimHash
-from neardup.settings.presets import FINGERPRINTS, METHODS
+from neardup.settings.presets import FINGERPRINTS, METHODS, simhash_named
 from neardup.settings.shingling import Jieba, Shingling
 
 _METHOD = "Method"
@@ -130,9 +130,7 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
 
 def build_fingerprint(values: dict[str, Any]) -> SimHash:
     """Return the settings of fingerprints that a command was given, as `build_method` does."""
-    method = _with_options(FINGERPRINTS[values.pop("method", None) or "simhash"], values)
-    assert isinstance(method, SimHash)
-    return method
+    return simhash_named(_with_options(FINGERPRINTS[values.pop("method", None) or "simhash"], values))
 
 
 def _flag(name: str) -> str:

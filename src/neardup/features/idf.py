@@ -238,7 +238,7 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[npt.NDArray[np.ui
     return shingles.hashes, num_features > 0
 
 
-def given_idf(method: Shingling) -> IdfTable | None:
+def given_idf(method: SimHash) -> IdfTable | None:
     """Return the table that a method names, or None if it names none: rarity counts where there is a corpus only.
 
     Raises
@@ -246,7 +246,7 @@ def given_idf(method: Shingling) -> IdfTable | None:
     SettingError
         If frequencies of a corpus are asked for: here is none to count.
     """
-    if not isinstance(method, SimHash) or method.weights != "tfidf" or method.idf == "lines":
+    if method.weights != "tfidf" or method.idf == "lines":
         return None
     if method.idf == "corpus":
         raise SettingError(

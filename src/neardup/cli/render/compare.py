@@ -10,9 +10,12 @@ from rich.text import Text
 
 from neardup.cli.render.diff import Gap, Marks, align, fold_stretches, fold_whole, pieces
 from neardup.cli.render.table import Rows
+from neardup.methods.base import Method as Answers
+from neardup.methods.registry import method_of
 from neardup.output.wording import percent, plural, visible, what_copies_share
 from neardup.results import Comparison
-from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.schemas import DISTANCE
+from neardup.settings.methods import Method
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 
@@ -79,20 +82,19 @@ def print_similarity(
 def _measures(result: Comparison, method: Method) -> Rows:
     found, rows = result.measures, Rows()
     union = found.num_left + found.num_right - found.num_shared
-    what = "shingles" if isinstance(method, MinHash) else "features"
-    strong = method.similarity if isinstance(method, MinHash) else "jaccard"
-    if isinstance(method, SimHash):
-        strong = "distance"
+    answers = method_of(method)
+    what, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
+    if bits:
         distance = "-" if found.distance is None else str(found.distance)
-        rows.figure("Distance", distance, f"of the {method.bits} bits of two fingerprints differ", "bold")
-    bold = {strong: "bold"}
+        rows.figure("Distance", distance, f"of the {bits} bits of two fingerprints differ", "bold")
+    bold = {decisive: "bold"}
     rows.figure(
         "Jaccard",
         f"{found.jaccard:.4f}",
         f"{found.num_shared:,} of {union:,} {what} are shared",
         bold.get("jaccard", ""),
     )
-    if isinstance(method, MinHash) and method.similarity == "cosine":
+    if decisive == "cosine":
         rows.figure("Cosine", f"{found.cosine:.4f}", "the geometric mean of the two below", "bold")
     rows.figure(
         "A in B",
@@ -108,10 +110,22 @@ def _measures(result: Comparison, method: Method) -> Rows:
         rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", estimated)
         bands = f"{plural(result.bands.num_bands, 'band')} of {plural(result.bands.rows_per_band, 'row')}"
         rows.figure("Chance", percent(found.candidate_probability), f"that a run compares the two: {bands}")
-    if isinstance(method, SimHash) and found.fingerprints is not None:
+    if found.fingerprints is not None:
         for name, fingerprint in zip("AB", found.fingerprints, strict=True):
-            rows.line(f"SimHash of {name}", f"{fingerprint:0{method.bits // 4}x}")
+            rows.line(f"SimHash of {name}", f"{fingerprint:0{bits // 4}x}")
     return rows
+
+
+def _bits(method: Answers) -> int:
+    """Return the bits of a fingerprint; 0 where there is none."""
+    return 0 if method.rule is None else method.rule.bits
+
+
+def _decisive(method: Answers) -> str:
+    """Return the measure that decides: distance, jaccard, containment, cosine, or one of a method of its own."""
+    if method.rule is None or method.limit.measure == DISTANCE.name:
+        return method.limit.measure
+    return method.rule.similarity
 
 
 def _of(shared: int, size: int, what: str, name: str) -> str:
@@ -135,19 +149,22 @@ def _verdict(result: Comparison, method: Method) -> Text:
 def _reason(result: Comparison, method: Method) -> str:
     """Say which measure decided, and how."""
     distance, figures = result.measures.distance, f"{result.similarity:.4f}"
-    if isinstance(method, SimHash):
-        near = distance is not None and distance <= method.max_distance
-        if not near or not method.compares_features:
-            return f"the distance {distance} is {'within' if near else 'beyond'} {method.max_distance} bits."
+    answers = method_of(method)
+    decisive, limit = _decisive(answers), answers.limit
+    if decisive == DISTANCE.name:
+        near = distance is not None and distance <= limit.value
+        if not near or not answers.confirms_sets:
+            return f"the distance {distance} is {'within' if near else 'beyond'} {limit.value:g} bits."
+        decisive = "jaccard"
     names = {"jaccard": "Jaccard similarity", "containment": "containment of A in B", "cosine": "cosine similarity"}
-    measure = names[method.similarity if isinstance(method, MinHash) else "jaccard"]
+    measure = names.get(decisive, decisive)
     reaches = result.similarity >= result.threshold
     said = f"the {measure} {figures} {'reaches' if reaches else 'is below'} the threshold {result.threshold:g}"
     structure = result.measures.structure
-    if structure is None or not isinstance(method, MinHash) or method.structure is None:
+    if structure is None or answers.rule is None or not answers.rule.structure:
         return f"{said}."
-    alike = "reaches" if structure >= method.structure else "is below"
-    return f"{said}, and that of structure {structure:.4f} {alike} {method.structure:g}."
+    alike = "reaches" if structure >= answers.rule.structure else "is below"
+    return f"{said}, and that of structure {structure:.4f} {alike} {answers.rule.structure:g}."
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
