@@ -25,13 +25,13 @@ def normalise(text: str, shingling: Shingling) -> str:
     marks in time quadratic in their number, so a run of more than 100 of them is normalised 100 at a time; no
     language has such runs.
     """
-    result = _map(text, shingling)
+    result = map_characters(text, shingling)
     if result is None:
         result = "".join(_normalise(piece, shingling) for piece in _pieces(text, shingling))
     return result.translate(_simplified()) if shingling.fold_chinese else result
 
 
-def _map(text: str, shingling: Shingling) -> str | None:
+def map_characters(text: str, shingling: Shingling) -> str | None:
     """Return a text in which each character becomes one character whatever stands around it, else None.
 
     Most texts are so. By table this is several times as fast as by `unicodedata`, which takes every text

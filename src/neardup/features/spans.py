@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from neardup.arrays import arrow_of_strings
 from neardup.features.feature_strings import Strings, token_strings
-from neardup.features.normalise import normalise, piece_limits
+from neardup.features.normalise import map_characters, normalise, piece_limits
 from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import Segmenter, cutter_of
 from neardup.features.unicode_tables import (
@@ -97,30 +98,25 @@ def _start_tags(page: str) -> list[TokenSpan]:
 
 def _normalise_pieces(text: str, shingling: Shingling) -> tuple[str, Sequence[int], Sequence[int]]:
     """Return the normalised text, and the range in the original text that each of its characters comes from."""
-    if text.isascii():
+    if map_characters(text, shingling) is not None:
         return normalise(text, shingling), range(len(text)), range(1, len(text) + 1)
-    memory: dict[str, str] = {}
 
     def normal(piece: str) -> str:
-        if piece not in memory:
-            memory[piece] = normalise(piece, shingling)
-        return memory[piece]
+        return _normal(piece, shingling.nfkc, shingling.case_fold, shingling.fold_chinese)
 
-    results: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    for start, end in pairwise(piece_limits(text, shingling).tolist()):
-        whole = normal(text[start:end])
-        alone = [normal(character) for character in text[start:end]]
-        results.append(whole)
-        if len(alone) > 1 and "".join(alone) == whole:  # marks that do not combine
-            for position, result in enumerate(alone, start):
-                starts += [position] * len(result)
-                ends += [position + 1] * len(result)
-        else:
-            starts += [start] * len(whole)
-            ends += [end] * len(whole)
-    return "".join(results), starts, ends
+    limits = piece_limits(text, shingling).tolist()
+    for start, end in pairwise(limits.copy()):
+        if end - start > 1 and "".join(map(normal, text[start:end])) == normal(text[start:end]):
+            limits += range(start + 1, end)  # marks that do not combine
+    limits.sort()
+    results = [normal(text[start:end]) for start, end in pairwise(limits)]
+    lengths = list(map(len, results))
+    return "".join(results), np.repeat(limits[:-1], lengths).tolist(), np.repeat(limits[1:], lengths).tolist()
+
+
+@lru_cache(maxsize=1 << 16)
+def _normal(piece: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> str:
+    return normalise(piece, Shingling(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese))
 
 
 def _align(normalised: str, tokens: str) -> Iterator[_Located]:
