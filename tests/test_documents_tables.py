@@ -71,7 +71,7 @@ def test_text_ids_ranks_rows_are_read(tmp_path: Path, hold) -> None:
     rows, texts, ids, batches, rejected = read(part)
     assert (rows, texts, ids, rejected) == ([0, 1, 2], ["un été", None, ""], ["x", "y", None], [])
     np.testing.assert_array_equal(batches[0].rank, [1.5, np.nan, 3])
-    assert part.column_names() == ["id", "text", "score"]
+    assert list(part.column_types()) == ["id", "text", "score"]
 
 
 @pytest.mark.parametrize("hold", HOLDERS)
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_one_rejection(tmp_path: Path, hold, damage: str) -> N
     assert texts == []
     assert [(one.file, one.row) for one in rejected] == [(str(path), None)]
     assert "damaged" in rejected[0].reason
-    assert part.column_names() == []
+    assert part.column_types() == {}
 
 
 def test_damage_inside_a_parquet_file_keeps_what_came_before(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_text_file_can_be_one_document(tmp_path: Path) -> None:
     (tmp_path / "bad.md").write_bytes(b"# \xff")
     good = one_file(tmp_path / "in.md", unit="file")
     assert read(good, Columns("text"))[:2] == ([0], ["# Été\n\ntext\n"])
-    assert good.column_names() is None
+    assert good.column_types() is None
     rejected = read(one_file(tmp_path / "bad.md", unit="file"), Columns("text"))[4]
     assert [(one.row, one.reason) for one in rejected] == [
         (0, "the file is not valid UTF-8: invalid start byte at byte 2 of the file")

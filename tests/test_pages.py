@@ -41,7 +41,7 @@ def test_an_html_file_is_one_document(tmp_path: Path, name: str) -> None:
     assert read(tmp_path / name) == ([html], [])
     (part,) = list_inputs([str(tmp_path / name)])
     assert (part.format, part.unit) == ("html", "file")
-    assert part.column_names() == ["file", "charset", "title", "language", "html"]
+    assert list(part.column_types()) == ["file", "charset", "title", "language", "html"]
     assert choose_columns([part]) == Columns("html", "file")
     (batch,) = part.read(Columns("html", "file"), pytest.fail)
     assert batch.ids is not None

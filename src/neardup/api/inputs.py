@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from neardup.documents.batch import Part
 from neardup.documents.columns import choose_columns
 from neardup.documents.formats import format_of
+from neardup.documents.input_file import Part
 from neardup.documents.inputs import list_inputs
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, Task
@@ -90,7 +90,7 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
 def _holds_pages(task: Task) -> bool:
     if task.part.is_pages:
         return True
-    return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_names() is not None
+    return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
 
 
 def _parts(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]) -> Sequence[Part]:

@@ -6,16 +6,14 @@ order; the number of rows in a batch is the reader's choice and never changes an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of
 from neardup.documents.payload import Payload, select_payload
-from neardup.documents.sinks import Sink
 
 BLOCK_BYTES = 4 << 20
 """Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache."""
@@ -70,64 +68,3 @@ class DocumentBatch:
             None if self.rank is None else self.rank[mask],
             None if self.payload is None else select_payload(self.payload, mask),
         )
-
-
-class Part(Protocol):
-    """One input: a file or a table in memory."""
-
-    @property
-    def name(self) -> str:
-        """The name the user gave; in the column `source_file`."""
-        ...
-
-    @property
-    def format(self) -> str:
-        """A key of `formats.FORMATS`, or "table"."""
-        ...
-
-    @property
-    def is_pages(self) -> bool:
-        """Whether its documents are web pages, whose text is HTML."""
-        ...
-
-    @property
-    def relative_name(self) -> str:
-        """The path of its kept documents below the output folder; unique among the inputs, never with `..`."""
-        ...
-
-    @property
-    def unit(self) -> str:
-        """What a document is: "row", "line" or "file"."""
-        ...
-
-    def identity(self) -> tuple[str, int, float]:
-        """Name, size in bytes and time of last change: equal as long as the part has not changed."""
-        ...
-
-    def column_names(self) -> list[str] | None:
-        """The columns that can be chosen; None for plain text, [] when the part is empty or damaged."""
-        ...
-
-    def column_types(self) -> dict[str, pa.DataType] | None:
-        """The same columns with their types, for `choose_columns`."""
-        ...
-
-    def num_rows(self) -> int | None:
-        """How many rows it has, where that is known without reading it."""
-        ...
-
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-    ) -> Iterator[DocumentBatch]:
-        """Yield the part's documents in order; call `reject` once for each row left out."""
-        ...
-
-    def make_sink(self) -> Callable[[str], Sink]:
-        """Return how payloads of the part are written to a local path, in the layout of the part.
-
-        Raises
-        ------
-        pa.ArrowException, OSError
-            If the part is damaged; reading it reports the damage.
-        """
-        ...

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from neardup.documents.batch import Columns, Part
+from neardup.documents.batch import Columns
+from neardup.documents.input_file import Part
 from neardup.documents.texts import is_identifier, is_rank, is_text
 from neardup.errors import ColumnError
 

@@ -27,7 +27,7 @@ UNKNOWN = "whose names have no known suffix"
 NOT_REGULAR = "that are not regular files"
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file that was found.
 
     name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or address to open; path :
@@ -46,7 +46,7 @@ class Found(NamedTuple):
         return self.location if is_remote(self.location) else self.path
 
 
-def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[Found]:
+def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[FoundFile]:
     """Return the files of a path, folder, pattern or address, sorted.
 
     format_name : the format of all files; None to go by the suffix, and leave out files with an unknown one.
@@ -62,7 +62,7 @@ def find(path: str, format_name: str | None = None, skip: Skip = lambda name, re
     return _find_local(path, local_path(path), format_name, skip)
 
 
-def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[Found]:
+def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
     if os.path.isdir(path):
         base = os.path.abspath(path)
         found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip)]
@@ -77,7 +77,7 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
     readable = [file for file in found if _is_readable(file, format_name, skip)]
     if not readable:
         raise _nothing_readable(name, found)
-    return [Found(shown(file), file, os.path.abspath(file), base, False) for file in readable]
+    return [FoundFile(shown(file), file, os.path.abspath(file), base, False) for file in readable]
 
 
 def _is_readable(path: str, format_name: str | None, skip: Skip) -> bool:
@@ -92,13 +92,13 @@ def shown(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _direct(name: str, path: str, format_name: str | None) -> Found:
+def _direct(name: str, path: str, format_name: str | None) -> FoundFile:
     if not os.path.isfile(path):
         raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
     if (format_name or format_of(path)[0]) is None:
         raise _unknown_suffix(name)
     absolute = os.path.abspath(path)
-    return Found(shown(name), path, absolute, os.path.dirname(absolute), True)
+    return FoundFile(shown(name), path, absolute, os.path.dirname(absolute), True)
 
 
 def _walk(folder: str, is_hidden: Callable[[str], bool], skip: Skip) -> list[str]:
@@ -158,7 +158,7 @@ def _fixed_part(pattern: str) -> str:
     return fixed[: fixed.replace(os.sep, "/").rfind("/") + 1] or "."
 
 
-def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Found]:
+def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
     # A web address may hold `?` and `[`, and the web has no folders to search.
     pattern = None if address.startswith(("http://", "https://")) else _MAGIC.search(address)
     folder = address[: address.rfind("/", 0, pattern.start()) + 1] if pattern else address
@@ -169,7 +169,7 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
             if (format_name or format_of(address)[0]) is None:
                 raise _unknown_suffix(address)
             full = _normal(path)
-            return [Found(address, address, full, posixpath.dirname(full), True)]
+            return [FoundFile(address, address, full, posixpath.dirname(full), True)]
         if info.type == pafs.FileType.NotFound and not pattern:
             raise _missing(address, [])
         below = _list_below(filesystem, path, skip)
@@ -185,7 +185,7 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
         raise _nothing_readable(address, below)
     root = folder.rstrip("/") + "/"
     base = _normal(path)
-    return [Found(root + path, root + path, _normal(f"{base}/{path}"), base, False) for path in readable]
+    return [FoundFile(root + path, root + path, _normal(f"{base}/{path}"), base, False) for path in readable]
 
 
 def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:

@@ -1,9 +1,10 @@
-"""One input file, read and written by the handler of its format."""
+"""One input: a file, read and written by the handler of its format, or a table in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -11,11 +12,12 @@ from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.formats import FORMATS
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import Source
+from neardup.documents.tables import TablePart
 
 
 @dataclass(frozen=True)
 class InputFile(Source):
-    """A file of documents; a `Part`.
+    """A file of documents.
 
     format : a key of `formats.FORMATS`.
     unit : what a document is: "row", or for text files "line" or "file", for HTML files "file".
@@ -42,11 +44,6 @@ class InputFile(Source):
         """Return name and type of each column, None for plain text, {} when empty or damaged."""
         return FORMATS[self.format].handler.column_types(self)
 
-    def column_names(self) -> list[str] | None:
-        """Return the columns that can be chosen, None for plain text, [] when empty or damaged."""
-        types = self.column_types()
-        return None if types is None else list(types)
-
     def num_rows(self) -> int | None:
         """Return the number of rows if the file says it (Parquet), else None."""
         return FORMATS[self.format].handler.num_rows(self)
@@ -66,3 +63,7 @@ class InputFile(Source):
     def make_sink(self) -> Callable[[str], Sink]:
         """Return how payloads are written to a local path in the format, compression and layout of this file."""
         return FORMATS[self.format].handler.make_sink(self)
+
+
+Part: TypeAlias = InputFile | TablePart
+"""One input. Both kinds have the same attributes and methods; reading one twice yields the same documents."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO
 
-from neardup.documents.find import Found, Skip, find
+from neardup.documents.find import FoundFile, Skip, find
 from neardup.documents.formats import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
 from neardup.documents.input_file import InputFile
 from neardup.documents.sources import is_remote
@@ -58,7 +58,7 @@ def list_inputs(
         )
     if isinstance(paths, str) or not paths:
         raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass for example ['data/'].")
-    found: dict[str, Found | None] = {}
+    found: dict[str, FoundFile | None] = {}
     for path in paths:
         if path == "-":
             found.setdefault("-", None)
@@ -93,7 +93,7 @@ def _piped(stdin: IO[bytes] | None, unit: str, requested: str | None) -> InputFi
     )
 
 
-def _input_file(file: Found, text_unit: str, root: str, requested: str | None) -> InputFile:
+def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
     known, compression = _format_of(file, requested)
     below = posixpath.relpath(file.path, root) if is_remote(file.location) else os.path.relpath(file.path, root)
     return InputFile(
@@ -106,7 +106,7 @@ def _input_file(file: Found, text_unit: str, root: str, requested: str | None) -
     )
 
 
-def _format_of(file: Found, requested: str | None) -> tuple[Format, str | None]:
+def _format_of(file: FoundFile, requested: str | None) -> tuple[Format, str | None]:
     """Return the format of a file, requested or by its suffix, and its compression."""
     if requested is not None:
         return FORMATS[requested], compression_of(file.name)
@@ -119,7 +119,7 @@ def _unit(known: Format, text_unit: str) -> str:
     return text_unit if known.unit == "auto" else known.unit
 
 
-def _common_roots(found: list[Found]) -> dict[bool, str]:
+def _common_roots(found: list[FoundFile]) -> dict[bool, str]:
     """Return the common folder of all local files, and that of all remote files."""
     roots: dict[bool, str] = {}
     for remote in (False, True):

@@ -44,7 +44,7 @@ class _Wanted(NamedTuple):
     schema: pa.Schema
 
 
-class _Found(NamedTuple):
+class _ParsedLines(NamedTuple):
     """The result of consecutive lines: text, ids and rank by line; and the refused lines, with the reason."""
 
     text: pa.LargeStringArray
@@ -186,11 +186,11 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _Found:
+def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _ParsedLines:
     """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line."""
     if len(offsets) < 2:
         return _from_values([], [], [], {}, wanted)
-    pieces: list[_Found] = []
+    pieces: list[_ParsedLines] = []
     ranges = [(0, len(offsets) - 1)]
     while ranges:
         begin, end = ranges.pop()
@@ -203,7 +203,7 @@ def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _Found:
     return pieces[0] if len(pieces) == 1 else _joined(pieces)
 
 
-def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _Found | None:
+def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _ParsedLines | None:
     """Return what Arrow reads in a range of lines, or None if it does not read all of them."""
     start, stop = int(offsets[begin]), int(offsets[end])
     try:
@@ -223,10 +223,10 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
         ids, bad = as_ids(batch.column(wanted.columns.id))
     if wanted.columns.rank is not None and not bad:
         rank, bad = as_rank(batch.column(wanted.columns.rank))
-    return None if bad else _Found(text, ids, rank, {})
+    return None if bad else _ParsedLines(text, ids, rank, {})
 
 
-def _parse_slowly(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _Found:
+def _parse_slowly(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _ParsedLines:
     # A rank that is a string here may be a number there, which Arrow reads if it expects one.
     columns = wanted.columns
     kinds = [
@@ -313,8 +313,8 @@ def _from_values(
     ranks: list[float | None],
     bad: dict[int, str],
     wanted: _Wanted,
-) -> _Found:
-    return _Found(
+) -> _ParsedLines:
+    return _ParsedLines(
         pa.array(texts, pa.large_string()),
         None if wanted.columns.id is None else pa.array(ids, pa.string()),
         None if wanted.columns.rank is None else as_rank(pa.array(ranks, pa.float64()))[0],
@@ -322,14 +322,14 @@ def _from_values(
     )
 
 
-def _joined(pieces: list[_Found]) -> _Found:
+def _joined(pieces: list[_ParsedLines]) -> _ParsedLines:
     bad: dict[int, str] = {}
     begin = 0
     for piece in pieces:
         bad.update({begin + row: reason for row, reason in piece.bad.items()})
         begin += len(piece.text)
     first = pieces[0]
-    return _Found(
+    return _ParsedLines(
         pa.concat_arrays([piece.text for piece in pieces]),
         None if first.ids is None else pa.concat_arrays([piece.ids for piece in pieces]),
         None if first.rank is None else np.concatenate([piece.rank for piece in pieces if piece.rank is not None]),

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents.batch import Columns, Part
+from neardup.documents.batch import Columns
 from neardup.documents.columns import listed
 from neardup.documents.formats import FORMATS
-from neardup.documents.input_file import InputFile
+from neardup.documents.input_file import Part
 from neardup.documents.tables import TablePart
 from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
@@ -56,7 +56,7 @@ def read_labels(part: Part, text: str, label: str | None) -> Labelled:
     return Labelled(np.concatenate(rows), np.concatenate(lengths), None if label is None else pa.concat_arrays(labels))
 
 
-def read_verdicts(part: InputFile | TablePart, column: str | None) -> Verdicts:
+def read_verdicts(part: Part, column: str | None) -> Verdicts:
     """Read judged pairs: the columns left_id, right_id, and one that says which are duplicates.
 
     Parameters
@@ -117,7 +117,7 @@ def _joined(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _table_of(part: InputFile | TablePart) -> pa.Table:
+def _table_of(part: Part) -> pa.Table:
     """Return all rows of a file or a table."""
     if isinstance(part, TablePart):
         return part.table

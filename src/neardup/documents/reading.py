@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.arrays import flatten_strings
-from neardup.documents.batch import Columns, DocumentBatch, Part, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.formats import FORMATS
+from neardup.documents.input_file import InputFile, Part
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.sources import CannotOpen
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
@@ -52,7 +53,7 @@ class Task(NamedTuple):
                     yield fitting
         except CannotOpen as error:
             note(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
-        has_rows = isinstance(self.part, Source) and not self.part.is_pages
+        has_rows = isinstance(self.part, InputFile) and not self.part.is_pages
         if num_rejected and not num_documents and not is_lost and has_rows:
             reason = f"not one row of the file can be read{_hint(self.part)}"
             reject(Rejected(self.part.name, None, None, None, reason, rest_of_file=True))
@@ -75,7 +76,7 @@ class Task(NamedTuple):
 
 def _hint(part: Part) -> str:
     """Describe what a file of text is instead, if its beginning shows it."""
-    if not isinstance(part, Source) or FORMATS[part.format].contents != "text":
+    if not isinstance(part, InputFile) or FORMATS[part.format].contents != "text":
         return ""
     try:
         with part.open_stream() as stream:

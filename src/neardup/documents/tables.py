@@ -130,45 +130,23 @@ def _check_views(table: pa.Table, name: str) -> None:
 
 
 class TablePart:
-    """A table in memory as one input; it is converted once, then read as often as needed."""
+    """A table in memory as one input; it is converted once, then read as often as needed.
+
+    Attributes
+    ----------
+    name : in the column `source_file`. format : "table". unit : "row". is_pages : False, as the text is text.
+    relative_name : of its kept rows below the output folder, a Parquet file.
+    """
 
     def __init__(self, source: Any, name: str = "table") -> None:
         self.table = as_table(source)
-        self._name = name
+        self.name, self.relative_name = name, f"{name}.parquet"
+        self.format, self.unit, self.is_pages = "table", "row", False
         _check_views(self.table, name)
-
-    @property
-    def name(self) -> str:
-        """The name in the column `source_file`."""
-        return self._name
-
-    @property
-    def format(self) -> str:
-        """Always "table"."""
-        return "table"
-
-    @property
-    def is_pages(self) -> bool:
-        """False: the text of a table is text."""
-        return False
-
-    @property
-    def unit(self) -> str:
-        """A document is a row."""
-        return "row"
-
-    @property
-    def relative_name(self) -> str:
-        """The name of its kept rows below the output folder: a Parquet file."""
-        return f"{self._name}.parquet"
 
     def identity(self) -> tuple[str, int, float]:
         """Return name and size; a table in memory keeps no time."""
-        return self._name, int(self.table.nbytes), 0.0
-
-    def column_names(self) -> list[str]:
-        """Return the columns."""
-        return list(self.table.schema.names)
+        return self.name, int(self.table.nbytes), 0.0
 
     def column_types(self) -> dict[str, pa.DataType]:
         """Return name and type of each column."""
@@ -185,7 +163,7 @@ class TablePart:
         wanted = list(dict.fromkeys(name for name in columns if name is not None))
         repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)
         if repeated is not None:
-            raise ColumnError(f"Which column is '{repeated}'? {self._name} has several. Rename all but one.")
+            raise ColumnError(f"Which column is '{repeated}'? {self.name} has several. Rename all but one.")
         table = self.table if with_payload else self.table.select(wanted)
         first_row = 0
         for batch in table.to_batches():
@@ -194,7 +172,7 @@ class TablePart:
                     continue
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
                 first_row += piece.num_rows
-                yield documents_of(piece, rows, columns, self._name, reject, payload=piece if with_payload else None)
+                yield documents_of(piece, rows, columns, self.name, reject, payload=piece if with_payload else None)
 
     def make_sink(self) -> Callable[[str], ParquetSink]:
         """Return how rows are written to a Parquet file."""

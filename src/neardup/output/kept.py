@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.atomic import AtomicFile
-from neardup.documents.batch import Part
+from neardup.documents.input_file import Part
 from neardup.documents.payload import Pages, Payload, select_payload
 from neardup.documents.sinks import Sink
 from neardup.errors import OutputError
