@@ -77,7 +77,7 @@ def test_dedup_confirmed_by_jaccard_counts_collisions_and_shows_both_measures():
     assert pq.read_table("out/removed.parquet").equals(library.removed)
     assert library.removed["id"].to_pylist() == ["b"]
     assert library.report["counts"]["collisions"] == 1
-    assert re.search(r"Collisions +1 +near fingerprints of texts that are not alike", said)
+    assert re.search(r"Collisions +1 +near fingerprints of dissimilar texts, rejected", said)
     assert "16 bits apart or less, jaccard 0.95 or more" in said
 
 
@@ -208,7 +208,7 @@ def test_plan_of_the_classic_case_compares_a_million_instead_of_17_billion():
     assert re.search(r"Fingerprints +17,179,869,184 +of 64 bits, found up to 3 bits apart", said)
     (four,) = re.findall(r"^ +4 +4 +16 .*$", said, re.MULTILINE)
     assert four.endswith("262,144            1,048,576")
-    (pick,) = re.findall(r"^ +(\d+) .*<- the pick$", said, re.MULTILINE)
+    (pick,) = re.findall(r"^ +(\d+) .*<- the choice$", said, re.MULTILINE)
     assert int(pick) == choose_blocks(2**34, 64, 3).num_blocks
 
 
@@ -223,7 +223,7 @@ def test_json_of_plan_holds_every_number_of_blocks():
 def test_plan_marks_what_is_too_large_for_the_memory():
     said = done("plan", "--fingerprints", "1e9", "--memory", "200GB")
     picked = choose_blocks(10**9, 64, 3, 200e9).num_blocks
-    assert re.search(rf"^ +{picked} .*<- the pick$", said, re.MULTILINE)
+    assert re.search(rf"^ +{picked} .*<- the choice$", said, re.MULTILINE)
     too_large = [int(number) for number in re.findall(r"^ +(\d+) .*too large$", said, re.MULTILINE)]
     assert too_large
     assert min(too_large) > picked

@@ -82,9 +82,9 @@ def test_long_stretches_that_both_have_are_folded_unless_all_is_asked_for():
     assert "⋯" not in printed(left, right, full=True)
 
 
-def test_like_outlines_are_said_to_be_alike():
-    assert "The outlines are alike" in printed(LEFT, LEFT)
-    assert "The outlines are alike" in printed("", "")
+def test_equal_outlines_are_reported():
+    assert "The outlines are the same" in printed(LEFT, LEFT)
+    assert "The outlines are the same" in printed("", "")
 
 
 def test_nothing_hostile_reaches_the_terminal():

@@ -1,4 +1,4 @@
-"""Print what `neardup cluster` found: the closing table, then the largest clusters."""
+"""Print the report of `neardup cluster`: the closing table, then the largest clusters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.reports import add_cost, add_incomplete, add_recall, alike, print_warnings, share
+from neardup.cli.render.reports import add_cost, add_incomplete, add_recall, likeness, print_warnings, share
 from neardup.cli.render.table import Rows
 from neardup.output.wording import memory, plural, visible
 
@@ -19,7 +19,7 @@ def print_clustering(report: dict[str, Any], output: Path, console: Console | No
     counts, table = report["counts"], Rows()
     read = counts["read"]
     table.count("Read", read, f"documents, {memory(report['bytes'])} of text")
-    table.count("Clusters", counts["clusters"], f"of similar documents: {alike(report)}", "bold green")
+    table.count("Clusters", counts["clusters"], f"of similar documents: {likeness(report)}", "bold green")
     table.count("  in clusters", counts["clustered"], share(counts["clustered"], read))
     table.count("  single", counts["single"], share(counts["single"], read))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")

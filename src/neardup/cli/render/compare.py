@@ -1,4 +1,4 @@
-"""Print how alike two texts are, and their passages."""
+"""Print the measures of two texts and their passages."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def print_comparison(
 
     Parameters
     ----------
-    names : what the texts are called.
-    plain : mark differing passages by brackets; so it is where there are no colours.
+    names : of the texts.
+    plain : mark differing passages by brackets, as without colours.
     full : fold no passage.
     """
     console = console or Console(highlight=False)
@@ -45,12 +45,12 @@ def print_comparison(
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if not any(not passage.shared for passage in (*result.left_passages, *result.right_passages)):
         if result.measures.same_text and result.left != result.right:
-            console.print("  No passage differs but in what is folded: case, form or script.")
+            console.print("  The passages differ only in case, form or script, which the comparison folds.")
         else:
             console.print("  No passage differs." if stretches else "  The same passages in another order.")
         return
     if stretches is None:
-        console.print(Text("  They share passages in another order; each is shown for itself.\n", "dim"))
+        console.print(Text("  The shared passages are in another order; each text is shown by itself.\n", "dim"))
         sides = (pieces(result.left, result.left_passages), pieces(result.right, result.right_passages))
         hunks = fold_whole(sides, marks)
     else:
@@ -68,7 +68,7 @@ def print_similarity(
     others: Sequence[tuple[str, str, str]] = (),
     console: Console | None = None,
 ) -> None:
-    """Print the measures and the verdict; others : name, figure and remark of what was measured beside them."""
+    """Print the measures and the verdict; others : name, figure and remark of further measures."""
     console = console or Console(highlight=False)
     rows = _measures(result, method)
     for name, figure, remark in others:
@@ -83,7 +83,7 @@ def _measures(result: Comparison, method: Method) -> Rows:
     found, rows = result.measures, Rows()
     union = found.num_left + found.num_right - found.num_shared
     answers = method_of(method)
-    what, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
+    unit, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
     if bits:
         distance = "-" if found.distance is None else str(found.distance)
         rows.figure("Distance", distance, f"of the {bits} bits of two fingerprints differ", "bold")
@@ -91,7 +91,7 @@ def _measures(result: Comparison, method: Method) -> Rows:
     rows.figure(
         "Jaccard",
         f"{found.jaccard:.4f}",
-        f"{found.num_shared:,} of {union:,} {what} are shared",
+        f"{found.num_shared:,} of {union:,} {unit} are shared",
         bold.get("jaccard", ""),
     )
     if decisive == "cosine":
@@ -99,10 +99,10 @@ def _measures(result: Comparison, method: Method) -> Rows:
     rows.figure(
         "A in B",
         f"{found.left_in_right:.4f}",
-        _of(found.num_shared, found.num_left, what, "A"),
+        _share_of(found.num_shared, found.num_left, unit, "A"),
         bold.get("containment", ""),
     )
-    rows.figure("B in A", f"{found.right_in_left:.4f}", _of(found.num_shared, found.num_right, what, "B"))
+    rows.figure("B in A", f"{found.right_in_left:.4f}", _share_of(found.num_shared, found.num_right, unit, "B"))
     if found.structure is not None:
         rows.figure("Structure", f"{found.structure:.4f}", "cosine of the runs of start tags", "bold")
     if result.bands is not None and found.estimated_jaccard is not None and found.candidate_probability is not None:
@@ -128,8 +128,8 @@ def _decisive(method: Answers) -> str:
     return method.rule.similarity
 
 
-def _of(shared: int, size: int, what: str, name: str) -> str:
-    return f"containment: {shared:,} of the {size:,} {what} of {name}"
+def _share_of(shared: int, size: int, unit: str, name: str) -> str:
+    return f"containment: {shared:,} of the {size:,} {unit} of {name}"
 
 
 def _verdict(result: Comparison, method: Method) -> Text:
@@ -140,14 +140,14 @@ def _verdict(result: Comparison, method: Method) -> Text:
     if found.same_text:
         same = what_copies_share(vars(method), method.tokens)
         return Text("  Exact copies: ", "bold green").append(f"{same}.", "not bold default")
-    said = _reason(result, method)
+    reason = _reason(result, method)
     if result.duplicate:
-        return Text("  Near-duplicates: ", "bold green").append(said, "not bold default")
-    return Text("  Not duplicates: ", "bold yellow").append(said, "not bold default")
+        return Text("  Near-duplicates: ", "bold green").append(reason, "not bold default")
+    return Text("  Not duplicates: ", "bold yellow").append(reason, "not bold default")
 
 
 def _reason(result: Comparison, method: Method) -> str:
-    """Say which measure decided, and how."""
+    """Return which measure decided, and how."""
     distance, figures = result.measures.distance, f"{result.similarity:.4f}"
     answers = method_of(method)
     decisive, limit = _decisive(answers), answers.limit
@@ -159,12 +159,12 @@ def _reason(result: Comparison, method: Method) -> str:
     names = {"jaccard": "Jaccard similarity", "containment": "containment of A in B", "cosine": "cosine similarity"}
     measure = names.get(decisive, decisive)
     reaches = result.similarity >= result.threshold
-    said = f"the {measure} {figures} {'reaches' if reaches else 'is below'} the threshold {result.threshold:g}"
+    reason = f"the {measure} {figures} {'reaches' if reaches else 'is below'} the threshold {result.threshold:g}"
     structure = result.measures.structure
     if structure is None or answers.rule is None or not answers.rule.structure:
-        return f"{said}."
-    alike = "reaches" if structure >= answers.rule.structure else "is below"
-    return f"{said}, and that of structure {structure:.4f} {alike} {answers.rule.structure:g}."
+        return f"{reason}."
+    verb = "reaches" if structure >= answers.rule.structure else "is below"
+    return f"{reason}, and that of structure {structure:.4f} {verb} {answers.rule.structure:g}."
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
@@ -177,8 +177,8 @@ def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str],
     table.add_row("", line, "")
     for index, hunk in enumerate(hunks):
         if isinstance(hunk, Gap):
-            said = Text(hunk.said, "dim")
-            for cell in [Text(), said, Text()] if index else [said, Text()]:
+            note = Text(hunk.note, "dim")
+            for cell in [Text(), note, Text()] if index else [note, Text()]:
                 table.add_row(cell, line, cell)
         else:
             lines = max(len(side.wrap(console, (console.width - 5) // 2)) for side in hunk)
@@ -191,7 +191,7 @@ def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str],
     console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
     for hunk in hunks:
         if isinstance(hunk, Gap):
-            console.print(Text(f"  {hunk.said}", "dim"))
+            console.print(Text(f"  {hunk.note}", "dim"))
             continue
         console.print()
         for sign, style, side in zip("-+", ("red", "green"), hunk, strict=True):

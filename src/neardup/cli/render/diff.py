@@ -12,7 +12,7 @@ from rich.text import Text
 from neardup.output.wording import plural, visible
 from neardup.verify.passages import Passage
 
-_CONTEXT = 60  # characters of a shared passage that stay in sight beside a difference
+_CONTEXT = 60  # characters of a shared passage that are shown next to a difference
 _LEAST_FOLDED = 60  # shorter stretches are shown: the note that they are folded is as long
 _LONGEST_DIFFERENCE = 1200
 _STYLES = ("bold red", "bold green")
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What stands at one place of both texts: the same, or what each has of its own, which may be nothing."""
+    """A stretch of both texts: shared, or the differing text of each, which may be empty."""
 
     left: str
     right: str
@@ -68,9 +68,9 @@ def pieces(text: str, passages: Sequence[Passage]) -> list[Piece]:
 
 
 class _Side:
-    """One of the texts: its shared letters, and where among them it differs.
+    """One of the texts: its shared letters, and the differing ranges between them.
 
-    letters : the folded letters of the shared passages. offsets : where each stands in the text. differing : number
+    letters : the folded letters of the shared passages. offsets : the position of each in the text. differing : number
     of shared letters before a differing stretch -> its start and end.
     """
 
@@ -92,15 +92,15 @@ class _Side:
         self.letters = "".join(letters)
 
     def differing_after(self, num_letters: int) -> tuple[int, int]:
-        """Return what differs after so many shared letters; an empty range, before the next one, if nothing does."""
-        place = self.offsets[num_letters] if num_letters < len(self.offsets) else self.length
-        return self.differing.get(num_letters, (place, place))
+        """Return the differing range after this many shared letters; empty if there is none."""
+        position = self.offsets[num_letters] if num_letters < len(self.offsets) else self.length
+        return self.differing.get(num_letters, (position, position))
 
 
 class Gap(NamedTuple):
-    """A place where both texts go on alike, and what is said of it."""
+    """A long passage of both texts that is not shown, and the note in its place."""
 
-    said: str
+    note: str
 
 
 class Marks(NamedTuple):
@@ -111,7 +111,7 @@ class Marks(NamedTuple):
     full: bool
 
     def note(self, text: str) -> str:
-        """Say how much of a text is not shown."""
+        """Return how much of a text is not shown."""
         words = len(text.split())
         size = plural(words, "word") if words * 16 > len(text) else plural(len(text), "character")
         dots = "⋯" if self.unicode else "..."
@@ -165,7 +165,7 @@ class _Folded(NamedTuple):
 
 
 def _fold(text: str, head: bool, tail: bool, marks: Marks) -> _Folded | None:
-    """Return the ends of a shared passage that stand beside a difference; None if it is short enough to show."""
+    """Return the ends of a shared passage next to a difference; None if it is short enough to show."""
     text = _clean(text)
     first = _cut(text, _CONTEXT) if head else 0
     last = len(text) - _cut(text[::-1], _CONTEXT) if tail else len(text)
@@ -175,7 +175,7 @@ def _fold(text: str, head: bool, tail: bool, marks: Marks) -> _Folded | None:
 
 
 def _cut(text: str, length: int) -> int:
-    """Return where to cut a text at about this length: at white space if there is some near."""
+    """Return the position to cut a text at, about this length: at white space if some is near."""
     space = max(text.rfind(" ", length // 2, length), text.rfind("\n", length // 2, length))
     return min(len(text), length if space < 0 else space)
 

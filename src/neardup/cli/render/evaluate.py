@@ -30,13 +30,13 @@ def print_evaluations(found: dict[str, dict[str, Any]], plot: Path | None, conso
         rows = Rows()
         rows.line("Plot", visible(plot), "bold cyan")
         rows.print(console)
-    said = dict.fromkeys(warning for report in found.values() for warning in report["warnings"])
-    print_warnings({"warnings": list(said)}, console)
+    unique = dict.fromkeys(warning for report in found.values() for warning in report["warnings"])
+    print_warnings({"warnings": list(unique)}, console)
     print_rejected(first, console)
 
 
 def _print_truth(report: dict[str, Any], console: Console) -> None:
-    """Print what the methods are held against."""
+    """Print the labels or judged pairs that the methods are scored on."""
     truth, rows = report["truth"], Rows()
     rows.count("Read", report["counts"]["read"], "documents")
     if "label" in truth:
@@ -53,7 +53,7 @@ def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
     """Print the figures of each method in a column of its own."""
     reports = found.values()
     rows = [
-        ("Counts as found", [_within(report, report["at_threshold"]) for report in reports]),
+        ("Found at", [_within(report, report["at_threshold"]) for report in reports]),
         ("Found", [f"{report['at_threshold']['found']:,}" for report in reports]),
         ("Correct", [f"{report['at_threshold']['correct']:,}" for report in reports]),
         *_shares("", [report["at_threshold"] for report in reports]),
@@ -73,33 +73,33 @@ def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
 
 def _shares(indent: str, scores: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     names = {"Precision": "precision", "Recall": "recall", "F1": "f1"}
-    return [(indent + said, [_share(score[name]) for score in scores]) for said, name in names.items()]
+    return [(indent + label, [_share(score[name]) for score in scores]) for label, name in names.items()]
 
 
 def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
     """Print precision and recall by the length of the shorter text."""
     several, rows = len(found) > 1, []
-    for group in zip(*(report["by_length"] for report in found.values()), strict=True):
-        least, most = group[0]["characters_from"], group[0]["characters_to"]
+    for scores_of_length in zip(*(report["by_length"] for report in found.values()), strict=True):
+        least, most = scores_of_length[0]["characters_from"], scores_of_length[0]["characters_to"]
         span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        shares = [[_share(score[name]) for name in ("precision", "recall", "f1")] for score in group]
+        shares = [[_share(score[name]) for name in ("precision", "recall", "f1")] for score in scores_of_length]
         scores = [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
-        rows.append((span, f"{group[0]['documents']:,}", f"{group[0]['positives']:,}", *scores))
+        rows.append((span, f"{scores_of_length[0]['documents']:,}", f"{scores_of_length[0]['positives']:,}", *scores))
     _print_title(f"By length of the shorter text{': precision / recall' if several else ''}", console)
     heads = found if several else ("precision", "recall", "F1")
     _print_table(("characters", "texts", "to find", *heads), rows, console)
 
 
 def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
-    """Print the scores over the curve, with F1 as bars; the best is bold, the method's own limit is marked."""
+    """Print the scores over the curve, with F1 as bars; the best is bold, the limit of the method is marked."""
     limit = _limit_of(report)
-    own, best = report["at_threshold"][limit], report["best"][limit]
+    chosen, best = report["at_threshold"][limit], report["best"][limit]
     unicode = console.encoding.lower().startswith("utf")
     rows = [
         (
             f"{score[limit]:g}", f"{score['found']:,}", _share(score["precision"]), _share(score["recall"]),
             _share(score["f1"]),
-            _bar(score["f1"] or 0.0, unicode) + _mark(score[limit] == own, score[limit] == best),
+            _bar(score["f1"] or 0.0, unicode) + _mark(score[limit] == chosen, score[limit] == best),
         )
         for score in report["curve"]
     ]  # fmt: skip
@@ -108,9 +108,9 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
     _print_table(heads, rows, console, lambda row: row[0] == f"{best:g}", left=(5,))
 
 
-def _mark(is_own: bool, is_best: bool) -> str:
-    said = ", ".join([*(["as it is set"] if is_own else []), *(["the best F1"] if is_best else [])])
-    return f" <- {said}" if said else ""
+def _mark(is_chosen: bool, is_best: bool) -> str:
+    notes = ", ".join([*(["the method's own"] if is_chosen else []), *(["the best F1"] if is_best else [])])
+    return f" <- {notes}" if notes else ""
 
 
 def _limit_of(report: dict[str, Any]) -> str:
@@ -118,7 +118,7 @@ def _limit_of(report: dict[str, Any]) -> str:
 
 
 def _within(report: dict[str, Any], score: dict[str, Any]) -> str:
-    """Say from where on, or up to where, pairs count as found."""
+    """Return the limit from which, or up to which, pairs are found."""
     limit = _limit_of(report)
     return f"{score[limit]:g} or more" if limit == "threshold" else f"{plural(score[limit], 'bit')} or less"
 
@@ -146,14 +146,14 @@ def _print_table(
     is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
     left: Sequence[int] = (),
 ) -> None:
-    """Print cells set to the right, but for the first column of a table without a first head, and those in `left`."""
+    """Print right-aligned cells; left-aligned in the columns `left` and in a first column without a head."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    to_the_left = {*left, *([] if heads[0] else [0])}
+    left_aligned = {*left, *([] if heads[0] else [0])}
     console.print()
     for index, row in enumerate((heads, *rows)):
         cells = [
-            f"{cell:<{width}}" if place in to_the_left else f"{cell:>{width}}"
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            f"{cell:<{width}}" if index in left_aligned else f"{cell:>{width}}"
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         style = "dim" if not index else "bold green" if is_bold(row) else ""
         console.print(Text(("  " + "  ".join(cells)).rstrip(), style), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Print the outlines of two pages side by side, and fold what both have."""
+"""Print the outlines of two pages side by side, and fold shared lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neardup.features.outline import Line
 from neardup.output.wording import plural, visible
 from neardup.verify.outlines import Outlines, Pair
 
-_CONTEXT = 3  # shared lines that stay in sight beside a difference
+_CONTEXT = 3  # shared lines that are shown next to a difference
 _LEAST_FOLDED = 4  # fewer are shown
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read
 
@@ -33,17 +33,19 @@ def print_outlines(
     full: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Print two outlines: what only A has red or with a -, what only B has green or with a +.
+    """Print two outlines: lines of A alone red or with a -, lines of B alone green or with a +.
 
     Parameters
     ----------
-    names : what the pages are called.
-    plain : one column with signs; so it is where there are no colours, or little room.
+    names : of the pages.
+    plain : one column with signs, as without colours or on a narrow terminal.
     full : fold nothing.
     """
     console = console or Console(highlight=False)
     if all(pair.shared for pair in outlines.pairs):
-        console.print("  The outlines are alike; pages may differ in heads, scripts, attributes and marked text.")
+        console.print(
+            "  The outlines are the same; the pages may differ in heads, scripts, attributes and marked text."
+        )
         _print_left_out(outlines, console)
         return
     rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
@@ -62,11 +64,11 @@ def _print_left_out(outlines: Outlines, console: Console) -> None:
 
 
 def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
-    """Yield the pairs, long stretches that both pages have cut to what stands beside a difference."""
+    """Yield the pairs, long shared stretches cut to the lines next to a difference."""
     stretches = [(shared, list(stretch)) for shared, stretch in groupby(pairs, lambda pair: pair.shared)]
-    for place, (shared, stretch) in enumerate(stretches):
-        first = _CONTEXT if place > 0 else 0
-        last = len(stretch) - (_CONTEXT if place < len(stretches) - 1 else 0)
+    for index, (shared, stretch) in enumerate(stretches):
+        first = _CONTEXT if index > 0 else 0
+        last = len(stretch) - (_CONTEXT if index < len(stretches) - 1 else 0)
         if not shared or last - first < _LEAST_FOLDED:
             yield from stretch
             continue
@@ -86,8 +88,8 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
     table.add_row("", bar, "")
     for row in _beside(rows):
         if isinstance(row, _Fold):
-            said = Text(_said(row, unicode), "dim")
-            table.add_row(said, bar, said)
+            note = Text(_note(row, unicode), "dim")
+            table.add_row(note, bar, note)
             continue
         styles = ("", "") if row.shared else ("red", "green")
         sides = [Text(_written(line, unicode) if line else "", style) for line, style in zip(row, styles, strict=True)]
@@ -96,7 +98,7 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
 
 
 def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
-    """Yield the rows, with what only A has beside what only B has at the same place."""
+    """Yield the rows, with lines of A alone next to those of B alone at the same position."""
     for whole, stretch in groupby(rows, lambda row: isinstance(row, _Fold) or row.shared):
         if whole:
             yield from stretch
@@ -113,7 +115,7 @@ def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
     console.print()
     for row in rows:
         if isinstance(row, _Fold):
-            line = Text(f"  {_said(row, unicode)}", "dim")
+            line = Text(f"  {_note(row, unicode)}", "dim")
         elif row.left is not None and row.right is not None:
             other = _times(row.right, unicode)
             differs = f"  (B:{other or ' once'})" if row.left.repeats != row.right.repeats else ""
@@ -134,7 +136,7 @@ def _times(line: Line, unicode: bool) -> str:
     return f" {'×' if unicode else 'x'}{line.repeats:,}" if line.repeats > 1 else ""
 
 
-def _said(fold: _Fold, unicode: bool) -> str:
+def _note(fold: _Fold, unicode: bool) -> str:
     dots = "⋯" if unicode else "..."
     return f"{dots} {plural(fold.num_lines, 'line')} {dots}"
 

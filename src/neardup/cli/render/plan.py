@@ -1,4 +1,4 @@
-"""Print what a run would take, with its S-curve."""
+"""Print the estimate of a run with its S-curve, and the cost of blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST_ROWS = 8
 _WIDTH, _HEIGHT = 60, 16
 _MARGIN = 7
 _EIGHTHS, _HALVES = " ▁▂▃▄▅▆▇█", " .:#"
-_VAIN, _FOUND, _MARK = "yellow", "green", "bold"
+_FALSE, _FOUND, _MARK = "yellow", "green", "bold"
 
 
 def print_plan(plan: Plan, console: Console | None = None) -> None:
@@ -35,7 +35,11 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     rows.figure("Memory", memory(plan.memory_bytes), "at most", "bold")
     rows.figure("Disk", memory(plan.disk_bytes), "of scratch files, deleted at the end", "bold")
     each = plan.compared / max(plan.documents, 1)
-    rows.figure("Compared in vain", f"{plan.compared:,.0f}", f"pairs below the threshold, {each:.2g} a document")
+    rows.figure(
+        "False candidates",
+        f"{plan.compared:,.0f}",
+        f"pairs below the threshold that are compared, {each:.2g} per document",
+    )
     rows.print(console)
     console.print()
     console.print(Text("  Chance that a pair is compared, by its similarity", "bold"))
@@ -56,7 +60,7 @@ def print_blocks(
     memory_bytes: float | None,
     console: Console | None = None,
 ) -> None:
-    """Print what each number of blocks costs, the pick marked; those that cost more than any use are left out."""
+    """Print the cost of each number of blocks, with the choice marked; useless ones are left out."""
     console = console or Console(highlight=False)
     count = plans[0].num_fingerprints
     picked = next(index for index, plan in enumerate(plans) if plan.picked)
@@ -79,19 +83,19 @@ def print_blocks(
     for index, row in enumerate(cells):
         plan = plans[index - 1] if index else None
         style = "dim" if plan is None or not plan.fits else "bold green" if plan.picked else ""
-        note = "" if plan is None else "  too large" if not plan.fits else "  <- the pick" if plan.picked else ""
+        note = "" if plan is None else "  too large" if not plan.fits else "  <- the choice" if plan.picked else ""
         line = "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
         console.print(Text(f"  {line}{note}", style), soft_wrap=True)
     console.print()
-    said = (
+    source = (
         "Two fingerprints that differ in at most k bits agree in all of at least m - k of m blocks: a table for each "
         "choice of these, sorted by their bits, finds every one (Manku, Jain and Das Sarma, 2007)."
     )
-    console.print(Text(said, "dim"))
+    console.print(Text(source, "dim"))
 
 
 def _few(count: float) -> str:
-    """Write a mean number of candidates: whole ones in full, fractions by their leading digits."""
+    """Return a mean number of candidates, fractions by their leading digits."""
     return f"{count:,.0f}" if count >= 10 else f"{count:.2g}"
 
 
@@ -101,12 +105,12 @@ def draw_curve(chance: Callable[[float], float], threshold: float, *, unicode: b
     Parameters
     ----------
     chance : the probability, in [0, 1], of each similarity in [0, 1].
-    threshold : where the area turns from pairs that are compared in vain to duplicates that are found.
+    threshold : where the area changes from false candidates to duplicates that are found.
     unicode : draw with block elements; else with ASCII.
 
     Returns
     -------
-    Text of 60 x 16 characters and the axes; a column stands for the middle of its stretch of similarities.
+    Text of 60 x 16 characters and the axes; a column shows the middle of its range of similarities.
     """
     fills = _EIGHTHS if unicode else _HALVES
     corner, bar, side, up = ("└", "─", "│", "▲") if unicode else ("+", "-", "|", "^")
@@ -121,14 +125,16 @@ def draw_curve(chance: Callable[[float], float], threshold: float, *, unicode: b
             if x == mark:
                 picture.append("│" if unicode else "|", _MARK)
             else:
-                picture.append(fill, _VAIN if x < mark else _FOUND)
+                picture.append(fill, _FALSE if x < mark else _FOUND)
         picture.append("\n")
     picture.append(f"{'0 %':>{_MARGIN - 1}} {corner}{_axis(bar, unicode)}\n")
     numbers = "".join(f"{x / 5:<{_WIDTH // 5}g}" for x in range(6))
     picture.append(" " * _MARGIN + " " + numbers.rstrip() + "\n")
-    said = f"{up} threshold {threshold:g}: {percent(chance(threshold))} found"
+    caption = f"{up} threshold {threshold:g}: {percent(chance(threshold))} found"
     start = _MARGIN + 1 + mark
-    picture.append(" " * start + said if start + len(said) <= 79 else f"{said[2:]} {up}".rjust(start + 1), _MARK)
+    picture.append(
+        " " * start + caption if start + len(caption) <= 79 else f"{caption[2:]} {up}".rjust(start + 1), _MARK
+    )
     return picture
 
 

@@ -1,4 +1,4 @@
-"""Print what a run did: the closing table, or the report as JSON."""
+"""Print the reports of dedup, pairs, fingerprint and idf as tables, or any report as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_STAGES, _MAX_REJECTED = 4, 5
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """Print a record as one JSON object; characters that stdout cannot hold are escaped."""
+    """Print a record as one JSON object; characters that stdout cannot encode are escaped."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2))
 
@@ -37,7 +37,7 @@ def print_deduplication(report: dict[str, Any], output: Path, console: Console |
     table.count("Removed", counts["removed"], share(counts["removed"], read), "bold")
     if counts["removed"]:
         table.count("  exact copies", counts["removed_exact"], _copies(report))
-        table.count("  near-duplicates", counts["removed_near"], alike(report))
+        table.count("  near-duplicates", counts["removed_near"], likeness(report))
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: always kept")
     if counts["against"]:
@@ -65,7 +65,7 @@ def print_pairs(report: dict[str, Any], output: Path, console: Console | None = 
     table.count("Duplicate pairs", found, "measured exactly", "bold green")
     if found:
         table.count("  exact copies", exact, _copies(report))
-        table.count("  near-duplicates", found - exact, alike(report))
+        table.count("  near-duplicates", found - exact, likeness(report))
     table.count("Compared", counts["compared"], "candidate pairs")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     table.count("Without features", counts["without_features"], "no token: equal to nothing")
@@ -85,8 +85,8 @@ def add_incomplete(table: Rows, report: dict[str, Any]) -> None:
         table.count("Incomplete", report["incomplete"]["files"], "files could not be read to the end", "bold red")
 
 
-def alike(report: dict[str, Any]) -> str:
-    """Say what made two documents near-duplicates."""
+def likeness(report: dict[str, Any]) -> str:
+    """Return the limit that makes two documents near-duplicates."""
     settings = report["settings"]
     if report.get("fingerprints") is None:
         structure = settings.get("structure")
@@ -102,7 +102,7 @@ def share(part: int, whole: int) -> str:
 
 
 def add_recall(table: Rows, report: dict[str, Any]) -> None:
-    """Add what the run found of what there is."""
+    """Add the recall of the run: estimated, and measured by the audit."""
     table.line()
     recall, audit, near = report["recall"], report["audit"], report.get("fingerprints")
     if near is not None:
@@ -110,7 +110,7 @@ def add_recall(table: Rows, report: dict[str, Any]) -> None:
             "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
         )
         if report["settings"]["confirm"] == "jaccard":
-            table.count("Collisions", near["collisions"], "near fingerprints of texts that are not alike, told apart")
+            table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
     elif recall is None:
         table.figure("Recall", "-", "no near-duplicate to estimate it from")
     else:
@@ -167,7 +167,7 @@ def print_fingerprints(report: dict[str, Any], output: Path, console: Console | 
 
 
 def print_frequencies(table: Any, rejected: list[dict[str, Any]], output: Path, console: Console | None = None) -> None:
-    """Print what `neardup idf` counted."""
+    """Print the closing table of `neardup idf`."""
     console, rows = console or Console(highlight=False), Rows()
     rows.count("Documents", table.num_documents, "counted once for each of their features")
     rows.count("Features", len(table.hashes), "distinct", "bold green")
@@ -184,8 +184,8 @@ def add_cost(table: Rows, report: dict[str, Any]) -> None:
     """Add the time and memory of the run."""
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
-    said = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]
-    table.figure("Time", duration(report["seconds"]), ", ".join(said))
+    seconds = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]
+    table.figure("Time", duration(report["seconds"]), ", ".join(seconds))
     add_compilation(table, report)
     table.figure("Speed", _rate(report["megabytes_per_second"]), f"{report['documents_per_second']:,} documents/s")
     if report["peak_memory_bytes"] is not None:
@@ -193,7 +193,7 @@ def add_cost(table: Rows, report: dict[str, Any]) -> None:
 
 
 def add_compilation(table: Rows, report: dict[str, Any]) -> None:
-    """Add how long the kernels were compiled, if it was long enough to be noticed."""
+    """Add how long the kernels were compiled, if it took half a second or more."""
     seconds = report["compile_seconds"]
     if seconds >= 0.5:
         table.figure("Compiling", duration(round(seconds, 1)), "for this processor, once; not counted above or below")
@@ -204,25 +204,25 @@ def _rate(megabytes: float) -> str:
 
 
 def print_warnings(report: dict[str, Any], console: Console) -> None:
-    """Print what a run warns of."""
+    """Print the warnings of a run."""
     for warning in report["warnings"]:
         console.print()
-        _print_said("Warning", "bold yellow", warning, console)
+        _print_line("Warning", "bold yellow", warning, console)
 
 
-def _print_said(kind: str, style: str, said: str, console: Console) -> None:
-    line = Text(f"{kind}: ", style).append(visible(said), "default not bold")
+def _print_line(kind: str, style: str, text: str, console: Console) -> None:
+    line = Text(f"{kind}: ", style).append(visible(text), "default not bold")
     console.print(line, soft_wrap=not console.is_terminal)
 
 
 def print_rejected(report: dict[str, Any], console: Console) -> None:
-    """Print the first documents that could not be read, and why."""
+    """Print the first documents that could not be read, with the reasons."""
     rejected = report.get("rejected", [])
     if rejected:
         console.print()
     for row in rejected[:_MAX_REJECTED]:
-        place = ", ".join(f"{name} {row[name]}" for name in ("row", "line", "byte") if row[name] is not None)
-        said = f"{row['file']}{', ' if place else ''}{place}: {row['reason']}"
-        _print_said("Rejected", "bold red", said, console)
+        position = ", ".join(f"{name} {row[name]}" for name in ("row", "line", "byte") if row[name] is not None)
+        text = f"{row['file']}{', ' if position else ''}{position}: {row['reason']}"
+        _print_line("Rejected", "bold red", text, console)
     if len(rejected) > _MAX_REJECTED:
         console.print(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all.")

@@ -9,7 +9,7 @@ _NAME_WIDTH = 16
 
 
 class Rows:
-    """A table of a name, a figure set to the right, and a remark."""
+    """A table of a name, a right-aligned figure, and a remark."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[str, Text, str | None]] = []
@@ -23,7 +23,7 @@ class Rows:
         self._rows.append((name, Text(value, style), remark))
 
     def line(self, name: str = "", value: str = "", style: str = "") -> None:
-        """Add a line whose value takes all the room and is never broken; an empty one sets groups apart."""
+        """Add a line whose value is never broken; an empty line separates sections."""
         self._rows.append((name, Text(value, style), None))
 
     def print(self, console: Console) -> None:
@@ -33,15 +33,15 @@ class Rows:
         console.print()
         for name, value, remark in self._rows:
             if remark is None:
-                said = Text(f"  {name:<{name_width}}  ").append_text(value) if name else Text()
-                console.print(said, soft_wrap=True)
+                line = Text(f"  {name:<{name_width}}  ").append_text(value) if name else Text()
+                console.print(line, soft_wrap=True)
                 continue
             value.align("right", figure_width)
-            said = Text(f"  {name:<{name_width}}  ").append_text(value).append("  ")
-            indent = " " * len(said)
-            lines = Text(remark, "dim").wrap(console, max(console.width - len(said), 20))
-            for line in lines:
-                line.rstrip()
-            said.append_text(Text(f"\n{indent}").join(lines))
-            said.rstrip()
-            console.print(said, soft_wrap=True)
+            line = Text(f"  {name:<{name_width}}  ").append_text(value).append("  ")
+            indent = " " * len(line)
+            remarks = Text(remark, "dim").wrap(console, max(console.width - len(line), 20))
+            for part in remarks:
+                part.rstrip()
+            line.append_text(Text(f"\n{indent}").join(remarks))
+            line.rstrip()
+            console.print(line, soft_wrap=True)
