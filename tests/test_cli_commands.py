@@ -180,3 +180,12 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_first_bad_byte():
     result = run("compare", "bad.txt", "in.jsonl")
     assert result.exit_code == 2
     assert "bad.txt is not UTF-8: byte 3 is 0xe9. Convert it first" in result.stderr
+
+
+def test_a_run_that_discards_an_interrupted_one_says_so():
+    scratch = Path("out.partial/scratch")
+    scratch.mkdir(parents=True)
+    (scratch / "checkpoint.json").write_text("{}")
+    result = run("dedup", "in.jsonl", "-o", "out", "--quiet")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == ("neardup: discarding the interrupted run in out.partial; --resume would continue it.\n")

@@ -124,6 +124,37 @@ def test_a_value_outside_the_limits_is_refused_with_what_is_accepted(settings, f
     assert f"Invalid value for '{option}': must be {accepted}: got '{wrong}'." in result.output
 
 
+@pytest.mark.parametrize("wrong", ["0", "lots", "1.5"])
+def test_a_number_of_threads_is_a_number(wrong):
+    result = CliRunner().invoke(cli, ["dedup", "in.parquet", "-o", "out", "--threads", wrong], prog_name="neardup")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "neardup: error: Invalid value for '--threads': must be a whole number of 1 or more and at most 1024: "
+        f"got '{wrong}'. See neardup dedup --help.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["dedup", "in.parquet"], "Missing option '-o' / '--output'. See neardup dedup --help."),
+        (["dedpu"], "No such command 'dedpu'."),
+        (["dedup", "in.parquet", "-o", "out", "--treshold", "1"], "No such option"),
+    ],
+    ids=str,
+)
+def test_a_mistake_in_the_command_is_one_line(arguments, message):
+    result = CliRunner().invoke(cli, arguments, prog_name="neardup")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"neardup: error: {message}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_misspelt_word_is_corrected():
+    with pytest.raises(SettingError, match=r"got 'word'\. Did you mean 'words'\?"):
+        MinHash(tokens="word")
+
+
 def test_numbers_may_have_an_exponent_or_underscores():
     assert parsed("plan", "--documents", "1e8")["documents"] == 1e8
     assert parsed("plan", "--documents", "100_000_000")["documents"] == 1e8

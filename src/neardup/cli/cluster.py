@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, message_of_folder, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, shows_progress
 from neardup.cli.settings import Command, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running, Sieve
@@ -44,6 +44,7 @@ def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """
     method = build_method(values)
+    report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
         import neardup
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, message_of_folder, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, shows_progress
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running, Sieve
@@ -51,6 +51,7 @@ def dedup(
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
     """
     method = build_method(values)
+    report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
         import neardup
 

@@ -1,4 +1,4 @@
-"""The entry point: the commands, and what becomes of errors and interruptions."""
+"""The entry point: the commands, and what happens on errors and interruptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 
 
 class Failure(click.ClickException):
-    """What the user can mend: one line on stderr, exit code 2."""
+    """An error that the user can fix: one line on stderr, exit code 2."""
 
     exit_code = 2
 
@@ -41,16 +41,20 @@ class Program(click.Group):
     """A group of commands whose errors are one line, not a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; turn what went wrong into a line and an exit code."""
+        """Run a command; turn an error into a line and an exit code."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            if error.ctx is not None and type(error).__name__ != "NoArgsIsHelpError":
+                raise Failure(f"{error.format_message()} See {error.ctx.command_path} --help.") from error
+            raise
         except NeardupError as error:
             raise Failure(str(error)) from error
         except OSError as error:
             if error.errno in (errno.EPIPE, None):  # click leaves quietly when nobody reads on
                 raise
-            place = f": {error.filename}" if error.filename else ""
-            raise Failure(f"{error.strerror}{place}. Mend this and run again.") from error
+            name = f": {error.filename}" if error.filename else ""
+            raise Failure(f"{error.strerror}{name}. Fix the problem and run again.") from error
         except KeyboardInterrupt:
             click.echo("\nInterrupted.", err=True)
             ctx.exit(INTERRUPTED)
@@ -73,14 +77,14 @@ def cli() -> None:
       neardup compare a.txt b.txt
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    neardup COMMAND --help explains a command, its options and their defaults.
+    neardup COMMAND --help explains a command and its common options, --help-all lists all of them.
     """
 
 
 def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a text may hold what the terminal cannot show
+        sys.stdout.reconfigure(errors="replace")  # a text may have characters that the terminal cannot show
     # Arrow's allocator gives memory back at once and asks for it again for the next batch; waiting ten seconds with
     # it saves a third of the system time of a run. Read when Arrow is loaded, so it is set before.
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
@@ -92,5 +96,5 @@ def main() -> None:
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # of libraries; our own stand in the report
+        warnings.simplefilter("ignore")  # of libraries; those of neardup are in the report
     cli(prog_name="neardup")

@@ -63,6 +63,15 @@ def message_of_folder(output: str) -> str:
     return f"{nothing} Run the same command with --resume to continue, or delete {partial}."
 
 
+def report_discarded_run(output: str, resume: bool) -> None:
+    """Print a line if an interrupted run of this output is about to be discarded, as without --resume."""
+    from neardup.output.directory import partial_of
+
+    partial = partial_of(output)
+    if not resume and (partial / "scratch" / "checkpoint.json").exists():
+        click.echo(f"neardup: discarding the interrupted run in {partial}; --resume would continue it.", err=True)
+
+
 def exit_if_incomplete(incomplete: dict[str, Any] | None, on_error: str) -> None:
     """Exit with 1 and a line on stderr if files could not be read to their end, unless --on-error skip accepts that."""
     if incomplete is None or on_error == "skip":

@@ -23,7 +23,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A value within the limits of a setting; numbers may be written 1e6 or 1_000_000."""
 
     def __init__(self, limits: Limits) -> None:
-        self.limits = dataclasses.replace(limits, or_callable=False, or_kind=None, callers=())
+        self.limits = dataclasses.replace(limits, or_callable=False, or_kind=None, callers=(), optional=False)
         self.name = "text" if limits.kind is str else "integer" if limits.kind is int else "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

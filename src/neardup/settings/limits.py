@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,5 +107,12 @@ class Checked:
             if not limits.accepts(value):
                 option = "--" + name.replace("_", "-")
                 raise SettingError(
-                    f"{name} must be {limits.describe()}: got {value!r}. {limits.help} Change {name} ({option})."
+                    f"{name} must be {limits.describe()}: got {value!r}.{_suggestion(value, limits)} {limits.help} "
+                    f"Change {name} ({option})."
                 )
+
+
+def _suggestion(value: object, limits: Limits) -> str:
+    """Return the accepted word that is nearest to a misspelt one."""
+    near = difflib.get_close_matches(value, (*limits.choices, *limits.callers), 1) if isinstance(value, str) else []
+    return f" Did you mean {near[0]!r}?" if near else ""
