@@ -1,4 +1,4 @@
-"""Foresee a run."""
+"""Estimate a run beforehand."""
 
 from __future__ import annotations
 
@@ -10,34 +10,48 @@ from neardup.errors import InputError
 from neardup.methods.minhash import MinHashMethod
 from neardup.output.charts import s_curve, save_drawing
 from neardup.output.table_file import check_output
-from neardup.settings.methods import MinHash
+from neardup.settings.methods import Method
+from neardup.settings.presets import minhash_named
 
 
 def plan(
     *,
     documents: float,
     document_bytes: float = 4000,
-    method: MinHash = MinHash(),  # noqa: B008 - frozen
+    method: Method | str = "minhash",
+    threshold: float | None = None,
     plot: str | os.PathLike[str] | None = None,
 ) -> Plan:
-    """Foresee a run: its bands, what it compares, the memory and disk it takes, the S-curve.
+    """Estimate a run with MinHash: its bands, false candidates, memory, disk and S-curve.
 
     Parameters
     ----------
-    documents : how many there are.
+    documents : the number of documents.
     document_bytes : the average size of a text in bytes of UTF-8.
-    method : threshold and recall, or bands and rows.
-    plot : an .svg file to draw the S-curve to, the chance to be compared over the similarity; one that is there is
+    method, threshold : as in `dedup`, of a method of MinHash.
+    plot : an .svg file to draw the S-curve to: the probability of a comparison over the similarity. An existing file is
         replaced.
 
     Returns
     -------
-    Plan
+    neardup.lsh.Plan
+
+    Raises
+    ------
+    InputError
+        If a number is not from 1 to 1e15.
+    SettingError
+        If the method is not of MinHash.
+
+    Notes
+    -----
+    `neardup.lsh.plan_blocks` estimates an index of SimHash fingerprints.
     """
     for name, value in (("documents", documents), ("document_bytes", document_bytes)):
         if isinstance(value, bool) or not (isinstance(value, (int, float)) and 1 <= value <= 1e15):
             raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")
-    bands = MinHashMethod(method).bands
+    settings = minhash_named(method, threshold)
+    bands = MinHashMethod(settings).bands
     if plot is not None:
-        save_drawing(s_curve(*bands, method.threshold), check_output(Path(plot), (".svg",), overwrite=True))
-    return make_plan(int(documents), document_bytes, method.threshold, method.recall, bands)
+        save_drawing(s_curve(*bands, settings.threshold), check_output(Path(plot), (".svg",), overwrite=True))
+    return make_plan(int(documents), document_bytes, settings.threshold, settings.recall, bands)

@@ -219,6 +219,23 @@ def method_named(method: Method | str, threshold: float | None = None, max_dista
     return replace(start, **given)
 
 
+def minhash_named(method: Method | str, threshold: float | None = None) -> MinHash:
+    """Return settings of MinHash as they are, or those that a name stands for, with another threshold if one is given.
+
+    Raises
+    ------
+    SettingError
+        As `method_named`; or if the settings are not of MinHash.
+    """
+    settings = method_named(method, threshold)
+    if isinstance(settings, MinHash):
+        return settings
+    raise SettingError(
+        f"method must be of MinHash: got {method if isinstance(method, str) else type(method).__name__}. Use "
+        "MinHash(...), minhash, structure, content or page."
+    )
+
+
 def simhash_named(method: Method | str) -> SimHash:
     """Return settings of fingerprints as they are, or those that a name stands for: simhash, structure, decay, paths.
 
