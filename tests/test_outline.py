@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -16,7 +17,6 @@ from neardup.features.outline import (
     MAX_LABEL,
     MAX_NAME,
     Line,
-    common_outline,
     common_places,
     fold_lines,
     outline,
@@ -38,6 +38,12 @@ def recipe(number: int, rows: int) -> str:
     return RECIPE.format(
         number, "".join(f'<li id="i{i}"><span class=amount>{i}</span> onions</li>' for i in range(rows))
     )
+
+
+def common_outline(pages: Sequence[str]) -> str:
+    """Return the name of what the outlines of pages share."""
+    first, *others = (outline(page).lines for page in pages)
+    return outline_name(first, common_places(first, others))
 
 
 def shown(page: str) -> list[str]:

@@ -92,12 +92,6 @@ def shared_places(first: Sequence[Line], second: Sequence[Line]) -> set[int]:
     return {place for place, _ in common_lines([line[:2] for line in first], [line[:2] for line in second])}
 
 
-def common_outline(pages: Sequence[str]) -> str:
-    """Return the name of what the outlines of pages share; see `outline_name`."""
-    first, *others = (outline(page).lines for page in pages)
-    return outline_name(first, common_places(first, others))
-
-
 def common_places(first: Sequence[Line], others: Iterable[Sequence[Line]]) -> set[int]:
     """Return which lines of `first` all other outlines have too."""
     return reduce(set.intersection, (shared_places(first, other) for other in others), set(range(len(first))))
