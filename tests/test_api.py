@@ -132,6 +132,14 @@ def test_the_mask_of_several_files_is_that_of_their_rows_in_order(tmp_path: Path
     assert result.mask.tolist() == [True, False, False, True, True]
 
 
+def test_an_empty_line_of_json_is_no_document_and_not_kept(tmp_path: Path):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text": "a b c"}\n\n{"text": "x y z"}\n\n{"text": "A, b, c!"}\n')
+    result = neardup.dedup(path)
+    assert result.mask.tolist() == [True, False, True, False, False]
+    assert result.removed["row"].to_pylist() == [4]
+
+
 def test_the_mask_of_nothing_is_empty():
     assert neardup.dedup([]).mask.tolist() == []
 

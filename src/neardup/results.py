@@ -1,4 +1,4 @@
-"""What the library returns: tables, and a record that shows itself."""
+"""The results of the library: tables and a report, shown in one line or as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -21,16 +21,6 @@ from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
 
 
-def _table_of(report: dict[str, Any]) -> pa.Table:
-    """Return a report as a table of section, name and value; a value that is not text is written as JSON."""
-    rows: list[tuple[str, str, str]] = []
-    for section, content in report.items():
-        pairs = content.items() if isinstance(content, dict) else [("", content)]
-        rows += [(section, str(name), value if isinstance(value, str) else json.dumps(value)) for name, value in pairs]
-    names = ("section", "name", "value")
-    return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
-
-
 class _OneLine:
     """Base of the results: the repr is the sentence of `str`."""
 
@@ -38,8 +28,24 @@ class _OneLine:
         return f"<{type(self).__name__}: {self}>"
 
 
+class _Reported(_OneLine):
+    """Base of the results of a run."""
+
+    report: dict[str, Any]
+
+    @property
+    def report_table(self) -> pa.Table:
+        """The report as an Arrow table of section, name and value; a value that is not text is written as JSON."""
+        rows: list[tuple[str, str, str]] = []
+        for section, content in self.report.items():
+            pairs = content.items() if isinstance(content, dict) else [("", content)]
+            rows += [(section, str(name), text if isinstance(text, str) else json.dumps(text)) for name, text in pairs]
+        names = ("section", "name", "value")
+        return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Deduplication(_OneLine):
+class Deduplication(_Reported):
     """The result of `dedup`.
 
     Attributes
@@ -47,7 +53,7 @@ class Deduplication(_OneLine):
     removed : Arrow table, see schemas.removed_schema; in the order of the documents.
     pairs : Arrow table, see schemas.pairs_schema: every pair that was measured at or above the threshold.
     mask : bool array of shape (num_rows,): whether each row of the source is kept; rows of several inputs follow one
-        another, and a row that was rejected is not kept.
+        another. A rejected row, or an empty line of JSON, is not kept.
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, or None.
     """
@@ -64,11 +70,6 @@ class Deduplication(_OneLine):
         """The kept documents with all their columns, in their order, as an Arrow table; read on each use."""
         return self._read_kept()
 
-    @property
-    def report_table(self) -> pa.Table:
-        """The report as an Arrow table of section, name and value."""
-        return _table_of(self.report)
-
     def __str__(self) -> str:
         """Return the result in one sentence."""
         from neardup.output.report_html import headline
@@ -82,7 +83,7 @@ class Deduplication(_OneLine):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Clustering(_OneLine):
+class Clustering(_Reported):
     """The result of `cluster`.
 
     Attributes
@@ -99,11 +100,6 @@ class Clustering(_OneLine):
     report: dict[str, Any]
     output: Path | None
 
-    @property
-    def report_table(self) -> pa.Table:
-        """The report as an Arrow table of section, name and value."""
-        return _table_of(self.report)
-
     def __str__(self) -> str:
         """Return the result in one sentence."""
         from neardup.output.clusters_html import headline
@@ -117,7 +113,7 @@ class Clustering(_OneLine):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DuplicatePairs(_OneLine):
+class DuplicatePairs(_Reported):
     """The result of `find_pairs`.
 
     Attributes
@@ -130,11 +126,6 @@ class DuplicatePairs(_OneLine):
     pairs: pa.Table
     report: dict[str, Any]
     output: Path | None
-
-    @property
-    def report_table(self) -> pa.Table:
-        """The report as an Arrow table of section, name and value."""
-        return _table_of(self.report)
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
@@ -203,19 +194,19 @@ class Comparison(_OneLine):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Evaluation(_OneLine):
+class Evaluation(_Reported):
     """The result of `evaluate`.
 
     Attributes
     ----------
-    at_threshold : what the method finds as it is set: limit, found, correct, positives; precision, recall, f1.
-    best : the point of the curve of the highest F1.
+    at_threshold : neardup.lsh.Score of the method at its own limit: found, correct, positives, precision, recall, f1.
+    best : the score of the curve with the highest F1.
     curve : Arrow table, see schemas.curve_schema: the scores at thresholds from 0.1, or distances up to 16, from one
         search at the loosest of them.
     by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by powers of two of the characters
         of the shorter text of a pair.
-    adjusted_rand : how well the clusters of `dedup` agree with the labels: 1 if they are equal, about 0 by chance; None
-        where pairs were judged. adjusted_rand_connected : the same of dedup(linkage="connected").
+    adjusted_rand : the agreement of the clusters of `dedup` with the labels, 1 if equal, about 0 by chance; None
+        with judged pairs. adjusted_rand_connected : the same of dedup(linkage="connected").
     report : all of the above and the report of the search, a dictionary.
     """
 
@@ -240,5 +231,5 @@ class Evaluation(_OneLine):
 
 def _scores(score: Score) -> str:
     shares = (score.precision, score.recall, score.f1)
-    said = ("-" if share is None else percent(share) for share in shares)
-    return ", ".join(f"{name} {share}" for name, share in zip(("precision", "recall", "F1"), said, strict=True))
+    texts = ("-" if share is None else percent(share) for share in shares)
+    return ", ".join(f"{name} {share}" for name, share in zip(("precision", "recall", "F1"), texts, strict=True))

@@ -1,4 +1,4 @@
-"""Guess what users passed: a path, a pattern, texts, a table. Here and nowhere else."""
+"""Recognise the source that a user passed: a path, a pattern, texts or a table. No other module guesses."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from neardup.errors import InputError, SettingError
 from neardup.output.wording import plural
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
-Source = Any  # a path, a glob, an address, a list of these or of texts, or what speaks Arrow's PyCapsule stream
+Source = Any  # a path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule stream
 
 AnyMethod = TypeVar("AnyMethod", bound=Shingling)
 
 
 class Inputs(NamedTuple):
-    """What is to be read, and how; as in `dedup`."""
+    """The inputs of a run and how to read them; as in `dedup`."""
 
     source: Source
     against: Source | None = None
@@ -66,7 +66,7 @@ def _check_limit(max_document_bytes: int) -> None:
 
 
 def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
-    """Return the method for these inputs: of web pages it compares the main text, unless it says what else.
+    """Return the method for these inputs: of web pages it compares the main text, unless it sets something else.
 
     Pages are HTML and WARC files, and tables whose text is in a column named html.
 
@@ -75,19 +75,19 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     InputError
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
-    pages = [task.part for task in tasks if _holds_pages(task)]
+    pages = [task.part for task in tasks if _has_pages(task)]
     if not pages or method.html is not None or method.tokens in PAGE_TOKENS:
         return method
-    other = next((task.part for task in tasks if not _holds_pages(task)), None)
+    other = next((task.part for task in tasks if not _has_pages(task)), None)
     if other is not None:
         raise InputError(
             f"Some inputs are web pages, and others texts: {pages[0].name} and {other.name}. Run them one after the "
-            "other, or say that all hold pages: html='main' (--html main), or structure() (--method structure)."
+            "other, or read all as pages: html='main' (--html main), or structure() (--method structure)."
         )
     return replace(method, html="main")
 
 
-def _holds_pages(task: Task) -> bool:
+def _has_pages(task: Task) -> bool:
     if task.part.is_pages:
         return True
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
@@ -109,10 +109,10 @@ def named_paths(source: Source) -> list[str]:
     """Return the paths that a source names; none if it is texts or a table."""
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
-    if not isinstance(source, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in source):
+    if not isinstance(source, (list, tuple)) or not all(isinstance(item, (str, os.PathLike)) for item in source):
         return []
-    named = [isinstance(one, os.PathLike) or _looks_like_path(one) for one in source]
-    return [os.fspath(one) for one in source] if source and all(named) else []
+    named = [isinstance(item, os.PathLike) or _looks_like_path(item) for item in source]
+    return [os.fspath(item) for item in source] if source and all(named) else []
 
 
 def _looks_like_path(text: str) -> bool:

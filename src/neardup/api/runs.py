@@ -1,4 +1,4 @@
-"""Set up a run over a collection and decide about its documents: how every command that writes a folder begins."""
+"""Set up a run over a collection and decide about its documents: the common start of dedup and cluster."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def decide(
     resume: bool,
     table: str,
 ) -> Run:
-    """Read the inputs and decide about their documents; `table` is the one that tells equal ids apart."""
+    """Read the inputs and decide about their documents; table : the file that has source_file and row of each."""
     if sieve.audit:
         method_of(settings).refuse_audit(sieve.audit)
     if folder is not None:
@@ -126,13 +126,15 @@ def row_mask(run: Run) -> npt.NDArray[np.bool_]:
     masks = [np.empty(0, np.bool_)]
     start = 0
     for task, end, rejected in zip(run.tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True):
-        mask = kept[start:end]
-        if rejected and not task.against:
-            rows = run.places.rows(np.arange(start, end, dtype=np.uint32))
-            mask = np.zeros(max(len(rows) + rejected, rows.max(initial=-1) + 1), np.bool_)
-            mask[rows] = kept[start:end]
-        masks += [] if task.against else [mask]
+        documents = np.arange(start, end, dtype=np.uint32)
         start = end
+        if task.against:
+            continue
+        last_row = int(run.places.rows(documents[-1:]).max(initial=-1))
+        mask = np.zeros(max(len(documents) + rejected, last_row + 1), np.bool_)
+        rows = slice(None) if len(mask) == len(documents) else run.places.rows(documents)
+        mask[rows] = kept[documents]
+        masks.append(mask)
     return np.concatenate(masks)
 
 
@@ -150,7 +152,7 @@ def _check_ids(scratch: Scratch, corpus: Corpus, places: Places, id_column: str 
 
 
 class _Folder:
-    """Turns what goes wrong while a folder is written into an error that says what is left and what to do."""
+    """Turns an error while a folder is written into one that says what is left and what to do."""
 
     def __init__(self, folder: OutputDirectory) -> None:
         self.folder = folder
@@ -171,7 +173,7 @@ class _Folder:
                 ) from error
             raise OutputError(
                 f"{error.strerror or error}: {error.filename or self.folder.partial}. Nothing was written to "
-                f"{self.folder.path}. Run again with resume=True (--resume) once this is mended."
+                f"{self.folder.path}. Run again with resume=True (--resume) once this is fixed."
             ) from error
         if isinstance(error, NeardupError) and not (self.folder.scratch / "checkpoint.json").exists():
             self.folder.discard()
