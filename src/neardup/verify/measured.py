@@ -38,6 +38,10 @@ class Measured:
         """Return some of the rows."""
         return Measured({name: values[rows] for name, values in self.columns.items()})
 
+    def select(self, measures: Measures) -> Measured:
+        """Return some of the measures."""
+        return Measured({measure.name: self.columns[measure.name] for measure in measures})
+
     def arrow(self, measures: Measures) -> list[pa.Array]:
         """Return measures as Arrow columns."""
         return [arrow_of(self.columns[measure.name]) for measure in measures]

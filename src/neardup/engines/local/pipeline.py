@@ -65,7 +65,7 @@ def run(
     if search.scope.connected:
         removals = _connected_removals(scratch, method, queue, confirmed)
     else:
-        removals = _sieve_removals(queue.order, confirmed)
+        removals = _sieve_removals(queue.order, confirmed, method)
     kept = np.ones(corpus.num_documents, np.bool_)
     kept[removals.documents] = False
     audited = None
@@ -150,13 +150,14 @@ def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> Places:
     if any(task.columns.id is not None for task in tasks):
         offsets, data = scratch.column(schemas.ID_OFFSETS), scratch.column(schemas.IDS)
         ids = pa.LargeStringArray.from_buffers(corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data))
-    return Places([task.part.name for task in tasks], corpus, scratch.column(schemas.ROWS), ids)
+    names = [task.part.name for task in tasks]
+    return Places(names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages)
 
 
-def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed) -> Removals:
+def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed, method: Method) -> Removals:
     best = np.flatnonzero(confirmed.best)
     best = best[np.argsort(order[confirmed.right[best]], kind="stable")]
-    return Removals(order[confirmed.right[best]], order[confirmed.left[best]], confirmed.measured.take(best))
+    return Removals(order[confirmed.right[best]], order[confirmed.left[best]], confirmed.measured.select(method.measures).take(best))
 
 
 def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed) -> Removals:
