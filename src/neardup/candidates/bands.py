@@ -12,7 +12,7 @@ from neardup.errors import SettingError
 
 MAX_BANDS, MAX_ROWS = 512, 64
 MAX_RECALL = 0.999999
-# The plan weighs the hashes of a signature against comparisons in vain. A pair compared costs about as much as 60
+# The plan weighs the hashes of a signature against false candidates. A pair compared costs about as much as 60
 # hashes of a document: measured 12 at 900 words a document, 180 at 33. In the model corpus, _DENSITY * exp(-_DECAY * s)
 # is the density of other documents at similarity s to one picked at random: it gives the 4.6 and 3.9 comparisons a
 # document that 9 x 4 and 12 x 5 bands made on 84,426 manual pages, changelogs and chapters (520 MB).
@@ -91,7 +91,7 @@ def choose_bands(
         bands = Bands(needed, rows)
         if num_hashes is not None and bands.num_hashes > num_hashes:
             continue
-        cost = bands.num_hashes + _PAIR_COST * expected_in_vain(bands, threshold)
+        cost = bands.num_hashes + _PAIR_COST * expected_false_candidates(bands, threshold)
         if best is None or cost < best[0]:
             best = cost, bands
     if best is None:
@@ -116,7 +116,7 @@ def _bands_needed(threshold: float, recall: float, rows: int) -> int:
     return MAX_BANDS + 1 if needed > MAX_BANDS else max(1, math.ceil(needed - 1e-12))
 
 
-def expected_in_vain(bands: Bands, threshold: float) -> float:
+def expected_false_candidates(bands: Bands, threshold: float) -> float:
     """Return how many documents below the threshold one document is compared with, in the plan's model corpus."""
     similarity = np.linspace(0.0, threshold, 201)
     density = _DENSITY * np.exp(-_DECAY * similarity)

@@ -1,10 +1,10 @@
-"""Foresee a run: its bands, the work they make, the memory and disk they take."""
+"""Estimate a run: its bands, their work, memory and disk."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neardup.candidates.bands import Bands, candidate_probability, expected_in_vain
+from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
 
 # Bytes a document. On disk: the columns of docs/file-formats.md. In memory: the bound that tests/test_runs.py holds
 # whole runs to; 47 were measured between half a million and two million documents.
@@ -16,12 +16,12 @@ _BYTES_PER_SHINGLE = 6.6  # of English text in UTF-8, a word and what separates 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of so many documents would take.
+    """The estimate of a run.
 
-    curve : (similarity, probability of being compared) from 0 to 1 in steps of 0.05. compared : pairs below the
-    threshold that are compared in vain, in the model corpus of candidates/bands.py. memory_bytes : at most;
-    disk_bytes : scratch files, deleted at the end, for English; for Chinese, where a
-    character is a token, twice as much.
+    curve : (similarity, probability of being compared) from 0 to 1 in steps of 0.05. false_candidates : pairs
+    below the threshold that are compared, in the model corpus of candidates/bands.py. memory_bytes : at most.
+    disk_bytes : of scratch files, deleted at the end, for English; twice as much for Chinese, where a character is a
+    token.
     """
 
     documents: int
@@ -29,7 +29,7 @@ class Plan:
     recall: float
     bands: Bands
     recall_at_threshold: float
-    compared: float
+    false_candidates: float
     memory_bytes: float
     disk_bytes: float
     text_bytes: float
@@ -37,7 +37,7 @@ class Plan:
 
 
 def make_plan(documents: int, document_bytes: float, threshold: float, recall: float, bands: Bands) -> Plan:
-    """Foresee a run over `documents` texts of `document_bytes` bytes each on average."""
+    """Return the estimate of a run over `documents` texts of `document_bytes` bytes on average."""
     steps = [i / 20 for i in range(21)]
     probabilities = candidate_probability(steps, bands).tolist()
     disk = _DISK_FIXED + _DISK_BAND * bands.num_bands + _DISK_SHINGLE * document_bytes / _BYTES_PER_SHINGLE
@@ -47,7 +47,7 @@ def make_plan(documents: int, document_bytes: float, threshold: float, recall: f
         recall=recall,
         bands=bands,
         recall_at_threshold=float(candidate_probability(threshold, bands)),
-        compared=documents * expected_in_vain(bands, threshold),
+        false_candidates=documents * expected_false_candidates(bands, threshold),
         memory_bytes=_MEMORY_BASE + _MEMORY_DOCUMENT * documents,
         disk_bytes=disk * documents,
         text_bytes=document_bytes * documents,

@@ -34,10 +34,10 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     )
     rows.figure("Memory", memory(plan.memory_bytes), "at most", "bold")
     rows.figure("Disk", memory(plan.disk_bytes), "of scratch files, deleted at the end", "bold")
-    each = plan.compared / max(plan.documents, 1)
+    each = plan.false_candidates / max(plan.documents, 1)
     rows.figure(
         "False candidates",
-        f"{plan.compared:,.0f}",
+        f"{plan.false_candidates:,.0f}",
         f"pairs below the threshold that are compared, {each:.2g} per document",
     )
     rows.print(console)
