@@ -51,8 +51,8 @@ def done(*arguments: str) -> str:
     return result.stdout
 
 
-def same(file: str, table) -> bool:
-    return pq.read_table(file).equals(table, check_metadata=True)
+def same(file: str, sketches) -> bool:
+    return pq.read_table(file).equals(sketches.to_table(), check_metadata=True)
 
 
 # dedup and pairs
@@ -99,27 +99,53 @@ def test_pairs_of_texts_have_a_distance():
     assert library.num_rows == 3
 
 
-# fingerprint
-def test_fingerprint_writes_what_the_library_returns():
-    said = done("fingerprint", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--bits", "64")
-    library = neardup.fingerprint("in.jsonl", method=neardup.SimHash(bits=64))
+# sign
+def test_sign_writes_what_the_library_returns():
+    said = done("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--bits", "64")
+    library = neardup.sign("in.jsonl", method=neardup.SimHash(bits=64))
     assert same("fp.parquet", library)
-    assert library["fingerprint"].to_pylist()[4] is None
-    assert re.search(r"Fingerprints +4 +64 bits each", said)
+    assert library.empty.tolist() == [False] * 4 + [True]
+    assert re.search(r"Signed +4 +64 bits each", said)
     assert re.search(r"Without features +1 +no token: null", said)
     assert "Warning: 1 document has fewer than 32 features." in said
 
 
+def test_signatures_of_minhash_are_those_of_the_library():
+    said = done("sign", "in.jsonl", "-o", "s.parquet", "--num-hashes", "64", "--seed", "3", "--ngram", "2")
+    library = neardup.sign("in.jsonl", method=neardup.MinHash(num_hashes=64, seed=3, ngram=2))
+    assert same("s.parquet", library)
+    assert re.search(r"Signed +4 +64 hashes each", said)
+    assert neardup.Signatures.open("s.parquet").similarity(library).tolist() == [1.0] * 4 + [0.0]
+    done("sign", "in.jsonl", "-o", "s.jsonl", "--num-hashes", "2")
+    first = json.loads(Path("s.jsonl").read_text().splitlines()[0])
+    assert (
+        first["hex"] == neardup.minhash(TEXTS["a"], method=neardup.MinHash(num_hashes=2)).astype("<u4").tobytes().hex()
+    )
+
+
 @pytest.mark.parametrize("bits", ["32", "128", "256"])
 def test_fingerprint_of_every_length(bits):
-    done("fingerprint", "in.jsonl", "-o", "fp.parquet", "--bits", bits, "--ngram", "2", "--weights", "one")
+    done(
+        "sign",
+        "in.jsonl",
+        "-o",
+        "fp.parquet",
+        "--method",
+        "simhash",
+        "--bits",
+        bits,
+        "--ngram",
+        "2",
+        "--weights",
+        "one",
+    )
     method = neardup.SimHash(bits=int(bits), ngram=2, weights="one")
-    assert same("fp.parquet", neardup.fingerprint("in.jsonl", method=method))
+    assert same("fp.parquet", neardup.sign("in.jsonl", method=method))
 
 
 def test_fingerprints_of_mfonda_have_the_digits_of_its_documentation():
     """The values of the tests of github.com/mfonda/simhash."""
-    said = done("fingerprint", "paper.jsonl", "-o", "fp.parquet", "--scheme", "mfonda", "--hex")
+    said = done("sign", "paper.jsonl", "-o", "fp.parquet", "--method", "simhash", "--scheme", "mfonda", "--hex")
     rows = pq.read_table("fp.parquet").to_pylist()
     assert [(row["id"], row["hex"]) for row in rows] == [
         ("p", "8c3a5f7e9ecb3f35"), ("q", "d8dbe7186bad3db3"), ("r", None), ("s", None),
@@ -130,7 +156,7 @@ def test_fingerprints_of_mfonda_have_the_digits_of_its_documentation():
 
 def test_text_formats_hold_digits():
     for name in ("fp.jsonl", "fp.csv"):
-        done("fingerprint", "paper.jsonl", "-o", name, "--scheme", "mfonda")
+        done("sign", "paper.jsonl", "-o", name, "--method", "simhash", "--scheme", "mfonda")
     expected = [("p", "8c3a5f7e9ecb3f35"), ("q", "d8dbe7186bad3db3"), ("r", None), ("s", None)]
     lines = [json.loads(line) for line in Path("fp.jsonl").read_text().splitlines()]
     assert [(row["id"], row["hex"]) for row in lines] == expected
@@ -139,16 +165,16 @@ def test_text_formats_hold_digits():
 
 
 def test_json_of_fingerprint_is_its_report_and_nothing_else():
-    result = run("fingerprint", "in.jsonl", "-o", "fp.parquet", "--json")
+    result = run("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--json")
     record = json.loads(result.stdout)
     assert result.stderr == ""
-    assert record["counts"] == {"read": 5, "fingerprints": 4, "without_features": 1, "short": 1, "rejected": 0}
+    assert record["counts"] == {"read": 5, "signed": 4, "without_features": 1, "short": 1, "rejected": 0}
     assert record["scheme"] == json.loads(pq.read_schema("fp.parquet").metadata[SCHEME_KEY])
 
 
 # pairs of fingerprints
 def test_pairs_of_a_file_of_fingerprints_need_neither_texts_nor_a_method():
-    done("fingerprint", "in.jsonl", "-o", "fp.parquet")
+    done("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash")
     Path("in.jsonl").unlink()
     said = done("pairs", "fp.parquet", "--max-distance", "3", "-o", "p.parquet")
     library = neardup.find_pairs("fp.parquet", method=neardup.SimHash(max_distance=3)).pairs
@@ -164,7 +190,7 @@ def test_pairs_of_a_file_of_fingerprints_need_neither_texts_nor_a_method():
 
 def test_json_of_pairs_of_fingerprints_names_its_files():
     for name in ("in", "paper"):
-        done("fingerprint", f"{name}.jsonl", "-o", f"{name}.parquet")
+        done("sign", f"{name}.jsonl", "-o", f"{name}.parquet", "--method", "simhash")
     record = json.loads(done("pairs", "in.parquet", "paper.parquet", "-o", "p.parquet", "--json"))
     assert record["inputs"] == [
         {"name": "in.parquet", "fingerprints": 4, "without_features": 1},
@@ -180,10 +206,10 @@ def test_a_table_of_another_corpus_weighs_fingerprints():
     assert neardup.IdfTable.open("idf.parquet").version == table.version
     assert re.search(r"Documents +5 ", said)
     assert table.version in said
-    done("fingerprint", "paper.jsonl", "-o", "fp.parquet", "--weights", "tfidf", "--idf", "idf.parquet")
-    library = neardup.fingerprint("paper.jsonl", method=neardup.SimHash(weights="tfidf", idf=table))
+    done("sign", "paper.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "tfidf", "--idf", "idf.parquet")
+    library = neardup.sign("paper.jsonl", method=neardup.SimHash(weights="tfidf", idf=table))
     assert same("fp.parquet", library)
-    assert json.loads(library.schema.metadata[SCHEME_KEY])["idf"] == table.version
+    assert library.scheme["idf"] == table.version
 
 
 def test_json_of_idf_says_what_was_counted():
@@ -317,7 +343,7 @@ ERRORS = {
         "audit measures the recall of MinHash: got audit=5 with SimHash",
     ),
     "table that is missing": (
-        ["fingerprint", "in.jsonl", "-o", "fp.parquet", "--weights", "tfidf", "--idf", "nope.parquet"],
+        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "tfidf", "--idf", "nope.parquet"],
         "nope.parquet is not a table of document frequencies in format neardup-idf 1: there is no such file. Make one",
     ),
     "table that is none": (
@@ -332,11 +358,12 @@ ERRORS = {
     "nothing to explain": (["compare", "a.txt", "b.txt", "--explain"], "SimHash fingerprints: got MinHash."),
     "two plans": (["plan", "--documents", "9", "--fingerprints", "9"], "either --documents or --fingerprints"),
     "settings of a scheme": (
-        ["fingerprint", "in.jsonl", "-o", "fp.parquet", "--scheme", "mfonda", "--ngram", "2"],
+        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--scheme", "mfonda", "--ngram", "2"],
         "scheme='mfonda' settles ngram itself: got ngram=2",
     ),
     "a hash too short": (
-        ["fingerprint", "in.jsonl", "-o", "fp.parquet", "--hash", "fnv1", "--bits", "128"], "hash='fnv1' has 64 bits",
+        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--hash", "fnv1", "--bits", "128"],
+        "hash='fnv1' has 64 bits",
     ),
     "no such file, whatever the method": (["pairs", "no.parquet", "-o", "p.csv", "--max-distance", "3"], "no.parquet"),
     "a threshold of nothing": (
@@ -358,10 +385,10 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
 
 
 def test_weights_of_ones_own_are_for_python_alone():
-    result = run("fingerprint", "in.jsonl", "-o", "fp.parquet", "--weights", "own")
+    result = run("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "own")
     assert result.exit_code == 2
     assert "must be one of 'one', 'tf', 'tfidf', 'depth': got 'own'" in result.stderr
-    assert "own" not in run("fingerprint", "--help-all").stdout.split("--weights")[1].split("--idf")[0].split()
+    assert "own" not in run("sign", "--help-all").stdout.split("--weights")[1].split("--idf")[0].split()
 
 
 @pytest.mark.parametrize(
@@ -387,7 +414,7 @@ def test_a_table_of_other_settings_is_refused_naming_both():
     done("idf", "in.jsonl", "-o", "idf.parquet", "--ngram", "2")
     options = ["--weights", "tfidf", "--idf", "idf.parquet"]
     for command in (
-        ["fingerprint", "in.jsonl", "-o", "fp.parquet"],
+        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash"],
         ["dedup", "in.jsonl", "-o", "out", "--method", "simhash"],
         ["compare", "a.txt", "b.txt", "--method", "simhash"],
     ):
@@ -399,8 +426,8 @@ def test_a_table_of_other_settings_is_refused_naming_both():
 
 
 def test_files_of_two_schemes_are_refused_naming_both():
-    done("fingerprint", "in.jsonl", "-o", "a.parquet")
-    done("fingerprint", "in.jsonl", "-o", "b.parquet", "--scheme", "mfonda")
+    done("sign", "in.jsonl", "-o", "a.parquet", "--method", "simhash")
+    done("sign", "in.jsonl", "-o", "b.parquet", "--method", "simhash", "--scheme", "mfonda")
     result = run("pairs", "a.parquet", "b.parquet", "-o", "p.csv")
     assert result.exit_code == 2
     assert "a.parquet has" in result.stderr
@@ -410,7 +437,7 @@ def test_files_of_two_schemes_are_refused_naming_both():
     assert not Path("p.csv").exists()
 
 
-@pytest.mark.parametrize("command", ["fingerprint", "idf"])
+@pytest.mark.parametrize("command", ["sign", "idf"])
 def test_an_existing_file_is_replaced_only_when_asked(command):
     Path("t.parquet").write_text("mine")
     refused = run(command, "in.jsonl", "-o", "t.parquet")
@@ -421,7 +448,7 @@ def test_an_existing_file_is_replaced_only_when_asked(command):
     assert pq.read_table("t.parquet").num_rows > 0
 
 
-@pytest.mark.parametrize("command", ["fingerprint", "idf"])
+@pytest.mark.parametrize("command", ["sign", "idf"])
 def test_rows_that_cannot_be_read_are_listed(command):
     Path("broken.jsonl").write_text('{"id": "a", "text": "one two"}\n{broken\n')
     said = done(command, "broken.jsonl", "-o", "t.parquet")
@@ -432,7 +459,7 @@ def test_rows_that_cannot_be_read_are_listed(command):
 
 
 def test_quiet_prints_nothing():
-    for arguments in (["fingerprint", "in.jsonl", "-o", "fp.parquet"], ["idf", "in.jsonl", "-o", "idf.parquet"],
-                      ["pairs", "fp.parquet", "-o", "p.csv"]):  # fmt: skip
+    for arguments in (["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash"],
+                      ["idf", "in.jsonl", "-o", "idf.parquet"], ["pairs", "fp.parquet", "-o", "p.csv"]):  # fmt: skip
         result = run(*arguments, "--quiet")
         assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")

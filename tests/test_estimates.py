@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from neardup import minhash
+from neardup import MinHash, minhash
 from neardup.fingerprints.minhash import sign as sign_hashes
 from neardup.fingerprints.minhash import sign_weighted
 from neardup.fingerprints.signatures import Signatures
@@ -41,10 +41,10 @@ def check_estimators(size: int, jaccard: float, num_seeds: int, num_hashes: int)
     for seed in range(num_seeds):
         both = Signatures(sign_hashes(hashes, offsets, num_hashes, seed), {"num_hashes": num_hashes})
         left, right = both[0], both[1]
-        estimates[seed] = left.estimate_jaccard(right)[0]
+        estimates[seed] = left.similarity(right)[0]
         sizes[seed] = left.cardinality()[0]
         for one in bits:
-            packed[one][seed] = left.pack(one).estimate_jaccard(right.pack(one))[0]
+            packed[one][seed] = left.pack(one).similarity(right.pack(one))[0]
     variance = exact * (1 - exact) / num_hashes
     assert abs(z_of(estimates, exact, variance)) < 5
     assert_spread(estimates, variance)
@@ -110,14 +110,16 @@ def test_weighted_estimates_are_unbiased_and_spread_as_theory_says(size, scale):
 
 def test_weights_of_one_measure_the_jaccard_similarity_of_the_sets():
     left, right = ({f"w{number}": 1.0 for number in range(start, start + 60)} for start in (0, 20))
-    estimate = minhash(left, num_hashes=4096).estimate_jaccard(minhash(right, num_hashes=4096))[0]
+    estimate = (
+        minhash(left, method=MinHash(num_hashes=4096)) == minhash(right, method=MinHash(num_hashes=4096))
+    ).mean()
     assert abs(estimate - 0.5) < 5 * math.sqrt(0.25 / 4096)
 
 
 def test_each_feature_is_sampled_in_proportion_to_its_weight():
     weights = {"a": 1.0, "b": 2.0, "c": 5.0}
-    whole = minhash(weights, num_hashes=8192).values[0]
+    whole = minhash(weights, method=MinHash(num_hashes=8192))
     for feature, weight in weights.items():
-        own = minhash({feature: weight}, num_hashes=8192).values[0]
+        own = minhash({feature: weight}, method=MinHash(num_hashes=8192))
         share = weight / 8
         assert abs(np.mean(own == whole) - share) < 5 * math.sqrt(share * (1 - share) / 8192)

@@ -130,13 +130,13 @@ def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_wri
 def test_the_library_warns_of_files_that_are_lost():
     corpus(Path("good.parquet"), 30)
     Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:500])
-    for call in (neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.fingerprint, neardup.document_frequencies):
+    for call in (neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.sign, neardup.document_frequencies):
         with pytest.warns(neardup.IncompleteWarning, match=r"1 file could not be read to the end: cut\.parquet"):
             call(["good.parquet", "cut.parquet"])
         call(["good.parquet", "cut.parquet"], on_error="skip")
 
 
-@pytest.mark.parametrize("command", ["pairs", "fingerprint", "idf"])
+@pytest.mark.parametrize("command", ["pairs", "sign", "idf"])
 def test_commands_that_write_a_table_end_with_1_too(command):
     corpus(Path("good.parquet"), 30)
     Path("cut.parquet").write_bytes(b"PAR1")

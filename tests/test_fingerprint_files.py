@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup.fingerprints import files
+from neardup import Fingerprints
+from neardup.fingerprints.files import SCHEME_KEY
+from neardup.fingerprints.fingerprints import is_fingerprint_file
 from reference import hamming
 
 SHINGLES = neardup.SimHash(tokens="tags", ngram=3, weights="one")
@@ -31,14 +33,16 @@ def integers(fingerprints: np.ndarray) -> list[int]:
     return [sum(word << 64 * place for place, word in enumerate(row)) for row in fingerprints.tolist()]
 
 
-def fingerprint_table(values: list[int | None], scheme: dict, ids: list | None = None) -> pa.Table:
-    """Return a table as `neardup fingerprint` writes it, from integers; a None is a document without features."""
-    bits = scheme["bits"]
-    column = files.to_binary(
-        words_of([value or 0 for value in values], bits), bits, np.array([value is not None for value in values], bool)
-    )
+def fingerprints_of(values: list[int | None], scheme: dict, ids: list | None = None) -> Fingerprints:
+    """Return fingerprints given as integers; a None is a document without features."""
+    words = words_of([value or 0 for value in values], scheme["bits"])
     names = pa.array([str(i) for i in range(len(values))], pa.string()) if ids is None else pa.array(ids)
-    return pa.table([names, column], schema=files.fingerprint_schema(scheme, id_type=names.type))
+    return Fingerprints(words, scheme, names, np.array([value is None for value in values], bool))
+
+
+def fingerprint_table(values: list[int | None], scheme: dict, ids: list | None = None) -> pa.Table:
+    """Return a table as `neardup sign` writes it."""
+    return fingerprints_of(values, scheme, ids).to_table()
 
 
 SCHEME = {"name": "simhash", "version": 1, "bits": 64}
@@ -52,23 +56,40 @@ VALUES = st.sampled_from(BITS).flatmap(
 @given(VALUES)
 def test_the_bytes_read_as_the_digits_of_the_integer(case):
     bits, values = case
-    numbers = [value or 0 for value in values]
-    featured = np.array([value is not None for value in values], bool)
-    column = files.to_binary(words_of(numbers, bits), bits, featured)
-    assert column.type == pa.binary(bits // 8)
-    column.validate(full=True)
+    table = fingerprints_of(values, {**SCHEME, "bits": bits}).to_table(with_hex=True)
+    assert table.schema.field("fingerprint").type == pa.binary(bits // 8)
+    table.validate(full=True)
     expected = [None if value is None else value.to_bytes(bits // 8, "big") for value in values]
-    assert column.to_pylist() == expected
-    digits = files.to_hex(words_of(numbers, bits), bits, featured).to_pylist()
-    assert digits == [None if value is None else f"{value:0{bits // 4}x}" for value in values]
+    assert table["fingerprint"].to_pylist() == expected
+    assert table["hex"].to_pylist() == [None if value is None else f"{value:0{bits // 4}x}" for value in values]
+    assert fingerprints_of(values, {**SCHEME, "bits": bits}).to_integers() == [value or 0 for value in values]
 
 
 @given(VALUES, st.integers(0, 5), st.integers(0, 5))
-def test_slices_of_a_column_give_their_own_fingerprints(case, start, cut):
+def test_slices_of_a_table_give_their_own_fingerprints(case, start, cut):
     bits, values = case
     numbers = [value or 0 for value in values]
-    part = files.to_binary(words_of(numbers, bits), bits)[start : max(start, len(values) - cut)]
-    assert integers(files.from_binary(part)) == numbers[start : max(start, len(values) - cut)]
+    stop = max(start, len(values) - cut)
+    part = fingerprint_table(numbers, {**SCHEME, "bits": bits})[start:stop]
+    assert Fingerprints.from_table(part).to_integers() == numbers[start:stop]
+
+
+@given(VALUES, VALUES)
+def test_distances_are_those_of_the_integers_row_by_row_or_one_with_many(case, other):
+    bits, values = case
+    scheme = {**SCHEME, "bits": bits}
+    fingerprints = fingerprints_of([0, *values], scheme)
+    numbers = fingerprints.to_integers()
+    for row, value in enumerate(numbers):
+        expected = [(value ^ number).bit_count() for number in numbers]
+        assert fingerprints[row].distance(fingerprints).tolist() == expected
+        assert fingerprints.distance(fingerprints[row]).tolist() == expected
+        empty = fingerprints.empty | fingerprints.empty[row]
+        shares = [0.0 if none else 1 - distance / bits for none, distance in zip(empty, expected, strict=True)]
+        assert fingerprints[row].similarity(fingerprints).tolist() == shares
+    if other[0] != bits:
+        with pytest.raises(neardup.SchemeError, match=f"the first has bits={bits}; the second has bits={other[0]}"):
+            fingerprints.similarity(fingerprints_of([0], {**SCHEME, "bits": other[0]}))
 
 
 @given(VALUES, st.integers(1, 4))
@@ -78,24 +99,23 @@ def test_a_file_holds_what_was_written_to_it(tmp_path, case, rows_per_group):
     path = tmp_path / "fp.parquet"
     table = fingerprint_table(values, {**SCHEME, "bits": bits})
     pq.write_table(table, path, row_group_size=rows_per_group)
-    assert files.is_fingerprint_file(path)
-    found = files.read_fingerprints(path)
+    assert is_fingerprint_file(path)
+    found = Fingerprints.open(path)
     assert found.scheme == {**SCHEME, "bits": bits}
-    assert found.fingerprints.dtype == np.uint64
-    assert found.fingerprints.flags.c_contiguous
-    assert integers(found.fingerprints) == [value for value in values if value is not None]
-    assert found.ids.to_pylist() == [str(i) for i, value in enumerate(values) if value is not None]
-    assert found.num_null == values.count(None)
-    sliced = files.from_table(table[1:], "table")
-    assert integers(sliced.fingerprints) == [value for value in values[1:] if value is not None]
+    assert found.values.dtype == np.uint64
+    assert found.values.flags.c_contiguous
+    assert found.to_integers() == [value or 0 for value in values]
+    assert found.ids.to_pylist() == [str(i) for i in range(len(values))]
+    assert found.empty.tolist() == [value is None for value in values]
+    assert Fingerprints.from_table(table[1:]).to_integers() == [value or 0 for value in values[1:]]
 
 
 def test_a_column_of_uint64_without_metadata_has_an_unknown_scheme():
     table = pa.table({"fingerprint": pa.array([2**64 - 1, None, 5], pa.uint64())})
-    found = files.from_table(table, "table")
-    assert integers(found.fingerprints) == [2**64 - 1, 5]
-    assert found.ids.to_pylist() == ["0", "2"]
-    assert (found.scheme, found.num_null) == ({"name": "unknown", "bits": 64}, 1)
+    found = Fingerprints.from_table(table)
+    assert found.to_integers() == [2**64 - 1, 0, 5]
+    assert found.ids.to_pylist() == ["0", "1", "2"]
+    assert (found.scheme, found.empty.tolist()) == ({"name": "unknown", "bits": 64}, [False, True, False])
 
 
 def test_ids_are_strings_or_integers():
@@ -104,7 +124,7 @@ def test_ids_are_strings_or_integers():
         (pa.array([7, 9], pa.int32()), pa.int64()),
         (pa.array(["b", "a"]).dictionary_encode(), pa.string()),
     ):
-        found = files.from_table(pa.table({"id": ids, "fingerprint": column}), "table")
+        found = Fingerprints.from_table(pa.table({"id": ids, "fingerprint": column}))
         assert found.ids.type == kind
         assert found.ids.to_pylist() == ids.to_pylist()
 
@@ -113,7 +133,7 @@ def test_ids_are_strings_or_integers():
     ("columns", "said"),
     [
         ({"id": ["a"]}, r"fp\.parquet has no column 'fingerprint' of 4, 8, 16, 32 bytes .* it has id \(string\)"),
-        ({"fingerprint": ["ab"]}, r"it has fingerprint \(string\)\. Make one with neardup fingerprint"),
+        ({"fingerprint": ["ab"]}, r"it has fingerprint \(string\)\. Make one with neardup.sign"),
         ({"fingerprint": pa.array([b"abc"], pa.binary(3))}, r"fingerprint \(fixed_size_binary\[3\]\)"),
         ({"fingerprint": pa.array([1], pa.int64())}, r"fingerprint \(int64\)"),
         ({"id": pa.array([None], pa.string()), "fingerprint": pa.array([1], pa.uint64())}, "a null in the column 'id'"),
@@ -122,12 +142,13 @@ def test_ids_are_strings_or_integers():
 def test_a_file_without_such_a_column_is_refused_with_what_it_has(tmp_path, columns, said):
     pq.write_table(pa.table(columns), tmp_path / "fp.parquet")
     with pytest.raises(neardup.ColumnError, match=said):
-        files.read_fingerprints(tmp_path / "fp.parquet")
+        Fingerprints.open(tmp_path / "fp.parquet")
 
 
 def test_the_id_of_a_document_without_features_may_be_null():
     table = pa.table({"id": pa.array([None, "b"]), "fingerprint": pa.array([None, 1], pa.uint64())})
-    assert files.from_table(table, "table").ids.to_pylist() == ["b"]
+    assert Fingerprints.from_table(table).ids.to_pylist() == [None, "b"]
+    assert neardup.find_pairs(table, method="simhash").summary["counts"]["fingerprints"] == 1
 
 
 def test_a_damaged_file_is_refused_by_name(tmp_path):
@@ -135,17 +156,17 @@ def test_a_damaged_file_is_refused_by_name(tmp_path):
     pq.write_table(fingerprint_table(list(range(2000)), SCHEME), path, compression="zstd")
     data = path.read_bytes()
     path.write_bytes(data[:100] + bytes(200) + data[300:])  # its schema can still be read
-    assert files.is_fingerprint_file(path)
+    assert is_fingerprint_file(path)
     with pytest.raises(neardup.InputError, match=r"fp\.parquet cannot be read as Parquet"):
         neardup.find_pairs(path, method=neardup.SimHash())
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(neardup.InputError, match=r"fp\.parquet cannot be read as Parquet"):
-        files.read_fingerprints(path)
+        Fingerprints.open(path)
 
 
 @pytest.mark.parametrize("written", [b"{half", b"\xff", b"[]", b"{}", b'{"name": "simhash", "bits": 128}'])
 def test_a_scheme_of_other_fingerprints_is_refused_by_name(written):
-    table = fingerprint_table([1], SCHEME).replace_schema_metadata({files.SCHEME_KEY: written})
+    table = fingerprint_table([1], SCHEME).replace_schema_metadata({SCHEME_KEY: written})
     with pytest.raises(neardup.InputError, match=r"metadata of source is not that of fingerprints of 64 bits: got "):
         neardup.find_pairs(table, method=neardup.SimHash())
 
@@ -162,29 +183,79 @@ METHODS = {
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_each_fingerprint_is_that_of_its_text_alone(method):
-    table = neardup.fingerprint(SHORT_AND_ALIKE, method=method)
+    found = neardup.sign(SHORT_AND_ALIKE, method=method)
     alone = method
     if method.weights == "tfidf":
         alone = replace(method, idf=neardup.document_frequencies(SHORT_AND_ALIKE, method=method))
-    for text, found in zip(SHORT_AND_ALIKE, table["fingerprint"].to_pylist(), strict=True):
-        if text:
-            assert int.from_bytes(found, "big") == neardup.simhash(text, method=alone)
-        else:
-            assert found is None
-    assert table["id"].to_pylist() == [str(i) for i in range(len(SHORT_AND_ALIKE))]
+    for text, value, empty in zip(SHORT_AND_ALIKE, found.to_integers(), found.empty.tolist(), strict=True):
+        assert empty is not bool(text)
+        assert value == (neardup.simhash(text, method=alone) if text else 0)
+    assert found.ids.to_pylist() == [str(i) for i in range(len(SHORT_AND_ALIKE))]
 
 
-def test_texts_paths_and_tables_give_the_same_fingerprints(tmp_path):
+FORMS = {"tokens": [["a", "b", "b"], [], None, ["c", ""]], "weighted": [{"a": 2.5, "b": -1.0}, {}, None, {"c": 1.0}]}
+
+
+@pytest.mark.parametrize("method", [METHODS[name] for name in ("native", "32 bits", "256 bits of shingles", "mfonda")])
+@pytest.mark.parametrize("form", FORMS)
+def test_tokens_have_the_fingerprints_that_simhash_gives_them(method, form):
+    rows = FORMS[form]
+    found = neardup.sign(rows, method=method)
+    for row, value, empty in zip(rows, found.to_integers(), found.empty.tolist(), strict=True):
+        features = list(row.items()) if isinstance(row, dict) else [token for token in row or [] if token]
+        assert empty is not bool(features)
+        assert value == (neardup.simhash(features, method=method) if features else 0)
+    assert found.scheme["features"] == {"tokens": "given", "version": 2}
+    assert found.scheme != neardup.sign(["a text"], method=method).scheme
+    if form == "weighted":
+        with pytest.raises(neardup.InputError, match="finite number"):
+            neardup.sign([{"a": float("nan")}], method=method)
+
+
+@pytest.mark.parametrize("method", ["minhash", "simhash"])
+def test_texts_paths_and_tables_are_signed_alike(tmp_path, method):
     table = pa.table({"id": [f"d{i}" for i in range(7)], "text": SHORT_AND_ALIKE})
     pq.write_table(table[:3], tmp_path / "0.parquet")
     with (tmp_path / "1.jsonl").open("w") as file:
         file.writelines(json.dumps(row) + "\n" for row in table[3:].to_pylist())
-    expected = neardup.fingerprint(SHORT_AND_ALIKE)
-    by_path = neardup.fingerprint([tmp_path / "0.parquet", tmp_path / "1.jsonl"])
-    for found in (by_path, neardup.fingerprint(table), neardup.fingerprint(tmp_path)):
-        assert found["fingerprint"].to_pylist() == expected["fingerprint"].to_pylist()
-        assert found["id"].to_pylist() == table["id"].to_pylist()
-        assert found.schema.equals(expected.schema, check_metadata=True)
+    expected = neardup.sign(SHORT_AND_ALIKE, method=method)
+    paths = [tmp_path / "0.parquet", tmp_path / "1.jsonl"]
+    for source in (paths, [str(path) for path in paths], table, tmp_path):
+        found = neardup.sign(source, method=method)
+        assert found.values.tolist() == expected.values.tolist()
+        assert found.empty.tolist() == expected.empty.tolist()
+        assert found.ids.to_pylist() == table["id"].to_pylist()
+        assert found.scheme == expected.scheme
+    for column in (table["text"], table["text"].combine_chunks(), iter(SHORT_AND_ALIKE)):
+        found = neardup.sign(column, method=method)
+        assert found.values.tolist() == expected.values.tolist()
+        assert found.ids.to_pylist() == [str(i) for i in range(7)]
+
+
+@pytest.mark.parametrize("method", ["minhash", "simhash"])
+def test_an_output_file_holds_what_is_returned_otherwise(tmp_path, method):
+    expected = neardup.sign(SHORT_AND_ALIKE, method=method)
+    path = tmp_path / "signed.parquet"
+    found = neardup.sign(SHORT_AND_ALIKE, method=method, output=path)
+    assert "values" not in vars(found)  # the rows are read when they are used
+    assert found.scheme == expected.scheme
+    assert len(found) == len(expected)
+    for signed in (found, type(found).open(path)):
+        assert signed.values.tolist() == expected.values.tolist()
+        assert signed.ids.to_pylist() == expected.ids.to_pylist()
+    with pytest.raises(neardup.OutputError, match="exists already"):
+        neardup.sign(SHORT_AND_ALIKE, method=method, output=path)
+    for rows in (["one"], [["one"], ["two"]]):
+        assert len(neardup.sign(rows, method=method, output=path, overwrite=True)) == len(rows)
+    with pytest.raises(neardup.OutputError, match=r"signed\.txt must end in one of \.parquet"):
+        neardup.sign(SHORT_AND_ALIKE, method=method, output=tmp_path / "signed.txt")
+
+
+def test_no_documents_have_no_rows():
+    for method, width in (("minhash", 128), ("simhash", 1)):
+        found = neardup.sign([], method=method)
+        assert found.values.shape == (0, width)
+        assert found.similarity(found).tolist() == found.ids.to_pylist() == []
 
 
 @pytest.mark.parametrize("weights", ["tf", "tfidf"])
@@ -195,29 +266,29 @@ def test_threads_change_neither_order_nor_bits(weights, real_texts, tmp_path, mo
     for place in range(0, len(lines), 5):  # a file for a few, so that there are several batches
         (tmp_path / f"{place:04}.jsonl").write_text("".join(lines[place : place + 5]))
     method = neardup.SimHash(weights=weights)
-    one, two = (neardup.fingerprint(tmp_path, method=method, threads=threads) for threads in (1, 2))
-    assert one.equals(two)
-    assert one["id"].to_pylist() == [f"law {i}" for i in range(len(texts))]
-    assert one["fingerprint"].to_pylist() == neardup.fingerprint(texts, method=method)["fingerprint"].to_pylist()
+    one, two = (neardup.sign(tmp_path, method=method, threads=threads) for threads in (1, 2))
+    assert one.to_table().equals(two.to_table())
+    assert one.ids.to_pylist() == [f"law {i}" for i in range(len(texts))]
+    assert one.values.tolist() == neardup.sign(texts, method=method).values.tolist()
 
 
 def test_many_small_files_are_one_batch(tmp_path):
     """A batch each would be a row group each in the file that is written."""
     for number in range(30):
         (tmp_path / f"{number:02}.html").write_text(f"<ul>{'<li>' * number}</ul>")
-    found = neardup.fingerprint([str(tmp_path)], method=SHINGLES)
-    assert found["fingerprint"].num_chunks == 1
-    alone = [neardup.fingerprint([str(file)], method=SHINGLES) for file in sorted(tmp_path.iterdir())]
-    assert found["fingerprint"].to_pylist() == [table["fingerprint"][0].as_py() for table in alone]
-    assert found["id"].to_pylist() == [f"{tmp_path}/{number:02}.html" for number in range(30)]
+    found = neardup.sign([str(tmp_path)], method=SHINGLES, output=tmp_path.parent / "many.parquet", overwrite=True)
+    assert pq.ParquetFile(tmp_path.parent / "many.parquet").num_row_groups == 1
+    alone = [neardup.sign([str(file)], method=SHINGLES) for file in sorted(tmp_path.iterdir())]
+    assert found.to_integers() == [one.to_integers()[0] for one in alone]
+    assert found.ids.to_pylist() == [f"{tmp_path}/{number:02}.html" for number in range(30)]
 
 
 def test_a_row_that_cannot_be_read_has_no_row_or_stops_the_run(tmp_path):
     path = tmp_path / "in.jsonl"
     path.write_text('{"id": "a", "text": "one two"}\n{"id": \n{"id": "c", "text": "three"}\n')
-    assert neardup.fingerprint(path)["id"].to_pylist() == ["a", "c"]
+    assert neardup.sign(path, method="simhash").ids.to_pylist() == ["a", "c"]
     with pytest.raises(neardup.InputError, match=r"in\.jsonl, .*line 2"):
-        neardup.fingerprint(path, on_error="stop")
+        neardup.sign(path, method="simhash", on_error="stop")
 
 
 # Pairs.
@@ -252,7 +323,7 @@ def test_pairs_are_those_of_brute_force_in_any_number_of_files(tmp_path, case, m
 def test_pairs_among_fingerprints_are_those_among_their_texts(weights, real_texts, tmp_path):
     texts = real_texts("en_licenses", 100_000)
     method = neardup.SimHash(max_distance=6, weights=weights)
-    pq.write_table(neardup.fingerprint(texts, method=method), tmp_path / "fp.parquet")
+    neardup.sign(texts, method=method, output=tmp_path / "fp.parquet")
     by_text = neardup.find_pairs(texts, method=replace(method, confirm="hamming"))
     by_fingerprint = neardup.find_pairs(tmp_path / "fp.parquet", method=method)
     assert by_text.pairs.num_rows > 0
@@ -274,7 +345,7 @@ def test_files_with_ids_of_both_kinds_meet(tmp_path):
 
 def test_fingerprints_of_two_schemes_are_refused_naming_both(tmp_path):
     for name, method in (("a", neardup.SimHash()), ("b", neardup.SimHash(ngram=3, weights="one"))):
-        pq.write_table(neardup.fingerprint(["one two three"], method=method), tmp_path / f"{name}.parquet")
+        neardup.sign(["one two three"], method=method, output=tmp_path / f"{name}.parquet")
     sources = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     with pytest.raises(neardup.SchemeError) as raised:
         neardup.find_pairs(sources, method=neardup.SimHash())
@@ -288,14 +359,13 @@ def test_fingerprints_of_two_schemes_are_refused_naming_both(tmp_path):
 
 def test_tables_of_two_corpora_make_two_schemes(tmp_path):
     for name, texts in (("a", ["one two", "three"]), ("b", ["one two", "four"])):
-        table = neardup.fingerprint(texts, method=neardup.SimHash(weights="tfidf"))
-        pq.write_table(table, tmp_path / f"{name}.parquet")
+        neardup.sign(texts, method=neardup.SimHash(weights="tfidf"), output=tmp_path / f"{name}.parquet")
     with pytest.raises(neardup.SchemeError, match="idf="):
         neardup.find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"], method=neardup.SimHash())
 
 
 def test_texts_among_fingerprints_are_refused_by_name(tmp_path):
-    pq.write_table(neardup.fingerprint(["one two three"]), tmp_path / "fp.parquet")
+    neardup.sign(["one two three"], method="simhash", output=tmp_path / "fp.parquet")
     (tmp_path / "in.jsonl").write_text('{"text": "one"}\n')
     with pytest.raises(neardup.InputError, match=r"others texts: .*in\.jsonl has no fingerprints"):
         neardup.find_pairs([tmp_path / "fp.parquet", tmp_path / "in.jsonl"], method=neardup.SimHash())
@@ -324,18 +394,19 @@ def test_what_fingerprints_cannot_tell_is_refused(tmp_path, method, said):
 )
 def test_settings_that_the_fingerprints_were_not_made_with_are_refused(settings, said):
     with pytest.raises(neardup.SchemeError, match=said):
-        neardup.find_pairs(neardup.fingerprint(["a b", "a b c"]), method=neardup.SimHash(**settings))
+        neardup.find_pairs(neardup.sign(["a b", "a b c"], method="simhash"), method=neardup.SimHash(**settings))
 
 
 @pytest.mark.parametrize("settings", [{"weights": "one"}, {"weights": "tfidf"}, {"scheme": "mfonda"}, {"bits": 32}])
 def test_the_settings_that_made_fingerprints_find_their_pairs(settings):
     method = neardup.SimHash(max_distance=16, **settings)
-    table = neardup.fingerprint(["one two three four", "one two three four"], method=method)
-    assert neardup.find_pairs(table, method=method).pairs.num_rows == 1
+    signed = neardup.sign(["one two three four", "one two three four"], method=method)
+    for source in (signed, signed.to_table()):
+        assert neardup.find_pairs(source, method=method).pairs.num_rows == 1
 
 
 def test_a_folder_of_fingerprints_is_found_too(tmp_path):
-    pq.write_table(neardup.fingerprint(["one two three", "one two three"]), tmp_path / "fp.parquet")
+    neardup.sign(["one two three", "one two three"], method="simhash", output=tmp_path / "fp.parquet")
     assert neardup.find_pairs(tmp_path, method=neardup.SimHash()).pairs.num_rows == 1
 
 
@@ -346,6 +417,6 @@ def test_a_distance_that_fingerprints_of_a_file_are_too_short_for_is_refused_wit
 
 
 def test_a_file_of_fingerprints_is_not_read_as_texts(tmp_path: Path):
-    pq.write_table(neardup.fingerprint(["one two three"]), tmp_path / "fp.parquet")
+    neardup.sign(["one two three"], method="simhash", output=tmp_path / "fp.parquet")
     with pytest.raises(neardup.ColumnError, match="text"):
         neardup.dedup(tmp_path / "fp.parquet", method=neardup.SimHash())

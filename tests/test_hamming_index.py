@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError, SettingError
-from neardup.index import hamming, tables
+from neardup.index import hamming_tables, row_store
 from reference import hamming as reference
 
 WIDTHS = (32, 64, 128, 256)
@@ -52,10 +52,10 @@ def operations(draw, bits: int, max_distance: int):
 @given(st.data(), st.sampled_from(WIDTHS), st.integers(0, 8), st.booleans())
 def test_adds_and_removes_in_any_order_leave_what_brute_force_finds(data, bits, max_distance, strings):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hamming, "_TAIL_ROWS", 3)
-        patch.setattr(hamming, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
-        patch.setattr(tables, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9])))  # 1e9: tables always
-        patch.setattr(tables, "_QUERIES_AT_ONCE", 2)
+        patch.setattr(hamming_tables, "_TAIL_ROWS", 3)
+        patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
+        patch.setattr(hamming_tables, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9])))  # 1e9: tables always
+        patch.setattr(hamming_tables, "_QUERIES_AT_ONCE", 2)
         index = neardup.HammingIndex(bits, max_distance, threads=2)
         expected: dict[object, int] = {}
         number = 0
@@ -89,11 +89,11 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
     asked = [flipped(base, bits, chance.randint(0, 2), chance) for base in bases]
     expected = [reference.query(stored, one, max_distance) for one in asked]
     assert any(expected)
-    for plan in tables.plan_blocks(400, bits, max_distance)[:4]:
+    for plan in hamming_tables.plan_blocks(400, bits, max_distance)[:4]:
         if plan.num_tables > 200:
             continue
-        monkeypatch.setattr(hamming, "choose_tables", lambda *_, plan=plan: plan)
-        monkeypatch.setattr(hamming, "_TAIL_ROWS", 100)
+        monkeypatch.setattr(hamming_tables, "choose_tables", lambda *_, plan=plan: plan)
+        monkeypatch.setattr(hamming_tables, "_TAIL_ROWS", 100)
         index = neardup.HammingIndex(bits, max_distance)
         index.add_many(list(stored), list(stored.values()))
         assert found_in(index.query_many(asked), 20) == expected
@@ -109,7 +109,7 @@ def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
     found = one_by_one.query_many(values)
     assert found.equals(at_once.query_many(values))
     assert len(found) == 10_400
-    assert len(one_by_one._segments) > 1
+    assert len(one_by_one._searcher.segments) > 1
 
 
 def test_what_was_removed_may_come_back_with_another_fingerprint():
@@ -120,7 +120,7 @@ def test_what_was_removed_may_come_back_with_another_fingerprint():
         index.remove("same")
     index.add("same", 7)
     assert index.query(6) == [("same", 1)]
-    assert index._ids.num_rows <= 4098
+    assert index._store.num_rows <= 4098
 
 
 def test_a_query_with_more_results_than_there_is_room_for_gets_all():
@@ -249,8 +249,8 @@ def test_little_memory_means_a_scan_and_the_same_answer():
     plenty, little = neardup.HammingIndex(), neardup.HammingIndex(memory_bytes=1000)
     for index in (plenty, little):
         index.add_many(np.arange(20_000), values)
-    assert len(plenty._segments[0][1].word) >= 4
-    assert len(little._segments[0][1].word) == 1
+    assert len(plenty._searcher.segments[0][1].word) >= 4
+    assert len(little._searcher.segments[0][1].word) == 1
     assert little.query_many(values[:50]).equals(plenty.query_many(values[:50]))
 
 
@@ -317,32 +317,58 @@ def test_the_distance_of_two_fingerprints():
             neardup.lsh.hamming_distance(1, wrong)
 
 
-# Columns
-@pytest.mark.parametrize("bits", [32, 64, 128, 256])
-def test_the_column_of_a_table_of_fingerprints_goes_in_as_it_is(bits):
+# Fingerprints
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_fingerprints_go_in_as_they_are_with_their_scheme(bits):
     method = neardup.SimHash(bits=bits)
-    table = neardup.fingerprint(["one two three", "four five six", "one two three"], method=method)
+    signed = neardup.sign(["one two three", "four five six", "one two three"], method=method)
     index = neardup.HammingIndex(bits=bits, max_distance=0)
-    index.add_many(table["id"], table["fingerprint"])
-    assert index.query(neardup.simhash("one two three", method=method)) == [("0", 0), ("2", 0)]
-    found = index.query_many(table["fingerprint"].slice(1))
-    assert found.to_pylist() == [
+    index.add_many(signed.ids, signed)
+    assert index.scheme == signed.scheme
+    assert (
+        index.query(signed[0]) == index.query(neardup.simhash("one two three", method=method)) == [("0", 0), ("2", 0)]
+    )
+    assert index.query_many(signed[1:]).to_pylist() == [
         {"query": 0, "id": "1", "distance": 0},
         {"query": 1, "id": "0", "distance": 0},
         {"query": 1, "id": "2", "distance": 0},
     ]
+    with pytest.raises(SchemeError, match=r"the index has .*weights='tf'; what is given has .*weights='one'"):
+        index.query(neardup.sign("one two three", method=neardup.SimHash(bits=bits, weights="one")))
+
+
+def test_a_near_fingerprint_is_not_added_again():
+    index = neardup.HammingIndex(max_distance=2)
+    assert index.add_if_new("first", 0b1011) == []
+    assert index.add_if_new("near", 0b1000) == [("first", 2)]
+    assert index.add_if_new("far", 0b0100) == []
+    assert [name in index for name in ("first", "near", "far")] == [True, False, True]
+    with pytest.raises(InputError, match="The id 'far' is in the index already"):
+        index.add_if_new("far", 0b1011)
+
+
+def test_fingerprints_and_their_index_share_a_file(tmp_path):
+    signed = neardup.sign(["one two three", "", "four five six"], method="simhash")
+    signed.save(tmp_path / "fp.parquet")
+    index = neardup.HammingIndex.open(tmp_path / "fp.parquet")
+    assert (len(index), index.scheme) == (2, signed.scheme)  # the empty one is left out
+    index.save(tmp_path / "index.parquet")
+    again = neardup.Fingerprints.open(tmp_path / "index.parquet")
+    assert (again.ids.to_pylist(), again.values.tolist()) == (["0", "2"], signed[[0, 2]].values.tolist())
+    assert again.scheme == signed.scheme
 
 
 @pytest.mark.parametrize(
-    ("column", "said"),
+    ("given", "error", "said"),
     [
-        (neardup.fingerprint(["one", ""])["fingerprint"], "1 of 2 fingerprints are null"),
-        (neardup.fingerprint(["one"], method=neardup.SimHash(bits=32))["fingerprint"], "64 bits are a column of 8"),
-        (pa.array(["d8dbe7186bad3db3"]), "got string"),
+        (["one", ""], InputError, r"1 of 2 documents have no features.*Leave them out: fingerprints\[~fingerprints"),
+        (["one", "two"], InputError, "go together: got 1 ids and 2 fingerprints"),
     ],
 )
-def test_a_column_of_something_else_is_refused(column, said):
+def test_fingerprints_that_do_not_fit_are_refused(given, error, said):
     index = neardup.HammingIndex()
-    with pytest.raises(neardup.InputError, match=said):
-        index.add_many(list(range(len(column))), column)
+    with pytest.raises(error, match=said):
+        index.add_many([7], neardup.sign(given, method="simhash"))
+    with pytest.raises(SchemeError, match="the index has bits=64; what is given has bits=32"):
+        index.add("a", neardup.sign("one", method=neardup.SimHash(bits=32)))
     assert len(index) == 0

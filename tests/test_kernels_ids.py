@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import InputError
-from neardup.index import ids as module
-from neardup.index.ids import IdTable
+from neardup.index import id_table as module
+from neardup.index.id_table import IdTable
 
 NUMBERS = st.integers(-5, 30)
 STRINGS = st.text("ab\0é", max_size=3)

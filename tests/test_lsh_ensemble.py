@@ -14,7 +14,7 @@ from neardup.candidates.bands import Bands, candidate_probability
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.fingerprints.minhash import sign
 from neardup.fingerprints.signatures import Signatures
-from neardup.index import matches, prefix_trees, signature_rows
+from neardup.index import prefix_trees, row_store, search
 from reference import lsh as reference
 
 VALUES = st.sampled_from([0, 1, 2, 2**32 - 1])
@@ -40,10 +40,10 @@ def test_the_sets_found_are_those_that_share_a_band_of_their_partition(data, num
     threshold, recall = data.draw(st.sampled_from([(0.5, 0.9), (0.8, 0.99), (1.0, 0.5)]))
     removed = data.draw(st.sets(st.integers(0, len(first) + len(second) - 1), max_size=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signature_rows, "_LEAST_TO_COMPACT", 1)
+        patch.setattr(row_store, "_LEAST_TO_COMPACT", 1)
         patch.setattr(prefix_trees, "_SORT_COST", sort_cost)
-        patch.setattr(matches, "_BLOCK", 2)
-        patch.setattr(matches, "_FEW", 1)
+        patch.setattr(search, "_BLOCK", 2)
+        patch.setattr(search, "_FEW", 1)
         index = neardup.LSHEnsemble(threshold, recall, num_partitions=num_partitions, threads=2)
         stored = [*first, *second]
         for start, rows in ((0, first), (len(first), second)):
@@ -53,9 +53,12 @@ def test_the_sets_found_are_those_that_share_a_band_of_their_partition(data, num
         for number in removed:
             index.remove(number)
         values = np.array([one for one, _ in asked], np.uint32)
-        found = found_in(index.query_many(values, [size for _, size in asked]), len(asked))
+        sizes = [size for _, size in asked]
+        found = found_in(index.query_many(values, sizes, min_containment=0.0), len(asked))
+        enough = found_in(index.query_many(values, sizes), len(asked))
+        assert enough == [{id: value for id, value in one.items() if value >= threshold} for one in found]
         for (one, q), answer in zip(asked, found, strict=True):
-            assert dict(index.query(np.array(one, np.uint32), q)) == answer
+            assert dict(index.query(np.array(one, np.uint32), q, min_containment=0.0)) == answer
             bands = [(row["num_bands"], row["rows_per_band"]) for row in index.plan(q).to_pylist()]
             bounds = index.plan(q)["largest_size"].to_pylist()
             for number, (other, x) in enumerate(stored):
@@ -94,7 +97,7 @@ def test_containing_sets_are_found_as_often_as_the_plan_says():
     index = neardup.LSHEnsemble(threshold=0.7, recall=0.95, num_partitions=8)
     index.add_many(np.arange(1000), signed(sets), sizes)
     asked = np.array([len(one) for one in queries])
-    found = found_in(index.query_many(signed(queries), asked), 1000)
+    found = found_in(index.query_many(signed(queries), asked, min_containment=0.0), 1000)
     expected = variance = hits = 0.0
     for number, (q, size, s) in enumerate(zip(asked.tolist(), sizes.tolist(), similarity, strict=True)):
         if size / q < 0.7:
@@ -117,7 +120,7 @@ def test_few_of_the_sets_that_do_not_contain_a_query_are_found_where_sizes_are_a
     sets = [np.concatenate([query[:20], chance.integers(0, 2**64, 80, np.uint64)]) for _ in range(500)]
     index = neardup.LSHEnsemble(threshold=0.8, num_partitions=1)
     index.add_many(np.arange(500), signed(sets), [100] * 500)
-    found = index.query(signed([query])[0], 100)
+    found = index.query(signed([query])[0], 100, min_containment=0.0)
     (plan,) = index.plan(100).to_pylist()
     share = float(candidate_probability(1 / 9, Bands(plan["num_bands"], plan["rows_per_band"])))
     # All share one query's hashes, so they are not independent: of 500, 20 times the mean is found less often than 1 in

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import neardup
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.fingerprints.signatures import Signatures
-from neardup.index import forest, matches, prefix_trees, signature_rows
+from neardup.index import forest, prefix_trees, row_store, search
 from reference import lsh as reference
 from test_lsh_index import found_in
 
@@ -30,12 +30,12 @@ def test_steps_in_any_order_leave_what_the_naive_forest_has(data, num_trees, dep
     expected: dict[object, list[int]] = {}
     number = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signature_rows, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
+        patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
         patch.setattr(prefix_trees, "_SORT_COST", data.draw(st.sampled_from([0, 1, 1e9])))
         each = data.draw(st.integers(0, 1))
         patch.setattr(forest, "_CANDIDATES_A_TREE", each)
-        patch.setattr(matches, "_BLOCK", 2)
-        patch.setattr(matches, "_FEW", 1)
+        patch.setattr(search, "_BLOCK", 2)
+        patch.setattr(search, "_FEW", 1)
         index = neardup.LSHForest(num_trees, threads=2)
         for step, rows, k in data.draw(st.lists(steps, max_size=20)):
             values = np.array(rows, np.uint32).reshape(-1, num_hashes)
@@ -69,7 +69,7 @@ def test_rows_with_equal_beginnings_are_sorted_by_what_follows():
     index = neardup.LSHForest(2, threads=1)
     index.add_many(np.arange(3000), values)
     index.query(values[0])
-    trees = index._trees
+    trees = index._searcher.trees
     for tree, start in enumerate((0, 4)):
         rows = trees.rows[tree]
         expected = sorted(range(3000), key=lambda row: (*values[row, start : start + 4].tolist(), row))
@@ -104,13 +104,13 @@ def test_trees_are_sorted_again_once_scanning_has_cost_as_much():
     index = neardup.LSHForest(2, threads=1)
     index.add_many(np.arange(200), values[:200])
     index.query(values[0])
-    assert index._num_sorted == 200
+    assert index._searcher.num_sorted == 200
     index.add_many(np.arange(200, 300), values[200:])
     for number in range(18):  # of 100 rows each; 3 for each of 2 trees and 300 rows
         assert index.query(values[250], 1) == [(250, 1.0)]
-        assert index._num_sorted == 200, number
+        assert index._searcher.num_sorted == 200, number
     index.query(values[250])
-    assert index._num_sorted == 300
+    assert index._searcher.num_sorted == 300
 
 
 def test_an_empty_forest_finds_nothing_and_an_empty_set_neither():

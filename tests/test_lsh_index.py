@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
+from neardup import MinHash
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.fingerprints.signatures import Signatures
-from neardup.index import band_tables, matches, signature_files, signature_rows
+from neardup.index import band_tables, row_store, search
 from neardup.kernels import minhash
 from neardup.lsh import Bands
 from reference import lsh as reference
@@ -24,6 +25,11 @@ VALUES = st.sampled_from([0, 1, 2, 2**32 - 1])
 
 def array(*rows: list[int]) -> np.ndarray:
     return np.array(rows, np.uint32)
+
+
+def banded(num_bands: int, rows_per_band: int, threshold: float = 0.8, **settings) -> neardup.LSHIndex:
+    method = MinHash(threshold=threshold, num_bands=num_bands, rows_per_band=rows_per_band)
+    return neardup.LSHIndex(method, **settings)
 
 
 def found_in(table: pa.Table, num_queries: int) -> list[list[tuple[object, float]]]:
@@ -49,7 +55,7 @@ def operations(draw, num_hashes: int):
 @given(st.data(), st.integers(1, 4), st.integers(1, 3), st.integers(0, 2), st.booleans())
 def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows_per_band, beyond, strings):
     num_hashes = num_bands * rows_per_band + beyond
-    plan = {"num_bands": num_bands, "rows_per_band": rows_per_band, "threads": 2}
+    bands = {"num_bands": num_bands, "rows_per_band": rows_per_band}
     expected: dict[object, list[int]] = {}
     number = 0
 
@@ -62,11 +68,11 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
         return reference.query(expected, asked, num_bands, rows_per_band, least)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signature_rows, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
+        patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
         patch.setattr(band_tables, "_LEAST_SLOTS", 1)
-        patch.setattr(matches, "_BLOCK", 2)
-        patch.setattr(matches, "_FEW", 1)
-        index = neardup.LSHIndex(0.5, **plan)
+        patch.setattr(search, "_BLOCK", 2)
+        patch.setattr(search, "_FEW", 1)
+        index = neardup.LSHIndex(MinHash(threshold=0.5, **bands), threads=2)
         for step, value in data.draw(operations(num_hashes)):
             if step == "add":
                 ids = new_ids(len(value))
@@ -78,7 +84,7 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
                 assert index.add_if_new(one, np.array(value, np.uint32)) == alike
                 expected |= {} if alike else {one: value}
             elif step == "merge":
-                other, ids = neardup.LSHIndex(0.9, num_bands=1, rows_per_band=num_hashes), new_ids(len(value))
+                other, ids = banded(1, num_hashes, threshold=0.9), new_ids(len(value))
                 for one, signature in zip(ids, value, strict=True):
                     other.add(one, array(signature))
                 index.merge(other)
@@ -89,13 +95,14 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
                 del expected[chosen]
                 assert chosen not in index
             elif step == "query":
-                assert index.query(array(value)) == naive(value)
+                assert index.query(array(value)) == naive(value, 0.5)
+                assert index.query(array(value), min_similarity=0.0) == naive(value)
         assert len(index) == len(expected)
         assert all(one in index for one in expected)
         asked = list(expected.values())
-        for least in (None, 0.5):
+        for least in (0.0, 0.7, None):
             table = index.query_many(np.array(asked, np.uint32).reshape(-1, num_hashes), min_similarity=least)
-            assert found_in(table, len(asked)) == [naive(one, least or 0.0) for one in asked]
+            assert found_in(table, len(asked)) == [naive(one, 0.5 if least is None else least) for one in asked]
 
 
 # What is found.
@@ -107,9 +114,9 @@ def test_pairs_are_found_as_often_as_the_s_curve_says(similarity):
     chance, count = np.random.default_rng(1), 4000
     values = chance.integers(0, 2**32, (count, 128), np.uint32)
     asked = np.where(chance.random(values.shape) < similarity, values, values + np.uint32(1))
-    index = neardup.LSHIndex(threshold=0.8, recall=0.99)
+    index = neardup.LSHIndex(MinHash(threshold=0.8, recall=0.99))
     index.add_many(np.arange(count), values)
-    found = index.query_many(asked)
+    found = index.query_many(asked, min_similarity=0.0)
     assert found["id"].to_pylist() == found["query"].to_pylist()  # no other, one in 2^100
     p = float(neardup.lsh.candidate_probability(similarity, index.bands))
     assert abs(len(found) - count * p) <= 5 * math.sqrt(count * p * (1 - p)) + 1
@@ -120,22 +127,22 @@ def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
     values = np.random.default_rng(3).integers(0, 2**32, (5200, 12), np.uint32)
     values[2600:] = values[:2600]
     values[2600:, 7:] += np.uint32(1)
-    one_by_one, at_once = (neardup.LSHIndex(num_bands=4, rows_per_band=3) for _ in range(2))
+    one_by_one, at_once = (banded(4, 3) for _ in range(2))
     for number, value in enumerate(values):
         one_by_one.add(number, value)
     at_once.add_many(np.arange(5200), values)
-    found = one_by_one.query_many(values)
-    assert found.equals(at_once.query_many(values))
+    found = one_by_one.query_many(values, min_similarity=0.0)
+    assert found.equals(at_once.query_many(values, min_similarity=0.0))
     assert len(found) == 10_400
 
 
 def test_many_in_one_bucket_are_all_found():
     """More than there is room for at first; some share one band, some all."""
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index = banded(2, 2)
     values = np.zeros((30_000, 4), np.uint32)
     values[10_000:, 2] = np.arange(20_000)
     index.add_many(np.arange(30_000), values)
-    found = index.query(array([0, 0, 0, 0])[0])
+    found = index.query(array([0, 0, 0, 0])[0], min_similarity=0.0)
     assert [one for one, _ in found] == list(range(30_000))
     assert [similarity for _, similarity in found] == [1.0] * 10_001 + [0.75] * 19_999
     assert len(index.query(array([0, 0, 0, 0]), min_similarity=0.9)) == 10_001
@@ -145,28 +152,28 @@ def test_keys_whose_upper_bits_fall_together_are_told_apart(monkeypatch):
     """The slots hold 32 bits of a key: with all of them equal, the values themselves decide."""
     monkeypatch.setattr(minhash, "band_keys", lambda signatures, rows, keys: keys.fill(7))
     values = np.random.default_rng(2).integers(0, 3, (300, 6), np.uint32)
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index = banded(2, 2)
     index.add_many(range(300), values)
     stored = dict(enumerate(values.tolist()))
     for one in values[:40].tolist():
-        assert index.query(array(one)) == reference.query(stored, one, 2, 2)
+        assert index.query(array(one), min_similarity=0.0) == reference.query(stored, one, 2, 2)
 
 
 def test_what_was_removed_may_come_back_with_another_signature():
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=1)
+    index = banded(2, 1)
     for number in range(5000):
         index.add("same", array([number, 1]))
         index.remove("same")
-    assert index._ids.num_rows <= 4098
+    assert index._store.num_rows <= 4098
     assert index.query(array([7, 1])) == []
     index.add("same", array([7, 2]))
-    assert index.query(array([7, 1])) == [("same", 0.5)]
+    assert index.query(array([7, 1]), min_similarity=0.5) == [("same", 0.5)]
 
 
 def test_the_estimate_reaches_a_least_similarity_exactly():
     """Every k / n, also where n times its nearest number is above k."""
     for length in (10, 49, 128):
-        index = neardup.LSHIndex(num_bands=1, rows_per_band=1)
+        index = banded(1, 1)
         base = np.zeros(length, np.uint32)
         for agree in range(1, length + 1):
             index.add(agree, np.where(np.arange(length) < agree, base, np.uint32(1)))
@@ -189,9 +196,9 @@ def test_an_index_of_empty_sets_finds_nothing():
 
 
 def test_results_are_a_table_of_query_id_and_similarity():
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=1)
+    index = banded(2, 1)
     index.add_many(["a", "b"], array([1, 2], [1, 3]))
-    table = index.query_many(array([1, 3]))
+    table = index.query_many(array([1, 3]), min_similarity=0.0)
     assert [(field.name, str(field.type)) for field in table.schema] == [
         ("query", "int64"), ("id", "large_string"), ("similarity", "double"),
     ]  # fmt: skip
@@ -205,11 +212,11 @@ def test_results_are_a_table_of_query_id_and_similarity():
 
 
 def test_bands_are_chosen_to_fit_the_signatures():
-    assert neardup.LSHIndex(0.3, 0.99).bands == Bands(49, 2)
-    fitting = neardup.LSHIndex(0.3, 0.99, num_hashes=64)
+    assert neardup.LSHIndex(MinHash(threshold=0.3)).bands == Bands(49, 2)
+    fitting = neardup.LSHIndex(MinHash(threshold=0.3, num_hashes=64))
     assert fitting.bands == Bands(13, 1)
     assert fitting.recall >= 0.99
-    assert neardup.LSHIndex(0.8, num_bands=20, rows_per_band=5).bands == Bands(20, 5)
+    assert banded(20, 5).bands == Bands(20, 5)
 
 
 def test_a_recall_out_of_reach_names_the_nearest_that_can_be_reached():
@@ -218,25 +225,19 @@ def test_a_recall_out_of_reach_names_the_nearest_that_can_be_reached():
         r"recall of 0\.971 can be reached: lower the recall or raise the threshold, or make longer signatures"
     )
     with pytest.raises(SettingError, match=message):
-        neardup.LSHIndex(0.2, 0.99, num_hashes=16)
-    assert neardup.LSHIndex(0.2, 0.971, num_hashes=16).bands == Bands(16, 1)
+        neardup.LSHIndex(MinHash(threshold=0.2, num_hashes=16))
+    assert neardup.LSHIndex(MinHash(threshold=0.2, recall=0.971, num_hashes=16)).bands == Bands(16, 1)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"threshold": 0}, "threshold must be a number above 0 and at most 1: got 0"),
-        ({"recall": 1}, "recall must be a number above 0 and at most 0.999999: got 1"),
-        ({"num_bands": 5}, "num_bands goes with rows_per_band: got num_bands=5, rows_per_band=None"),
-        ({"num_bands": 0, "rows_per_band": 5}, "num_bands must be"),
-        ({"num_bands": 20, "rows_per_band": 5, "num_hashes": 64}, "got 20 x 5 with num_hashes=64. Use fewer"),
-        ({"num_hashes": 0}, "num_hashes must be a whole number above 0, or None: got 0"),
-        ({"num_hashes": 1.5}, "num_hashes must be a whole number above 0, or None: got 1.5"),
-    ],
-)
-def test_settings_out_of_their_limits_are_refused(settings, message):
-    with pytest.raises(SettingError, match=message):
-        neardup.LSHIndex(**settings)
+def test_a_threshold_alone_is_short_for_a_method():
+    assert neardup.LSHIndex(threshold=0.3).bands == neardup.LSHIndex(MinHash(threshold=0.3)).bands
+    assert neardup.LSHIndex().threshold == 0.8
+    with pytest.raises(SettingError, match=r"threshold is part of the method: got threshold=0\.3 and MinHash"):
+        neardup.LSHIndex(MinHash(), threshold=0.3)
+    with pytest.raises(SettingError, match=r"method must be MinHash: got 0\.3"):
+        neardup.LSHIndex(0.3)
+    with pytest.raises(SettingError, match="threshold must be a number above 0 and at most 1: got 0"):
+        neardup.LSHIndex(threshold=0)
 
 
 # What does not compare.
@@ -245,7 +246,7 @@ SCHEME = {"name": "minhash", "version": 1, "seed": 1, "num_hashes": 4, "ngram": 
 
 
 def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named():
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index = banded(2, 2)
     index.add_many(["a"], Signatures(array([1, 2, 3, 4]), SCHEME))
     assert index.scheme == SCHEME
     other = Signatures(array([1, 2, 3, 4]), SCHEME | {"seed": 2})
@@ -254,7 +255,7 @@ def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named():
         lambda: index.query(other),
         lambda: index.query_many(other),
         lambda: index.add_if_new("b", other),
-        lambda: neardup.LSHIndex(num_bands=2, rows_per_band=2, scheme=SCHEME).add("b", other),
+        lambda: banded(2, 2, scheme=SCHEME).add("b", other),
     ):
         with pytest.raises(SchemeError, match=r"seed=1.*seed=2"):
             call()
@@ -263,12 +264,14 @@ def test_signatures_of_another_scheme_or_seed_are_refused_and_both_are_named():
 
 
 def test_signatures_of_another_length_are_refused():
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index = banded(2, 2)
     with pytest.raises(SchemeError, match="needs signatures of 4 hashes or more: got 3"):
         index.add("a", array([1, 2, 3]))
     index.add("a", array([1, 2, 3, 4, 5]))
     for call in (lambda: index.add("b", array([1, 2, 3, 4])), lambda: index.query(array([1, 2, 3, 4]))):
-        with pytest.raises(SchemeError, match=r"of 5 and of 4 hashes do not compare.*Sign with num_hashes=5"):
+        with pytest.raises(
+            SchemeError, match=r"of 5 and of 4 hashes do not compare.*Sign with MinHash\(num_hashes=5\)"
+        ):
             call()
     assert index.num_hashes == 5
 
@@ -277,7 +280,7 @@ def test_signatures_of_another_length_are_refused():
     "wrong", [[1, 2], np.zeros((1, 4)), np.zeros((1, 4), np.uint64), np.zeros((1, 1, 4), np.uint32), "abcd", None]
 )
 def test_what_is_no_signature_is_refused(wrong):
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index = banded(2, 2)
     for call in (lambda: index.add_many(["a"], wrong), lambda: index.query_many(wrong), lambda: index.query(wrong)):
         with pytest.raises(InputError, match=r"a uint32 array with a row for each.*: got"):
             call()
@@ -285,10 +288,10 @@ def test_what_is_no_signature_is_refused(wrong):
 
 
 def test_one_is_one_and_many_are_as_many_as_their_ids():
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=2)
+    index = banded(2, 2)
     two = array([1, 2, 3, 4], [5, 6, 7, 8])
     for call in (lambda: index.add("a", two), lambda: index.query(two), lambda: index.query(two[:0])):
-        with pytest.raises(InputError, match="One signature is asked for: got"):
+        with pytest.raises(InputError, match="Pass one signature: got"):
             call()
     with pytest.raises(InputError, match="got 1 ids and 2 signatures"):
         index.add_many(["a"], two)
@@ -311,14 +314,14 @@ def test_a_least_similarity_out_of_its_limits_is_refused(wrong):
 
 
 def test_indexes_merge_whatever_their_bands_but_not_across_schemes():
-    first = neardup.LSHIndex(num_bands=2, rows_per_band=2)
-    second = neardup.LSHIndex(num_bands=4, rows_per_band=1)
+    first = banded(2, 2)
+    second = banded(4, 1)
     second.add_many(["b", "c"], Signatures(array([1, 2, 3, 4], [1, 2, 0, 0]), SCHEME))
     second.remove("b")
     first.merge(second)
     assert first.scheme == SCHEME
-    assert first.query(array([1, 2, 9, 9])) == [("c", 0.5)]
-    other = neardup.LSHIndex(num_bands=1, rows_per_band=1, scheme=SCHEME | {"ngram": 3})
+    assert first.query(array([1, 2, 9, 9]), min_similarity=0.5) == [("c", 0.5)]
+    other = banded(1, 1, scheme=SCHEME | {"ngram": 3})
     with pytest.raises(SchemeError, match=r"ngram=5.*ngram=3"):
         first.merge(other)
     with pytest.raises(InputError, match="merges with one of its kind: got LSHForest"):
@@ -333,7 +336,7 @@ def test_indexes_merge_whatever_their_bands_but_not_across_schemes():
 @pytest.mark.parametrize("strings", [True, False])
 @pytest.mark.parametrize("scheme", [SCHEME, None])
 def test_an_index_is_saved_and_opened(strings, scheme, tmp_path):
-    index = neardup.LSHIndex(0.5, num_bands=2, rows_per_band=2, scheme=scheme)
+    index = banded(2, 2, threshold=0.5, scheme=scheme)
     ids = ["é", "b", "c"] if strings else [7, -1, 3]
     index.add_many(ids, array([1, 2, 3, 2**32 - 1], [1, 2, 5, 6], [1, 2, 7, 7]))
     index.remove(ids[2])
@@ -349,7 +352,7 @@ def test_an_index_is_saved_and_opened(strings, scheme, tmp_path):
 
 
 def test_the_bytes_in_a_file_are_the_hashes_the_lowest_byte_first(tmp_path):
-    index = neardup.LSHIndex(num_bands=1, rows_per_band=1)
+    index = banded(1, 1)
     index.add("a", array([0x01020304, 5]))
     index.save(tmp_path / "index.parquet")
     table = pq.read_table(tmp_path / "index.parquet")
@@ -357,12 +360,27 @@ def test_the_bytes_in_a_file_are_the_hashes_the_lowest_byte_first(tmp_path):
 
 
 def test_a_large_index_is_saved_in_stretches(tmp_path, monkeypatch):
-    monkeypatch.setattr(signature_files, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(row_store, "_BATCH_ROWS", 7)
     values = np.random.default_rng(5).integers(0, 3, (100, 6), np.uint32)
-    index = neardup.LSHIndex(num_bands=2, rows_per_band=3)
+    index = banded(2, 3)
     index.add_many(range(100), values)
     index.save(tmp_path / "index.parquet")
-    assert neardup.LSHIndex.open(tmp_path / "index.parquet").query_many(values).equals(index.query_many(values))
+    opened = neardup.LSHIndex.open(tmp_path / "index.parquet")
+    assert opened.query_many(values, min_similarity=0.0).equals(index.query_many(values, min_similarity=0.0))
+
+
+def test_an_index_opens_a_file_of_signatures_and_signatures_that_of_an_index(tmp_path):
+    signatures = neardup.sign([["a", "b", "c"], ["a", "b", "c", "d"], []])
+    signatures.save(tmp_path / "signatures.parquet", ids=["x", "y", "z"])
+    index = neardup.LSHIndex.open(tmp_path / "signatures.parquet", method=MinHash(threshold=0.5))
+    assert (index.threshold, index.num_hashes, index.scheme) == (0.5, 128, signatures.scheme)
+    assert [id for id, _ in index.query(signatures[0])] == ["x", "y"]
+    index.save(tmp_path / "index.parquet")
+    again = neardup.Signatures.open(tmp_path / "index.parquet")
+    assert again.values.tolist() == signatures.values.tolist()
+    assert (again.ids.to_pylist(), again.scheme) == (["x", "y", "z"], signatures.scheme)
+    forest = neardup.LSHForest.open(tmp_path / "signatures.parquet")
+    assert [id for id, _ in forest.query(signatures[0])] == ["x", "y"]
 
 
 def test_an_empty_index_is_saved_and_opened(tmp_path):
@@ -375,6 +393,10 @@ def test_an_empty_index_is_saved_and_opened(tmp_path):
 def test_a_file_of_something_else_is_refused(tmp_path):
     pq.write_table(pa.table({"id": ["a"], "signature": [b"1234"]}), tmp_path / "other.parquet")
     (tmp_path / "text.parquet").write_text("no")
-    for name, message in (("other", "is no file of an index"), ("text", "as Parquet"), ("none", "as Parquet")):
-        with pytest.raises(InputError, match=message):
+    for name, message in (
+        ("other", "has no column 'signature' of fixed-size binary"),
+        ("text", "as Parquet"),
+        ("none", "as Parquet"),
+    ):
+        with pytest.raises(neardup.NeardupError, match=message):
             neardup.LSHIndex.open(tmp_path / f"{name}.parquet")

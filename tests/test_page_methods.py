@@ -244,9 +244,9 @@ def test_the_commands_for_pages(tmp_path):
         "https://example.org/2", "https://example.org/3", "https://example.org/4"
     ]  # fmt: skip
     run("dedup", folder, "-o", tmp_path / "b", "--method", "content", "--ngram", 2, "--threshold", 0.6)
-    run("fingerprint", folder, "-o", tmp_path / "fp.parquet", "--method", "structure")
+    run("sign", folder, "-o", tmp_path / "fp.parquet", "--method", "structure")
     assert pq.read_table(tmp_path / "fp.parquet").num_rows == 5
-    run("fingerprint", archive, "-o", tmp_path / "decay.parquet", "--method", "decay")
+    run("sign", archive, "-o", tmp_path / "decay.parquet", "--method", "decay")
     said = run("cluster", archive, "-o", tmp_path / "c", "--method", "structure")
     assert pq.read_table(tmp_path / "c" / "cluster_summary.parquet")["size"].to_pylist() == [3, 2]
     assert "body.shop > table" in said
@@ -274,5 +274,5 @@ def test_signatures_of_pages_are_those_of_the_text_that_the_method_takes():
 
 @pytest.mark.parametrize("method", [neardup.structure(), neardup.page()])
 def test_a_signature_by_itself_knows_neither_rarity_nor_a_second_likeness(method):
-    with pytest.raises(SettingError, match="A signature is of one document; how rare its shingles are"):
+    with pytest.raises(SettingError, match="A signature depends on one document only; the rarity of its shingles"):
         neardup.sign(PAGES, method=method)

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from neardup.api.dedup import dedup
     from neardup.api.evaluate import compare_methods, evaluate
     from neardup.api.features import document_frequencies
-    from neardup.api.fingerprints import fingerprint
     from neardup.api.pairs import find_pairs
     from neardup.api.plans import plan
-    from neardup.api.signatures import minhash, sign
+    from neardup.api.sign import minhash, sign
     from neardup.api.texts import compare
     from neardup.errors import (
         ColumnError,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     )
     from neardup.features.idf import IdfTable
     from neardup.fingerprints.explain import explain, simhash
+    from neardup.fingerprints.fingerprints import Fingerprints
     from neardup.fingerprints.signatures import Signatures
     from neardup.index.ensemble import LSHEnsemble
     from neardup.index.forest import LSHForest
@@ -49,10 +49,9 @@ _HOMES = {
     "neardup.api.dedup": ("dedup",),
     "neardup.api.evaluate": ("compare_methods", "evaluate"),
     "neardup.api.features": ("document_frequencies",),
-    "neardup.api.fingerprints": ("fingerprint",),
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plans": ("plan",),
-    "neardup.api.signatures": ("minhash", "sign"),
+    "neardup.api.sign": ("minhash", "sign"),
     "neardup.api.texts": ("compare",),
     "neardup.settings.methods": ("MinHash", "SimHash"),
     "neardup.fingerprints.explain": ("explain", "simhash"),
@@ -61,6 +60,7 @@ _HOMES = {
         "ResumeError", "SchemeError", "SettingError",
     ),
     "neardup.features.idf": ("IdfTable",),
+    "neardup.fingerprints.fingerprints": ("Fingerprints",),
     "neardup.fingerprints.signatures": ("Signatures",),
     "neardup.index.ensemble": ("LSHEnsemble",),
     "neardup.index.forest": ("LSHForest",),
@@ -80,6 +80,7 @@ __all__ = [
     "Deduplication",
     "DuplicatePairs",
     "Evaluation",
+    "Fingerprints",
     "HammingIndex",
     "IdfTable",
     "IncompleteWarning",
@@ -108,7 +109,6 @@ __all__ = [
     "evaluate",
     "explain",
     "find_pairs",
-    "fingerprint",
     "minhash",
     "page",
     "plan",

@@ -111,11 +111,11 @@ def named_paths(source: Source) -> list[str]:
         return [os.fspath(source)]
     if not isinstance(source, (list, tuple)) or not all(isinstance(item, (str, os.PathLike)) for item in source):
         return []
-    named = [isinstance(item, os.PathLike) or _looks_like_path(item) for item in source]
+    named = [isinstance(item, os.PathLike) or looks_like_path(item) for item in source]
     return [os.fspath(item) for item in source] if source and all(named) else []
 
 
-def _looks_like_path(text: str) -> bool:
+def looks_like_path(text: str) -> bool:
     """Return whether a string is a path that exists or has a known suffix, a pattern, an address, or standard input."""
     if text == "-":
         return True

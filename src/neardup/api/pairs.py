@@ -24,14 +24,8 @@ from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
-from neardup.fingerprints.files import (
-    FingerprintFile,
-    from_table,
-    holds_fingerprints,
-    is_fingerprint_file,
-    read_fingerprints,
-    require_same,
-)
+from neardup.fingerprints.files import require_same
+from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
 from neardup.fingerprints.simhash_documents import scheme_of
 from neardup.methods.registry import method_of
 from neardup.output import write
@@ -73,8 +67,7 @@ def find_pairs(
 
     Parameters
     ----------
-    source : as in `dedup`; or fingerprints, as `fingerprint` returns them or as files of `neardup fingerprint`, which
-        need no text.
+    source : as in `dedup`; or Fingerprints, or files or a table of them, which need no text.
     method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, progress : as in `dedup`.
@@ -144,7 +137,7 @@ def _pairs_of_documents(
     return report
 
 
-def fingerprints_of(source: Source) -> dict[str, FingerprintFile]:
+def fingerprints_of(source: Source) -> dict[str, Fingerprints]:
     """Return the fingerprints that a source holds, by the names of its parts; none if it holds texts.
 
     Raises
@@ -152,9 +145,11 @@ def fingerprints_of(source: Source) -> dict[str, FingerprintFile]:
     InputError
         If some parts hold fingerprints, and others texts.
     """
-    if isinstance(source, pa.Table) and holds_fingerprints(source.schema):
-        return {"source": from_table(source, "source")}
-    return {path: read_fingerprints(path) for path in fingerprint_paths(source)}
+    if isinstance(source, Fingerprints):
+        return {"source": source}
+    if isinstance(source, pa.Table) and has_fingerprints(source.schema):
+        return {"source": Fingerprints._from_table(source, "source")}
+    return {path: Fingerprints.open(path) for path in fingerprint_paths(source)}
 
 
 def fingerprint_paths(source: Source) -> list[str]:
@@ -170,7 +165,7 @@ def fingerprint_paths(source: Source) -> list[str]:
     if texts and len(texts) < len(paths):
         raise InputError(
             f"Some inputs hold fingerprints, and others texts: {texts[0]} has no fingerprints. Make them first "
-            "(neardup fingerprint), with the same settings."
+            "(neardup sign --method simhash), with the same settings."
         )
     return [] if texts else paths
 
@@ -186,7 +181,7 @@ def _asks_for_more(method: Method) -> str | None:
     return None if settings.threshold == _PLAIN.threshold else f"threshold={settings.threshold!r}"
 
 
-def _hamming_of(method: Method, file: FingerprintFile, name: str) -> SimHash:
+def _hamming_of(method: Method, file: Fingerprints, name: str) -> SimHash:
     """Return what is to be found among fingerprints, or raise if the method asks for what they cannot tell."""
     given = _asks_for_more(method)
     if given is not None:
@@ -203,18 +198,17 @@ def _hamming_of(method: Method, file: FingerprintFile, name: str) -> SimHash:
 
 
 def _pairs_of_fingerprints(
-    files: dict[str, FingerprintFile], method: Method, running: Running, scratch: Scratch, stages: Stages, found: _Pairs
+    files: dict[str, Fingerprints], method: Method, running: Running, scratch: Scratch, stages: Stages, found: _Pairs
 ) -> dict[str, Any]:
     """Find the pairs among fingerprints, without their texts."""
     first_name, first = next(iter(files.items()))
     near = _hamming_of(method, first, first_name)
     for name, file in files.items():
         require_same(first.scheme, file.scheme, first_name, name)
-    ids, fingerprints = first.ids, first.fingerprints
-    if len(files) > 1:
-        kinds = {file.ids.type for file in files.values()}
-        ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in files.values()])
-        fingerprints = np.concatenate([file.fingerprints for file in files.values()])
+    featured = [file[~file.empty] if file.empty.any() else file for file in files.values()]
+    kinds = {file.ids.type for file in featured}
+    ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in featured])
+    fingerprints = np.concatenate([file.values for file in featured])
     with stages.stage("join"):
         pairs = join(fingerprints, near.bits, near.max_distance, near.num_blocks, count_threads(running.threads))
         left, right, distance = collect_near(scratch, pairs)

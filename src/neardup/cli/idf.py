@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neardup.cli.methods import build_fingerprint, text_options
+from neardup.cli.methods import build_sketch, text_options
 from neardup.cli.running import exit_if_incomplete, running, shows_progress
 from neardup.cli.settings import Command, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
@@ -36,10 +36,10 @@ def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_j
     \b
     Examples:
       neardup idf corpus.parquet -o idf.parquet
-      neardup fingerprint new.jsonl -o fp.parquet --weights tfidf --idf idf.parquet
+      neardup sign new.jsonl -o fp.parquet --method simhash --weights tfidf --idf idf.parquet
       neardup idf zh.jsonl -o zh.parquet --tokens jieba
     """
-    method = build_fingerprint(values)
+    method = build_sketch(values, "simhash")
     with running(lambda: f"Nothing was written to {output}."):
         import neardup
         from neardup.output.report import incomplete_by

@@ -12,11 +12,12 @@ from neardup.cli.settings import Function, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.limits import limits_of
 from neardup.settings.methods import Method, MinHash, SimHash
-from neardup.settings.presets import FINGERPRINTS, METHODS, simhash_named
+from neardup.settings.presets import METHODS, SKETCHES
 from neardup.settings.shingling import Jieba, Shingling
 
 _METHOD = "Method"
 _TEXT = tuple(limits_of(Shingling))
+_SIGNATURE = ("num_hashes", "seed")
 _FINGERPRINT = ("bits", "weights", "decay", "idf", "top", "levels", "hash", "scheme")
 _JIEBA = {
     "jieba_mode": "mode", "hmm": "hmm", "user_dict": "user_dict", "add_word": "words", "stop_words": "stop_words",
@@ -32,7 +33,7 @@ def method_options(function: Function) -> Function:
             name for name in limits_of(SimHash) if name not in limits_of(MinHash)
         ],
         "MinHash (--method minhash, structure, content, page)": [
-            name for name in limits_of(MinHash) if name not in limits_of(SimHash)
+            name for name in limits_of(MinHash) if name not in limits_of(SimHash) and name != "num_hashes"
         ],
         _METHOD: shared,
     }
@@ -51,14 +52,23 @@ def method_options(function: Function) -> Function:
     )(function)  # fmt: skip
 
 
-def fingerprint_options(function: Function) -> Function:
-    """Add the options of SimHash fingerprints; those not given are None."""
-    function = text_options(function, methods=("simhash",))
-    for name in reversed(_FINGERPRINT):
-        function = setting_option(
-            name, None, limits_of(SimHash)[name], "Fingerprint", shown_default=_default_text(name, "simhash")
-        )(function)
-    return function
+def sketch_options(function: Function) -> Function:
+    """Add --method, and the options of MinHash signatures and SimHash fingerprints; those not given are None."""
+    function = text_options(function, methods=("minhash", "simhash"))
+    sections = (
+        ("SimHash (--method simhash, structure, decay, paths)", _FINGERPRINT, SimHash, "simhash"),
+        ("MinHash (--method minhash, content)", _SIGNATURE, MinHash, "minhash"),
+    )
+    for section, names, owner, method in sections:
+        for name in reversed(names):
+            shown = "128" if name == "num_hashes" else _default_text(name, method)
+            function = setting_option(name, None, limits_of(owner)[name], section, shown_default=shown)(function)
+    return option(
+        "--method", type=click.Choice(list(SKETCHES)), section=_METHOD,
+        help="Signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash); of web pages, "
+        "signatures of the main text (content) or fingerprints of the template (structure, and two methods of the "
+        "literature: decay, paths).  [default: minhash]",
+    )(function)  # fmt: skip
 
 
 def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS)) -> Function:
@@ -128,9 +138,9 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
     return methods
 
 
-def build_fingerprint(values: dict[str, Any]) -> SimHash:
-    """Return the settings of fingerprints that a command was given, as `build_method` does."""
-    return simhash_named(_with_options(FINGERPRINTS[values.pop("method", None) or "simhash"], values))
+def build_sketch(values: dict[str, Any], default: str = "minhash") -> Method:
+    """Return the settings of signatures or fingerprints that a command was given, as `build_method` does."""
+    return _with_options(SKETCHES[values.pop("method", None) or default], values)
 
 
 def _flag(name: str) -> str:

@@ -1,10 +1,12 @@
-"""Write and read files of fingerprints: Parquet with an id, the fingerprint in bytes, and the scheme beside them."""
+"""Tables and Parquet files of signatures or fingerprints: ids, the bytes of each, and the scheme in the metadata."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,176 +14,134 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.errors import ColumnError, InputError, SchemeError
+from neardup.arrays import arrow_of
+from neardup.atomic import AtomicFile
+from neardup.errors import ColumnError, InputError, OutputError, SchemeError
 
-SCHEME_KEY = b"neardup.scheme"
-BITS = (32, 64, 128, 256)
+SCHEME_KEY, INDEX_KEY = b"neardup.scheme", b"neardup.index"
+UNKNOWN = "unknown"  # the name of the scheme where none is recorded
+_BATCH_ROWS = 1 << 16
 
 
-class FingerprintFile(NamedTuple):
-    """What a file of fingerprints holds.
-
-    ids : Arrow array of strings or int64, (num_fingerprints,). fingerprints : uint64 (num_fingerprints, num_words).
-    scheme : what they were made with. num_null : rows that were left out, of documents without features.
-    """
+class Rows(NamedTuple):
+    """The rows of a table. ids : Arrow (n,); data : uint8 (n, num_bytes); empty : bool (n,), rows without features."""
 
     ids: pa.Array
-    fingerprints: npt.NDArray[np.uint64]
-    scheme: dict[str, Any]
-    num_null: int
+    data: npt.NDArray[np.uint8]
+    empty: npt.NDArray[np.bool_]
 
 
-def fingerprint_schema(
-    scheme: Mapping[str, Any], columns: tuple[str, ...] = ("fingerprint",), *, id_type: pa.DataType | None = None
+def make_table(column: str, rows: Rows, scheme: Mapping[str, Any], *, with_hex: bool = False) -> pa.Table:
+    """Return a table of `id` and a column of fixed-size binary, null where a row is empty; the scheme in its metadata.
+
+    Parameters
+    ----------
+    column : the name of the column of bytes.
+    with_hex : adds a column `hex`, the bytes as hexadecimal digits.
+    """
+    schema = make_schema(column, rows.data.shape[1], scheme, rows.ids.type, with_hex=with_hex)
+    valid = pa.py_buffer(np.packbits(~rows.empty, bitorder="little")) if rows.empty.any() else None
+    buffers = [valid, pa.py_buffer(np.ascontiguousarray(rows.data))]
+    column_bytes = pa.FixedSizeBinaryArray.from_buffers(schema.field(column).type, len(rows.ids), buffers)
+    columns = [rows.ids, column_bytes]
+    if with_hex:
+        digits = [None if value is None else value.hex() for value in column_bytes.to_pylist()]
+        columns.append(pa.array(digits, pa.string()))
+    return pa.table(columns, schema=schema)
+
+
+def make_schema(
+    column: str, num_bytes: int, scheme: Mapping[str, Any], id_type: pa.DataType, *, with_hex: bool = False
 ) -> pa.Schema:
-    """Return the schema of a file of fingerprints: bytes, hexadecimal digits, or both; null without features."""
-    fields = [pa.field("id", id_type or pa.string(), nullable=False)]
-    kinds = {"fingerprint": pa.binary(int(scheme["bits"]) // 8), "hex": pa.string()}
-    return pa.schema(
-        [*fields, *(pa.field(name, kinds[name]) for name in columns)], {SCHEME_KEY: json.dumps(dict(scheme)).encode()}
-    )
+    """Return the schema of `make_table`."""
+    fields = [pa.field("id", id_type), pa.field(column, pa.binary(num_bytes))]
+    fields += [pa.field("hex", pa.string())] if with_hex else []
+    return pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()})
 
 
-def to_binary(
-    fingerprints: npt.NDArray[np.uint64], bits: int, featured: npt.NDArray[np.bool_] | None = None
-) -> pa.FixedSizeBinaryArray:
-    """Return fingerprints as bytes, the most significant first, so that they read as the integer's digits do.
-
-    Parameters
-    ----------
-    fingerprints : uint64 (num_fingerprints, num_words), bit i in bit i % 64 of word i // 64.
-    featured : bool (num_fingerprints,), False where there is no fingerprint; None for all True.
-    """
-    num_bytes = 8 * fingerprints.shape[1]
-    words = np.ascontiguousarray(fingerprints[:, ::-1]).astype(">u8").view(np.uint8).reshape(-1, num_bytes)
-    data = np.ascontiguousarray(words[:, num_bytes - bits // 8 :])
-    valid = None
-    if featured is not None and not featured.all():
-        valid = pa.py_buffer(np.packbits(featured, bitorder="little"))
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(bits // 8), len(data), [valid, pa.py_buffer(data)])
-
-
-def to_hex(fingerprints: npt.NDArray[np.uint64], bits: int, featured: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return fingerprints as hexadecimal digits, null where there is none."""
-    digits = to_binary(fingerprints, bits).to_pylist()
-    return pa.array(
-        [one.hex() if has else None for one, has in zip(digits, featured.tolist(), strict=True)], pa.string()
-    )
-
-
-def from_binary(column: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return fingerprints given as bytes, the most significant first, or as uint64; uint64 (n, num_words), no nulls."""
-    if pa.types.is_uint64(column.type):
-        return np.array(column.to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
-    width = column.type.byte_width
-    if len(column) == 0:
-        return np.empty((0, -(-width // 8)), np.uint64)
-    digits = np.dtype(">u8" if width >= 8 else ">u4")
-    words = np.frombuffer(column.buffers()[1], digits, count=width * (column.offset + len(column)) // digits.itemsize)
-    words = words.reshape(-1, width // digits.itemsize)[column.offset :]
-    return words[:, ::-1].astype(np.uint64, order="C")
-
-
-def from_column(column: pa.Array | pa.ChunkedArray, bits: int) -> npt.NDArray[np.uint64]:
-    """Return the fingerprints of a column that someone gave, uint64 (n, num_words).
-
-    Raises
-    ------
-    InputError
-        If it is of another type or width, or has a null, as a document without features has.
-    """
-    if _bits(column.type) != bits:
-        raise InputError(
-            f"Fingerprints of {bits} bits are a column of {bits // 8} bytes each{' or of uint64' * (bits == 64)}: got "
-            f"{column.type}. Make them with bits={bits}."
-        )
-    if column.null_count:
-        raise InputError(
-            f"{column.null_count:,} of {len(column):,} fingerprints are null: such documents have no features, and "
-            "resemble nothing. Leave them out: table.filter(table['fingerprint'].is_valid())."
-        )
-    return from_binary(_one_chunk(column))
-
-
-def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is one that `neardup fingerprint` wrote, or has a column `fingerprint` of such bytes."""
-    try:
-        return holds_fingerprints(pq.read_schema(path))
-    except (OSError, pa.ArrowException):
-        return False
-
-
-def holds_fingerprints(schema: pa.Schema) -> bool:
-    """Return whether a table has a column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64."""
-    return "fingerprint" in schema.names and _bits(schema.field("fingerprint").type) is not None
-
-
-def read_fingerprints(path: str | os.PathLike[str]) -> FingerprintFile:
-    """Read a file of fingerprints.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or as `from_table` has it.
-    """
-    try:
-        table = pq.read_table(path, partitioning=None)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{os.fspath(path)} cannot be read as Parquet: {error}. Name a file of fingerprints."
-        ) from error
-    return from_table(table, os.fspath(path))
-
-
-def from_table(table: pa.Table, name: str) -> FingerprintFile:
-    """Return the fingerprints of a table; one without a scheme beside it has the scheme "unknown".
-
-    Parameters
-    ----------
-    table : with a column `fingerprint`, and if it likes `id`; else ids are running numbers.
-    name : what errors call it.
+def read_rows(table: pa.Table, column: str, name: str) -> Rows:
+    """Return the rows of a table with a column of fixed-size binary; ids are row numbers, as text, where it has none.
 
     Raises
     ------
     ColumnError
-        If it has no column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64, or an id is null.
-    InputError
-        If the scheme beside it cannot be read, or is one of fingerprints of another length.
+        If there is no such column, or the id of a row that is not empty is null.
     """
-    if not holds_fingerprints(table.schema):
+    kind = table.schema.field(column).type if column in table.schema.names else None
+    if kind is None or not pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
-            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of uint64: "
-            f"it has {', '.join(f'{field.name} ({field.type})' for field in table.schema)}. Make one with neardup "
-            "fingerprint."
+            f"{name} has no column {column!r} of fixed-size binary: it has {list_columns(table.schema)}. Make one "
+            "with neardup.sign (neardup sign)."
         )
-    bits = _bits(table.schema.field("fingerprint").type)
-    scheme = _scheme_of(table.schema, bits, name)
-    ids = table["id"] if "id" in table.schema.names else pa.array(np.arange(table.num_rows)).cast(pa.string())
-    column = table["fingerprint"]
-    if column.null_count:
-        featured = column.is_valid()
-        column, ids = column.filter(featured), ids.filter(featured)
-    if ids.null_count:
-        raise ColumnError(f"{name} has a null in the column 'id'. Name every fingerprint.")
-    ids = ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.string())
-    return FingerprintFile(_one_chunk(ids), from_binary(_one_chunk(column)), scheme, table.num_rows - len(column))
+    cells = one_chunk(table[column])
+    empty = cells.is_null().to_numpy(zero_copy_only=False)
+    start, num_bytes = kind.byte_width * cells.offset, kind.byte_width * len(cells)
+    data = np.frombuffer(cells.buffers()[1] or b"", np.uint8)[start : start + num_bytes]
+    return Rows(read_ids(table, empty, name), data.reshape(len(cells), kind.byte_width), empty)
 
 
-def _scheme_of(schema: pa.Schema, bits: int | None, name: str) -> dict[str, Any]:
-    """Return the scheme that stands beside a column of so many bits."""
-    written = (schema.metadata or {}).get(SCHEME_KEY)
-    if written is None:
-        return {"name": "unknown", "bits": bits}
+def read_ids(table: pa.Table, empty: npt.NDArray[np.bool_], name: str) -> pa.Array:
+    """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of `read_rows`."""
+    if "id" not in table.schema.names:
+        return arrow_of(np.arange(table.num_rows)).cast(pa.string())
+    ids = one_chunk(table["id"])
+    if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
+        raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
+    if pa.types.is_integer(ids.type):
+        return ids.cast(pa.int64())
+    return ids if pa.types.is_large_string(ids.type) else ids.cast(pa.string())
+
+
+def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str]:
+    """Return the JSON object under a key of the metadata, None if there is none, and the beginning of its text."""
+    text = (schema.metadata or {}).get(key, b"nothing")
     try:
-        scheme = json.loads(written)
+        value = json.loads(text)
     except ValueError:
-        scheme = None
-    if not isinstance(scheme, dict) or scheme.get("bits") != bits:
-        raise InputError(
-            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got "
-            f"{written[:200].decode(errors='replace')}. Make the file again with neardup fingerprint."
-        )
-    return scheme
+        value = None
+    return value if isinstance(value, dict) else None, text[:200].decode(errors="replace")
+
+
+def read_table(path: str | os.PathLike[str]) -> pa.Table:
+    """Return the rows of a Parquet file, or raise InputError."""
+    try:
+        return pq.read_table(Path(path), partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+
+
+def read_batches(path: str | os.PathLike[str]) -> Iterator[pa.Table]:
+    """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise InputError."""
+    try:
+        file = pq.ParquetFile(path)
+        yield file.schema_arrow.empty_table()
+        for batch in file.iter_batches(_BATCH_ROWS):
+            yield pa.Table.from_batches([batch])
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+
+
+def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overwrite: bool) -> None:
+    """Write tables of one schema, at least one, to a Parquet file that appears only when it is complete.
+
+    Raises
+    ------
+    OutputError
+        If the file exists and is not to be replaced, or cannot be written.
+    """
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise OutputError(f"The output {target} exists already. Name another file, or pass overwrite=True.")
+    rows = iter(tables)
+    first = next(rows)
+    # Hashes do not compress.
+    codecs = {name: "zstd" if name == "id" else "none" for name in first.schema.names}
+    with (
+        AtomicFile(target) as partial,
+        pq.ParquetWriter(partial, first.schema, compression=codecs, use_dictionary=["id"]) as writer,
+    ):
+        for table in chain([first], rows):
+            writer.write_table(table)
 
 
 def require_same(
@@ -192,28 +152,30 @@ def require_same(
     *,
     kind: str = "Fingerprints",
 ) -> None:
-    """Raise SchemeError unless two schemes, of fingerprints or what `kind` says, are equal."""
+    """Raise SchemeError unless two schemes are equal; kind : the plural that names what has them."""
     different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
     if different:
         ours = ", ".join(f"{name}={first.get(name)!r}" for name in different)
         theirs = ", ".join(f"{name}={second.get(name)!r}" for name in different)
         raise SchemeError(
             f"{kind} of two schemes do not compare: {first_name} has {ours}; {second_name} has {theirs}. Make "
-            f"both with the same settings{' (neardup fingerprint)' if kind == 'Fingerprints' else ''}."
+            "both with the same settings."
         )
 
 
-def _bits(kind: pa.DataType) -> int | None:
-    """Return how many bits the fingerprints of a column have, or None if it can hold none."""
-    if pa.types.is_uint64(kind):
-        return 64
-    if pa.types.is_fixed_size_binary(kind) and kind.byte_width * 8 in BITS:
-        return int(kind.byte_width * 8)
-    return None
+def list_columns(schema: pa.Schema) -> str:
+    """Return names and types of the columns, for errors."""
+    return ", ".join(f"{field.name} ({field.type})" for field in schema)
 
 
-def _one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return a column in one piece: `combine_chunks` would copy a single one, too."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> InputError:
+    return InputError(
+        f"{os.fspath(path)} cannot be read as Parquet: {error}. Name a file of signatures or fingerprints."
+    )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,27 +9,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.fingerprints.files import require_same
+from neardup.fingerprints.files import SCHEME_KEY, UNKNOWN, read_json, read_rows
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
-from neardup.fingerprints.signature_tables import Rows, make_table, read_rows, read_table, write_table
+from neardup.fingerprints.sketches import Sketches
 
 ALL_ONES = np.uint32(0xFFFFFFFF)
 _ROWS_AT_ONCE = 1 << 14
-Index = int | slice | Sequence[int] | npt.NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Signatures:
-    """The signatures of sets, a row each; two compare where their schemes are equal.
+class Signatures(Sketches):
+    """The MinHash signatures of sets, a row each; two compare if their schemes are equal.
 
-    The signature of an empty set is all ones; it is like nothing, not even another empty set. `signatures[rows]` takes
-    some of the rows: an integer, a slice, integers or a mask.
+    The signature of an empty set is all ones; it is similar to nothing, not even to another empty set.
+    `signatures[rows]` returns some of the rows: an integer, a slice, integers or a mask.
 
     Attributes
     ----------
     values : uint32 array of shape (num_sets, num_hashes).
-    scheme : what they were made with, in values that JSON can hold: name, version, seed, num_hashes, and what a
-        feature is.
+    scheme : how they were made, in values that JSON can hold: name, version, seed, num_hashes, and what a feature is.
+    ids : Arrow array, the id of each row.
+    empty : bool array of shape (num_sets,), which sets are empty.
 
     Examples
     --------
@@ -40,22 +36,14 @@ class Signatures:
     >>> signatures = neardup.sign([["a", "b", "c"], ["b", "c", "d"], []])
     >>> len(signatures), signatures.values.shape
     (3, (3, 128))
-    >>> signatures[0].estimate_jaccard(signatures).round(1).tolist()  # 1, and 2 of 4
+    >>> signatures[0].similarity(signatures).round(1).tolist()  # 1, and 2 of 4
     [1.0, 0.5, 0.0]
     >>> signatures.cardinality().round().tolist()
     [3.0, 3.0, 0.0]
     """
 
+    column, kind = "signature", "Signatures"
     values: npt.NDArray[np.uint32]
-    scheme: Mapping[str, Any]
-
-    def __len__(self) -> int:
-        """Return how many sets there are."""
-        return len(self.values)
-
-    def __getitem__(self, rows: Index) -> Signatures:
-        """Return some of the rows, a single one too as signatures of one set."""
-        return Signatures(np.ascontiguousarray(np.atleast_2d(self.values[rows])), self.scheme)
 
     @property
     def num_hashes(self) -> int:
@@ -65,10 +53,9 @@ class Signatures:
     @property
     def empty(self) -> npt.NDArray[np.bool_]:
         """Which sets are empty: bool array of shape (num_sets,)."""
-        empty: npt.NDArray[np.bool_] = (self.values == ALL_ONES).all(axis=1)
-        return empty
+        return is_empty(self.values)
 
-    def estimate_jaccard(self, other: Signatures) -> npt.NDArray[np.float64]:
+    def similarity(self, other: Signatures) -> npt.NDArray[np.float64]:
         """Estimate the Jaccard similarity of the sets, row by row, or of one set with many.
 
         Parameters
@@ -77,7 +64,7 @@ class Signatures:
 
         Returns
         -------
-        float64 array, the share of equal places, from 0 to 1; 0 where a set is empty. Of weighted sets it is the
+        float64 array, the share of equal hashes, from 0 to 1; 0 where a set is empty. Of weighted sets it is the
         weighted Jaccard similarity, sum(min) / sum(max) of the weights.
 
         Raises
@@ -93,7 +80,7 @@ class Signatures:
         """
         from neardup.kernels import minhash as kernel
 
-        counts = _counts_for(self, other)
+        counts = np.empty(self._num_paired(other), np.int64)
         kernel.count_equal(self.values, other.values, counts)
         return counts / self.num_hashes
 
@@ -102,17 +89,17 @@ class Signatures:
 
         Parameters
         ----------
-        other : as for `estimate_jaccard`.
+        other : as for `similarity`.
 
         Raises
         ------
         SchemeError
             If the schemes differ, or the sets are weighted: their signatures do not say which sample came first.
         InputError
-            As for `estimate_jaccard`.
+            As for `similarity`.
         """
         self._refuse_weighted("merged")
-        _counts_for(self, other)
+        self._num_paired(other)
         return Signatures(np.minimum(self.values, other.values), self.scheme)
 
     def union(self) -> Signatures:
@@ -167,58 +154,22 @@ class Signatures:
                 part = ((mixed >> np.uint32(bit)) & np.uint32(1)).astype(np.uint8)
                 planes[start : start + _ROWS_AT_ONCE, bit] = np.packbits(part, axis=1, bitorder="little")
         planes[self.empty] = 0  # as it comes back from a table
-        return PackedSignatures(planes, self.empty, {**self.scheme, "bits": bits})
+        return PackedSignatures(planes, {**self.scheme, "bits": bits}, self._ids, self.empty)
 
-    def to_table(self, ids: Sequence[Any] | pa.Array | None = None) -> pa.Table:
-        """Return an Arrow table of `id` and `signature`, with the scheme in the metadata of the schema.
-
-        Parameters
-        ----------
-        ids : as many as there are sets; running numbers when None.
-
-        Returns
-        -------
-        Table; `signature` is fixed-size binary, the hashes as little-endian uint32; null for an empty set.
-        """
-        data = np.ascontiguousarray(self.values).astype("<u4", copy=False).view(np.uint8)
-        return make_table(Rows(data.reshape(len(self), 4 * self.num_hashes), self.empty), self.scheme, ids)
+    def _to_bytes(self) -> npt.NDArray[np.uint8]:
+        data = np.ascontiguousarray(self.values, "<u4")
+        return data.view(np.uint8).reshape(len(self), 4 * self.num_hashes)
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> Signatures:
-        """Return the signatures of a table as `to_table` makes it; errors as of `open`."""
-        return cls._from(table, "the table")
-
-    def save(
-        self, path: str | os.PathLike[str], ids: Sequence[Any] | pa.Array | None = None, *, overwrite: bool = False
-    ) -> None:
-        """Write the table of `to_table` to a Parquet file, which is whole once it has its name.
-
-        Raises
-        ------
-        OutputError
-            If the file exists and is not to be replaced, or cannot be written.
-        """
-        write_table(self.to_table(ids), path, overwrite)
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Signatures:
-        """Read signatures that `save` wrote; the ids are the column `id` of the file, for `pyarrow.parquet.read_table`.
-
-        Raises
-        ------
-        InputError
-            If it cannot be read, or has no scheme, or that of signatures of another length or kind.
-        ColumnError
-            If it has no column `signature` of fixed-size binary.
-        """
-        return cls._from(read_table(path), os.fspath(path))
-
-    @classmethod
-    def _from(cls, table: pa.Table, name: str) -> Signatures:
-        rows, scheme = read_rows(table, name, packed=False)
-        values = rows.data.view("<u4").astype(np.uint32, copy=False).reshape(len(rows.data), int(scheme["num_hashes"]))
+    def _from_table(cls, table: pa.Table, name: str) -> Signatures:
+        rows, scheme = read_rows(table, cls.column, name), _read_scheme(table, name, packed=False)
+        values = np.array(rows.data).view("<u4").astype(np.uint32, copy=False)
+        values = values.reshape(len(rows.data), rows.data.shape[1] // 4)
         values[rows.empty] = ALL_ONES
-        return cls(values, scheme)
+        return cls(values, scheme, rows.ids)
+
+    def _actual_scheme(self) -> dict[str, Any]:
+        return {**self.scheme, "num_hashes": self.num_hashes}
 
     def _refuse_weighted(self, done: str) -> None:
         if self.scheme.get("name") == WEIGHTED_SCHEME_NAME:
@@ -228,16 +179,16 @@ class Signatures:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class PackedSignatures:
-    """Signatures of which each hash keeps a few bits: smaller, and a little less exact.
+class PackedSignatures(Sketches):
+    """Signatures of which each hash keeps a few bits: smaller, and slightly less accurate.
 
     Attributes
     ----------
-    planes : uint8 array of shape (num_sets, bits, ceil(num_hashes / 8)): bit b of hash i is bit i % 8 of byte i // 8 of
-        plane b.
-    empty : bool array of shape (num_sets,), which sets are empty.
+    values : uint8 array of shape (num_sets, bits, ceil(num_hashes / 8)), a plane for each bit: bit b of hash i is bit
+        i % 8 of byte i // 8 of plane b.
     scheme : as of the signatures, and bits.
+    ids : Arrow array, the id of each row.
+    empty : bool array of shape (num_sets,), which sets are empty.
 
     Examples
     --------
@@ -245,22 +196,12 @@ class PackedSignatures:
     >>> packed = neardup.sign([["a", "b", "c"], ["b", "c", "d"]]).pack(4)
     >>> packed.nbytes
     128
-    >>> packed[0].estimate_jaccard(packed).round(1).tolist()
+    >>> packed[0].similarity(packed).round(1).tolist()
     [1.0, 0.5]
     """
 
-    planes: npt.NDArray[np.uint8]
-    empty: npt.NDArray[np.bool_]
-    scheme: Mapping[str, Any]
-
-    def __len__(self) -> int:
-        """Return how many sets there are."""
-        return len(self.planes)
-
-    def __getitem__(self, rows: Index) -> PackedSignatures:
-        """Return some of the rows, as of `Signatures`."""
-        planes = self.planes[rows].reshape(-1, *self.planes.shape[1:])
-        return PackedSignatures(np.ascontiguousarray(planes), np.atleast_1d(self.empty[rows]), self.scheme)
+    column, kind = "signature", "Signatures"
+    values: npt.NDArray[np.uint8]
 
     @property
     def num_hashes(self) -> int:
@@ -270,14 +211,14 @@ class PackedSignatures:
     @property
     def nbytes(self) -> int:
         """Bytes of all planes: bits * num_hashes / 8 for a set."""
-        return self.planes.nbytes
+        return self.values.nbytes
 
-    def estimate_jaccard(self, other: PackedSignatures) -> npt.NDArray[np.float64]:
+    def similarity(self, other: PackedSignatures) -> npt.NDArray[np.float64]:
         """Estimate the Jaccard similarity of the sets, row by row, or of one set with many.
 
         Parameters
         ----------
-        other : as for `Signatures.estimate_jaccard`, and errors too.
+        other : as for `Signatures.similarity`, and errors too.
 
         Returns
         -------
@@ -292,48 +233,53 @@ class PackedSignatures:
         """
         from neardup.kernels import minhash as kernel
 
-        counts = _counts_for(self, other)
-        chance = 2.0 ** -self.planes.shape[1]
-        kernel.count_equal_packed(self.planes, other.planes, self.num_hashes, counts)
+        counts = np.empty(self._num_paired(other), np.int64)
+        chance = 2.0 ** -self.values.shape[1]
+        kernel.count_equal_packed(self.values, other.values, self.num_hashes, counts)
         return np.where(self.empty | other.empty, 0.0, (counts / self.num_hashes - chance) / (1.0 - chance))
 
-    def to_table(self, ids: Sequence[Any] | pa.Array | None = None) -> pa.Table:
-        """Return an Arrow table as `Signatures.to_table` does; `signature` holds the planes, one after the other."""
-        return make_table(Rows(self.planes.reshape(len(self), -1), self.empty), self.scheme, ids)
+    def _to_bytes(self) -> npt.NDArray[np.uint8]:
+        return self.values.reshape(len(self), int(np.prod(self.values.shape[1:])))
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> PackedSignatures:
-        """Return the signatures of a table as `to_table` makes it; errors as of `open`."""
-        return cls._from(table, "the table")
-
-    def save(
-        self, path: str | os.PathLike[str], ids: Sequence[Any] | pa.Array | None = None, *, overwrite: bool = False
-    ) -> None:
-        """Write the table of `to_table` to a Parquet file, as `Signatures.save` does."""
-        write_table(self.to_table(ids), path, overwrite)
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> PackedSignatures:
-        """Read signatures that `save` wrote; errors as of `Signatures.open`."""
-        return cls._from(read_table(path), os.fspath(path))
-
-    @classmethod
-    def _from(cls, table: pa.Table, name: str) -> PackedSignatures:
-        rows, scheme = read_rows(table, name, packed=True)
-        rows.data[rows.empty] = 0
-        return cls(rows.data.reshape(len(rows.data), int(scheme["bits"]), -1), rows.empty, scheme)
+    def _from_table(cls, table: pa.Table, name: str) -> PackedSignatures:
+        rows, scheme = read_rows(table, cls.column, name), _read_scheme(table, name, packed=True)
+        data = np.where(rows.empty[:, None], np.uint8(0), rows.data)
+        planes = data.reshape(len(data), int(scheme["bits"]), -(-int(scheme["num_hashes"]) // 8))
+        return cls(planes, scheme, rows.ids, rows.empty)
 
 
-def _counts_for(left: Signatures | PackedSignatures, right: Signatures | PackedSignatures) -> npt.NDArray[np.int64]:
-    """Return room for a count for each pair of rows, or raise an error where they do not pair."""
-    ours, theirs = ({**one.scheme, "num_hashes": one.num_hashes} for one in (left, right))
-    require_same(ours, theirs, "the first", "the second", kind="Signatures")
-    if len(left) != len(right) and 1 not in (len(left), len(right)):
+def is_empty(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+    """Return which signatures are all ones, as that of an empty set is: bool array of shape (num_sets,)."""
+    empty: npt.NDArray[np.bool_] = values[:, 0] == ALL_ONES
+    doubtful = np.flatnonzero(empty)
+    if len(doubtful):
+        empty[doubtful] = (values[doubtful] == ALL_ONES).all(axis=1)
+    return empty
+
+
+def unknown_scheme(num_hashes: int) -> dict[str, Any]:
+    """Return the scheme of signatures that came without one."""
+    return {"name": UNKNOWN, "num_hashes": num_hashes}
+
+
+def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> dict[str, Any]:
+    """Return the scheme of a table of signatures, or raise InputError."""
+    num_bytes = table.schema.field("signature").type.byte_width
+    scheme, text = read_json(table.schema, SCHEME_KEY)
+    known = scheme or {}
+    try:
+        length = known["bits"] * -(-known["num_hashes"] // 8) if packed else 4 * known["num_hashes"]
+        fits = length == num_bytes and ("bits" in known) == packed
+    except (KeyError, TypeError):
+        fits = False
+    if scheme is None or not fits:
         raise InputError(
-            f"Signatures compare row by row, or one with many: got {len(left):,} rows and {len(right):,}. Take as many "
-            "of each, or one: signatures[0]."
+            f"The scheme in the metadata of {name} is not that of {'packed ' * packed}signatures of {num_bytes} "
+            f"bytes: got {text}. Open packed ones with PackedSignatures.open, others with Signatures.open; sign other "
+            "files again."
         )
-    return np.empty(len(left) if len(right) == 1 else len(right), np.int64)
+    return scheme
 
 
 def _mix(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from neardup.candidates.bands import Bands
-from neardup.index.matches import Matches, collect, find_in_blocks, has_features, spans
-
-if TYPE_CHECKING:
-    from neardup.kernels.band_tables import Found, Stored
+from neardup.fingerprints.signatures import is_empty
+from neardup.index.row_store import RowStore
+from neardup.index.search import Ask, Matches, Values, find_in_blocks, spans
 
 _LEAST_SLOTS = 1 << 8
-
-Values = npt.NDArray[np.uint32]
 
 
 class BandTables:
@@ -28,29 +23,29 @@ class BandTables:
         slots = np.full((bands.num_bands, _LEAST_SLOTS), FREE, np.uint64)
         self._tables = Tables(slots, np.empty((bands.num_bands, _LEAST_SLOTS), np.uint32))
 
-    def enter(self, values: Values, first: int, stop: int) -> None:
-        """Enter rows `first` to `stop` of the signatures; one without features, all ones, shares no band."""
+    def add(self, store: RowStore, first: int) -> None:
+        """Enter the rows of a store from `first` on; one without features, all ones, shares no band."""
         from neardup.kernels import band_tables as kernel
 
-        self._grow(stop)
-        for start, end in spans(first, stop):
-            block = values[start:end]
-            keys, featured = self._keys_of(block), has_features(block)
-            kernel.enter_rows(keys, self.bands.rows_per_band, start, featured, values, self._tables)
+        self._grow(store.num_rows)
+        for start, stop in spans(first, store.num_rows):
+            block = store.values[start:stop]
+            keys, featured = self._keys_of(block), ~is_empty(block)
+            kernel.enter_rows(keys, self.bands.rows_per_band, start, featured, store.values, self._tables)
 
-    def find(self, queries: Values, stored: Stored, least: int) -> Matches:
-        """Return the rows that share a band with each query and agree with it in at least so many places."""
-        from neardup.kernels.band_tables import find_rows
+    def find(self, queries: Values, store: RowStore, least: int) -> Matches:
+        """Return the rows that share a band with each query and agree with it in at least so many hashes."""
+        from neardup.kernels.band_tables import Stored, find_rows
 
-        def find(block: Values, first: int) -> list[Matches]:
-            keys, rows_per_band = self._keys_of(block), self.bands.rows_per_band
+        stored, rows_per_band = Stored(store.values, store.alive), self.bands.rows_per_band
 
-            def ask(begin: int, found: Found) -> int:
-                return int(find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found))
+        def prepare(block: Values, first: int) -> Ask:
+            keys = self._keys_of(block)
+            return lambda begin, found: int(
+                find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found)
+            )
 
-            return collect(len(block), first, ask)
-
-        return find_in_blocks(queries, find, self._threads)
+        return find_in_blocks(queries, prepare, self._threads)
 
     def _keys_of(self, block: Values) -> npt.NDArray[np.uint64]:
         from neardup.kernels.minhash import band_keys
@@ -60,7 +55,7 @@ class BandTables:
         return keys
 
     def _grow(self, num_rows: int) -> None:
-        """Make room for so many rows, the tables at most two thirds full."""
+        """Grow the tables for so many rows, at most two thirds full."""
         from neardup.kernels import band_tables as kernel
 
         old, needed = self._tables, 3 * num_rows // 2 + 1

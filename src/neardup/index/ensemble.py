@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.errors import InputError, SettingError
-from neardup.index.ids import Given, grow
-from neardup.index.matches import Matches, Values, collect, find_in_blocks
-from neardup.index.prefix_trees import TreeIndex, featured_rows, plant_trees
-from neardup.index.signature_files import Rows
-from neardup.index.signature_rows import AnySignatures
+from neardup.index.id_table import Given
+from neardup.index.lsh import AnySignatures
+from neardup.index.prefix_trees import PrefixTrees, featured_rows, plant_trees
+from neardup.index.row_index import RowIndex, check_num_hashes, least_equal, open_signatures
+from neardup.index.row_store import RowStore, SignatureRows, one_row
+from neardup.index.search import Ask, Matches, Values, find_in_blocks, no_matches
 from neardup.settings.methods import MinHash
 
 if TYPE_CHECKING:
-    from neardup.kernels.band_tables import Found
     from neardup.kernels.prefix_trees import Trees
 
 _DEPTH = 8  # the most rows a band
@@ -29,7 +29,7 @@ _MAX_PARTITIONS = 1024
 Sizes: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
 
 
-class LSHEnsemble(TreeIndex):
+class LSHEnsemble(RowIndex):
     """An index in memory that finds the sets that contain most of a query set, however much larger they are.
 
     Parameters
@@ -87,20 +87,29 @@ class LSHEnsemble(TreeIndex):
                 "num_partitions."
             )
         self.threshold, self.recall, self.num_partitions = threshold, recall, num_partitions
-        super().__init__(num_hashes, 1, scheme, threads)
+        check_num_hashes(num_hashes)
+        self._largest = np.zeros(0, np.int64)  # the largest set of each partition, once trees are made
+        super().__init__(SignatureRows(num_hashes, 1, scheme, sized=True), threads)
 
-    def _clear(self) -> None:
-        super()._clear()
-        self._sizes = np.zeros(0, np.int64)
-        self._largest = np.zeros(0, np.int64)  # the largest set of each partition
+    def _new_searcher(self) -> PrefixTrees:
+        return PrefixTrees(self._plant)
+
+    def _settings(self) -> dict[str, Any]:
+        settings = {"threshold": self.threshold, "recall": self.recall, "num_partitions": self.num_partitions}
+        return {**settings, "num_hashes": self.num_hashes}
+
+    @property
+    def num_hashes(self) -> int | None:
+        """The length of the signatures, None until it is known."""
+        return self._store.width
 
     def __repr__(self) -> str:
-        """Say what it holds."""
+        """Return the settings and the number of sets."""
         return f"LSHEnsemble(threshold={self.threshold}, num_partitions={self.num_partitions}, {len(self):,} sets)"
 
     def add(self, id: str | int, signature: AnySignatures, size: int) -> None:
         """Add a set: its signature, and how many features it has. Raises as `add_many` does."""
-        self._append_sized([id], self._one(signature), [size])
+        self.add_many([id], one_row(signature), [size])
 
     def add_many(self, ids: Given, signatures: AnySignatures, sizes: Sizes) -> None:
         """Add sets, all or none.
@@ -118,45 +127,45 @@ class LSHEnsemble(TreeIndex):
         SchemeError
             If the signatures are of another scheme, seed or length; both are named.
         """
-        self._append_sized(ids, signatures, sizes)
+        self._add(ids, signatures, _to_sizes(sizes, len(self._store.to_values(signatures))))
 
-    def query(self, signature: AnySignatures, size: int) -> list[tuple[str | int, float]]:
-        """Return (id, containment) of sets that seem to contain enough of the query, the most first.
+    def query(
+        self, signature: AnySignatures, size: int, *, min_containment: float | None = None
+    ) -> list[tuple[str | int, float]]:
+        """Return (id, containment) of the sets that contain enough of the query, as estimated, the most first.
 
         Parameters
         ----------
         signature : an array of num_hashes, or Signatures of one.
         size : how many features the query has, repeats not counted.
+        min_containment : the least estimated containment that is returned; the threshold when None; 0.0 for all that
+            share a band and are large enough.
         """
-        found, containment = self._find(self._one(signature), [size])
-        ids: list[str | int] = self._ids.take(found.row).to_pylist()
+        found, containment = self._find(one_row(signature), [size], min_containment)
+        ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
         return list(zip(ids, containment.tolist(), strict=True))
 
-    def query_many(self, signatures: AnySignatures, sizes: Sizes) -> pa.Table:
-        """Return the sets that seem to contain enough of each of many queries.
+    def query_many(self, signatures: AnySignatures, sizes: Sizes, *, min_containment: float | None = None) -> pa.Table:
+        """Return the sets that contain enough of each of many queries: what `query` returns for each.
 
         Parameters
         ----------
         signatures : as for `add_many`.
         sizes : as for `add_many`.
+        min_containment : as for `query`.
 
         Returns
         -------
         pyarrow.Table
-            Columns `query` (int64, which of those given), `id` (int64 or string), `containment` (float64, estimated),
-            by query, then the most contained, then as they were added.
+            Columns `query` (int64, the position of the query), `id` (int64 or string), `containment` (float64,
+            estimated), by query, then the most contained, then as they were added.
         """
-        found, containment = self._find(signatures, sizes)
-        return pa.table({"query": found.query, "id": self._ids.take(found.row), "containment": containment})
+        found, containment = self._find(signatures, sizes, min_containment)
+        return pa.table({"query": found.query, "id": self._store.ids_of(found.row), "containment": containment})
 
     def merge(self, other: LSHEnsemble) -> None:
         """Add all sets of another ensemble, whatever its settings. Raises as `add_many` does."""
         self._merge(other)
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write ids, signatures and sizes to a Parquet file, the scheme and the settings in its metadata."""
-        settings = {"threshold": self.threshold, "recall": self.recall, "num_partitions": self.num_partitions}
-        self._save(path, settings, overwrite=overwrite)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> LSHEnsemble:
@@ -167,7 +176,7 @@ class LSHEnsemble(TreeIndex):
         path : a file that `save` wrote.
         threads : as for `LSHEnsemble`.
         """
-        return cls._open(path, threads)
+        return open_signatures(path, cls, lambda settings, scheme: cls(**settings, scheme=scheme, threads=threads))
 
     def plan(self, size: int) -> pa.Table:
         """Return how each partition is searched for a query.
@@ -185,7 +194,7 @@ class LSHEnsemble(TreeIndex):
             found more often.
         """
         q = _to_sizes([size], 1)
-        _, tail = self._up_to_date(1)
+        _, tail = self._searcher.up_to_date(self._store, 1)
         largest = self._largest_sets(tail)
         bands = self._choose_bands(q, largest)[0]
         pairs = zip(self._least(q, largest)[0], bands.tolist(), strict=True)
@@ -193,56 +202,46 @@ class LSHEnsemble(TreeIndex):
         table = {"largest_size": largest, "num_bands": bands[:, 0], "rows_per_band": bands[:, 1], "recall": recall}
         return pa.table(table).slice(0, len(largest) - (tail[0] == tail[1]))
 
-    def _append_sized(self, ids: Given, signatures: AnySignatures, sizes: Sizes) -> None:
-        given, first = _to_sizes(sizes, len(self._to_values(signatures))), self._ids.num_rows
-        self._append(ids, signatures)
-        self._sizes = grow(self._sizes, self._ids.num_rows)
-        self._sizes[first : self._ids.num_rows] = given
-
-    def _append_rows(self, rows: Rows) -> None:
-        self._append_sized(rows.ids, rows.values, rows.sizes if rows.sizes is not None else [])
-
-    def _alive(self) -> Rows:
-        return super()._alive()._replace(sizes=self._sizes[self._alive_rows()])
-
-    def _plant(self) -> Trees:
-        stop = self._ids.num_rows
-        rows = featured_rows(self._values[:stop], self._ids.alive[:stop])
-        rows = rows[np.argsort(self._sizes[rows], kind="stable")]
+    def _plant(self, store: RowStore) -> Trees:
+        assert store.sizes is not None
+        rows = featured_rows(store)
+        rows = rows[np.argsort(store.sizes[rows], kind="stable")]
         edges = np.linspace(0, len(rows), min(self.num_partitions, max(1, len(rows))) + 1).astype(int)
-        self._largest = self._sizes[rows[edges[1:] - 1]] if len(rows) else np.zeros(1, np.int64)
-        starts = list(range(self._values.shape[1]))
-        return plant_trees(self._values, rows, edges.tolist(), starts, _DEPTH, self._threads)
+        self._largest = store.sizes[rows[edges[1:] - 1]] if len(rows) else np.zeros(1, np.int64)
+        starts = list(range(store.values.shape[1]))
+        return plant_trees(store.values, rows, edges.tolist(), starts, _DEPTH, self._threads)
 
-    def _find(self, signatures: AnySignatures, sizes: Sizes) -> tuple[Matches, npt.NDArray[np.float64]]:
+    def _find(
+        self, signatures: AnySignatures, sizes: Sizes, min_containment: float | None
+    ) -> tuple[Matches, npt.NDArray[np.float64]]:
+        from neardup.kernels.band_tables import Stored
         from neardup.kernels.prefix_trees import find_bands
 
-        values = self._to_values(signatures)
-        asked = _to_sizes(sizes, len(values))
-        if not len(self) or not len(values):
-            return Matches(*(np.zeros(0, np.int64) for _ in range(3))), np.zeros(0)
-        (trees, tail), stored = self._up_to_date(len(values)), self._stored()
-        largest = self._largest_sets(tail)
+        store, least = self._store, self.threshold if min_containment is None else min_containment
+        least_equal(least, 1, "min_containment")  # checks it
+        values = store.to_values(signatures)
+        query_sizes = _to_sizes(sizes, len(values))
+        if not len(self) or not len(values) or store.sizes is None:
+            return no_matches(), np.zeros(0)
+        trees, tail = self._searcher.up_to_date(store, len(values))
+        largest, stored = self._largest_sets(tail), Stored(store.values, store.alive)
 
-        def find(block: Values, first: int) -> list[Matches]:
-            bands = self._choose_bands(asked[first : first + len(block)], largest)
+        def prepare(block: Values, first: int) -> Ask:
+            bands = self._choose_bands(query_sizes[first : first + len(block)], largest)
+            return lambda begin, found: int(find_bands(block, begin, stored, trees, tail, bands, found))
 
-            def ask(begin: int, found: Found) -> int:
-                return int(find_bands(block, begin, stored, trees, tail, bands, found))
-
-            return collect(len(block), first, ask)
-
-        found = find_in_blocks(values, find, self._threads)
-        q, x = np.maximum(asked[found.query], 1), self._sizes[found.row]
+        found = find_in_blocks(values, prepare, self._threads)
+        q, x = np.maximum(query_sizes[found.query], 1), store.sizes[found.row]
         similarity = found.equal / (self.num_hashes or 1)
         containment = np.minimum(similarity * (q + x) / (q * (1 + similarity)), np.minimum(1.0, x / q))
         order = np.lexsort((found.row, -containment, found.query))
-        order = order[(x / q >= self.threshold)[order]]
+        order = order[((x / q >= self.threshold) & (containment >= least))[order]]
         return Matches(*(column[order] for column in found)), containment[order]
 
     def _largest_sets(self, tail: tuple[int, int]) -> npt.NDArray[np.int64]:
         """Return the size of the largest set of each partition, that of the tail last."""
-        return np.append(self._largest, self._sizes[tail[0] : tail[1]].max(initial=0))
+        assert self._store.sizes is not None
+        return np.append(self._largest, self._store.sizes[tail[0] : tail[1]].max(initial=0))
 
     def _least(self, sizes: npt.NDArray[np.int64], largest: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the least Jaccard similarity that a set of a partition has if it contains enough of a query."""

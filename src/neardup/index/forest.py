@@ -1,4 +1,4 @@
-"""An index of MinHash signatures in memory for the k most alike, however alike they are."""
+"""An index of MinHash signatures in memory for the k most similar, however similar they are."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import SettingError
-from neardup.index.ids import Given
-from neardup.index.matches import Matches, Values, collect, find_in_blocks
-from neardup.index.prefix_trees import TreeIndex, featured_rows, plant_trees
-from neardup.index.signature_rows import AnySignatures
+from neardup.index.id_table import Given
+from neardup.index.lsh import AnySignatures
+from neardup.index.prefix_trees import PrefixTrees, featured_rows, plant_trees
+from neardup.index.row_index import RowIndex, check_num_hashes, open_signatures
+from neardup.index.row_store import RowStore, SignatureRows, one_row
+from neardup.index.search import Ask, Matches, Values, find_in_blocks, no_matches
 
 if TYPE_CHECKING:
-    from neardup.kernels.band_tables import Found
     from neardup.kernels.prefix_trees import Trees
 
 _MAX_TREES = 512
 _CANDIDATES_A_TREE = 4
 
 
-class LSHForest(TreeIndex):
-    """An index in memory that finds the k signatures most like a query, without a threshold: an LSH Forest.
+class LSHForest(RowIndex):
+    """An index in memory that finds the k signatures most similar to a query, without a threshold: an LSH Forest.
 
     Parameters
     ----------
-    num_trees : prefix trees; each is of num_hashes // num_trees hashes. More find more of the less alike.
+    num_trees : prefix trees; each is of num_hashes // num_trees hashes. More find more of the less similar.
     num_hashes : the length of the signatures; when unset, that of the first added.
     scheme : what the signatures were made with; when unset, that of the first `Signatures` added.
     threads : of `query_many`, and to make trees; all processors of this process when unset.
@@ -44,7 +45,7 @@ class LSHForest(TreeIndex):
     until k + 4 x num_trees candidates are found, or none is left that shares a first value. Candidates of one level are
     taken all or none, so that the answer does not depend on the order of adding. They are ranked by estimated Jaccard
     similarity, with a standard deviation of sqrt(s (1 - s) / num_hashes). A set without features, whose signature is
-    all ones, is like nothing.
+    all ones, is similar to nothing.
 
     Trees are sorted rows. What is added is scanned at first, and sorted when that is cheaper; nothing has to be called.
     Memory: 4 x num_hashes + 8 x num_trees bytes a signature, and 24 for an integer id: about 600 with 128 hashes. Not
@@ -71,16 +72,28 @@ class LSHForest(TreeIndex):
             raise SettingError(
                 f"num_trees must be a whole number from 1 to {_MAX_TREES}: got {num_trees!r}. Change num_trees."
             )
+        check_num_hashes(num_hashes)
         self.num_trees = num_trees
-        super().__init__(num_hashes, num_trees, scheme, threads)
+        super().__init__(SignatureRows(num_hashes, num_trees, scheme), threads)
+
+    def _new_searcher(self) -> PrefixTrees:
+        return PrefixTrees(self._plant)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"num_trees": self.num_trees, "num_hashes": self.num_hashes}
+
+    @property
+    def num_hashes(self) -> int | None:
+        """The length of the signatures, None until it is known."""
+        return self._store.width
 
     def __repr__(self) -> str:
-        """Say what it holds."""
+        """Return the settings and the number of signatures."""
         return f"LSHForest(num_trees={self.num_trees}, {len(self):,} signatures)"
 
     def add(self, id: str | int, signature: AnySignatures) -> None:
         """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many` does."""
-        self._append([id], self._one(signature))
+        self._add([id], one_row(signature))
 
     def add_many(self, ids: Given, signatures: AnySignatures) -> None:
         """Add signatures, all or none; as `LSHIndex.add_many`.
@@ -90,19 +103,20 @@ class LSHForest(TreeIndex):
         ids : strings, or integers below 2^63: a list, a NumPy or an Arrow array.
         signatures : Signatures, or a uint32 array of shape (n, num_hashes), taken to be of the index's scheme.
         """
-        self._append(ids, signatures)
+        self._add(ids, signatures)
 
     def query(self, signature: AnySignatures, k: int = 10) -> list[tuple[str | int, float]]:
-        """Return (id, similarity) of at most k, the most alike first; at equal similarity, those added earlier.
+        """Return (id, similarity) of at most k, the most similar first; at equal similarity, those added earlier.
 
-        Fewer than k come back if fewer share the first value of a tree with it.
+        There is no threshold: the k most similar are returned, however little similar they are; fewer if fewer share
+        the first value of a tree with it.
         """
-        found = self._find(self._one(signature), k)
-        ids: list[str | int] = self._ids.take(found.row).to_pylist()
+        found = self._find(one_row(signature), k)
+        ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
         return list(zip(ids, (found.equal / (self.num_hashes or 1)).tolist(), strict=True))
 
     def query_many(self, signatures: AnySignatures, k: int = 10) -> pa.Table:
-        """Return at most k that are most like each of many signatures.
+        """Return the k that are most similar to each of many signatures: what `query` returns for each.
 
         Parameters
         ----------
@@ -112,57 +126,55 @@ class LSHForest(TreeIndex):
         Returns
         -------
         pyarrow.Table
-            Columns `query` (int64, which of those given), `id` (int64 or string), `similarity` (float64), by query,
-            then the most alike, then as they were added.
+            Columns `query` (int64, the position of the query), `id` (int64 or string), `similarity` (float64), by
+            query, then the most similar, then as they were added.
         """
         found = self._find(signatures, k)
         similarity = found.equal / (self.num_hashes or 1)
-        return pa.table({"query": found.query, "id": self._ids.take(found.row), "similarity": similarity})
+        return pa.table({"query": found.query, "id": self._store.ids_of(found.row), "similarity": similarity})
 
     def merge(self, other: LSHForest) -> None:
         """Add all signatures of another forest, whatever its trees. Raises as `add_many` does."""
         self._merge(other)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write ids and signatures to a Parquet file, the scheme and the settings in its metadata."""
-        self._save(path, {"num_trees": self.num_trees}, overwrite=overwrite)
-
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> LSHForest:
-        """Return the forest that was saved. Raises InputError if the file is not one.
+        """Return a forest of the signatures in a file: of a forest, of `Signatures.save`, or of `neardup sign`.
 
         Parameters
         ----------
-        path : a file that `save` wrote.
+        path : a Parquet file with columns `id` and `signature`.
         threads : as for `LSHForest`.
-        """
-        return cls._open(path, threads)
 
-    def _plant(self) -> Trees:
-        depth = self._values.shape[1] // self.num_trees
-        stop = self._ids.num_rows
-        rows = featured_rows(self._values[:stop], self._ids.alive[:stop])
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or is none of these.
+        """
+        return open_signatures(path, cls, lambda settings, scheme: cls(**settings, scheme=scheme, threads=threads))
+
+    def _plant(self, store: RowStore) -> Trees:
+        depth = store.values.shape[1] // self.num_trees
+        rows = featured_rows(store)
         starts = [tree * depth for tree in range(self.num_trees)]
-        return plant_trees(self._values, rows, [0, len(rows)], starts, depth, self._threads)
+        return plant_trees(store.values, rows, [0, len(rows)], starts, depth, self._threads)
 
     def _find(self, signatures: AnySignatures, k: int) -> Matches:
+        from neardup.kernels.band_tables import Stored
         from neardup.kernels.prefix_trees import find_longest
 
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
             raise SettingError(f"k must be a whole number above 0: got {k!r}. Change k.")
-        values = self._to_values(signatures)
+        values = self._store.to_values(signatures)
         if not len(self) or not len(values):
-            return Matches(*(np.zeros(0, np.int64) for _ in range(3)))
-        (trees, tail), stored = self._up_to_date(len(values)), self._stored()
-        wanted = int(k) + _CANDIDATES_A_TREE * self.num_trees
+            return no_matches()
+        trees, tail = self._searcher.up_to_date(self._store, len(values))
+        stored, wanted = Stored(self._store.values, self._store.alive), int(k) + _CANDIDATES_A_TREE * self.num_trees
 
-        def find(block: Values, first: int) -> list[Matches]:
-            def ask(begin: int, found: Found) -> int:
-                return int(find_longest(block, begin, stored, trees, tail, wanted, found))
+        def prepare(block: Values, first: int) -> Ask:
+            return lambda begin, found: int(find_longest(block, begin, stored, trees, tail, wanted, found))
 
-            return collect(len(block), first, ask)
-
-        found = find_in_blocks(values, find, self._threads)
+        found = find_in_blocks(values, prepare, self._threads)
         firsts = np.flatnonzero(np.diff(found.query, prepend=-1))
         rank = np.arange(len(found.query)) - np.repeat(firsts, np.diff(firsts, append=len(found.query)))
         return Matches(*(column[rank < k] for column in found))

@@ -1,46 +1,52 @@
-"""An index of MinHash signatures in memory: those that share a band with a query, while signatures come and go."""
+"""An index of MinHash signatures in memory: those similar to a query, while signatures come and go."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
+from neardup.fingerprints.signatures import Signatures
 from neardup.index.band_tables import BandTables
-from neardup.index.ids import Given
-from neardup.index.matches import Matches
-from neardup.index.signature_rows import AnySignatures, SignatureIndex, check_num_hashes
+from neardup.index.id_table import Given
+from neardup.index.row_index import RowIndex, least_equal, open_signatures
+from neardup.index.row_store import SignatureRows, one_row
+from neardup.index.search import Matches
 from neardup.settings.methods import MinHash
 
+AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
 
-class LSHIndex(SignatureIndex):
-    """An index in memory that finds the signatures whose sets are alike, by locality-sensitive hashing in bands.
+
+class LSHIndex(RowIndex):
+    """An index in memory that finds the signatures of similar sets, by locality-sensitive hashing in bands.
 
     Parameters
     ----------
-    threshold : the Jaccard similarity at which the recall is asked for, and at which `add_if_new` calls two alike.
-    recall : the share of pairs just at the threshold that must share a band; more alike, more often.
-    num_bands, rows_per_band : the bands, or their rows alone, in place of those chosen from threshold and recall.
-    num_hashes : the length of the signatures, at least num_bands x rows_per_band, of which the first go into bands and
-        all into estimates. When unset, that of the first added.
-    scheme : what the signatures were made with; when unset, that of the first `Signatures` added.
-    threads : of `add_many` and `query_many`; all processors of this process when unset.
+    method : the threshold from which sets are similar; the recall, or the bands that find them; and num_hashes, the
+        length of the signatures, when unset that of the first added. `MinHash()` when None. Of longer signatures than
+        the bands take, the first hashes go into bands and all into estimates.
+    threshold : in place of a method, for `MinHash(threshold=threshold)`.
+    scheme : how the signatures were made; when unset, that of the first `Signatures` added.
+    threads : of `query_many`; all processors of this process when unset.
 
     Raises
     ------
     SettingError
-        If a value is out of its limits, or no bands of num_hashes reach the recall; it says what can be reached.
+        If a value is out of its limits, or no bands of num_hashes reach the recall; it names what can be reached.
 
     Notes
     -----
     Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4: signatures of sets of similarity s share
     one of b bands of r rows with probability 1 - (1 - s^r)^b. Which rows share a band is exact; similarities are
     estimated from all hashes, with a standard deviation of sqrt(s (1 - s) / num_hashes). A set without features, whose
-    signature is all ones, is like nothing.
+    signature is all ones, is similar to nothing.
 
     Memory: 4 x num_hashes + (16 to 24) x num_bands bytes a signature, and 24 for an integer id: about 750 with 128
     hashes and the 12 bands of the default. What was removed is passed over, and left out once it is half of all. Not
@@ -49,7 +55,7 @@ class LSHIndex(SignatureIndex):
     Examples
     --------
     >>> import numpy as np
-    >>> index = LSHIndex(threshold=0.5, num_bands=4, rows_per_band=2)
+    >>> index = LSHIndex(MinHash(threshold=0.5, num_bands=4, rows_per_band=2))
     >>> index.add("first", np.array([1, 2, 3, 4, 5, 6, 7, 8], np.uint32))
     >>> index.query(np.array([1, 2, 3, 4, 5, 0, 0, 0], np.uint32))
     [('first', 0.625)]
@@ -57,49 +63,58 @@ class LSHIndex(SignatureIndex):
 
     def __init__(
         self,
-        threshold: float = 0.8,
-        recall: float = 0.99,
+        method: MinHash | None = None,
         *,
-        num_bands: int | None = None,
-        rows_per_band: int | None = None,
-        num_hashes: int | None = None,
+        threshold: float | None = None,
         scheme: Mapping[str, Any] | None = None,
         threads: int | None = None,
     ) -> None:
-        check_num_hashes(num_hashes)
-        asked = MinHash(threshold=threshold, recall=recall, num_bands=num_bands, rows_per_band=rows_per_band)
-        if asked.num_bands is not None and asked.rows_per_band is not None:
-            self.bands = Bands(asked.num_bands, asked.rows_per_band)
-        else:
-            self.bands = choose_bands(threshold, recall, num_hashes=num_hashes, rows_per_band=rows_per_band)
-        if num_hashes is not None and num_hashes < self.bands.num_hashes:
+        if method is not None and threshold is not None:
             raise SettingError(
-                f"Bands take num_bands x rows_per_band hashes: got {num_bands} x {rows_per_band} with "
-                f"num_hashes={num_hashes}. Use fewer, or longer signatures."
+                f"threshold is part of the method: got threshold={threshold!r} and {method!r:.80}. Leave one of the "
+                "two out."
             )
-        self.threshold = threshold
-        super().__init__(num_hashes, self.bands.num_hashes, scheme, threads)
+        if method is not None and not isinstance(method, MinHash):
+            raise SettingError(f"method must be MinHash: got {method!r:.80}. Use MinHash(threshold=0.8), say.")
+        if method is None:
+            method = MinHash() if threshold is None else MinHash(threshold=threshold)
+        if method.num_bands is not None and method.rows_per_band is not None:
+            self.bands = Bands(method.num_bands, method.rows_per_band)
+        else:
+            chosen, rows, length = method.recall, method.rows_per_band, method.num_hashes
+            self.bands = choose_bands(method.threshold, chosen, num_hashes=length, rows_per_band=rows)
+        self.method = method
+        super().__init__(SignatureRows(method.num_hashes, self.bands.num_hashes, scheme), threads)
+
+    def _new_searcher(self) -> BandTables:
+        return BandTables(self.bands, self._threads)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"threshold": self.threshold, **self.bands._asdict(), "num_hashes": self.num_hashes}
+
+    @property
+    def threshold(self) -> float:
+        """The similarity from which sets are similar."""
+        return self.method.threshold
 
     @property
     def recall(self) -> float:
         """The share of pairs just at the threshold that share a band."""
         return float(candidate_probability(self.threshold, self.bands))
 
-    def _clear(self) -> None:
-        super()._clear()
-        self._tables = BandTables(self.bands, self._threads)
-
-    def _enter(self, first: int) -> None:
-        self._tables.enter(self._values, first, self._ids.num_rows)
+    @property
+    def num_hashes(self) -> int | None:
+        """The length of the signatures, None until it is known."""
+        return self._store.width
 
     def __repr__(self) -> str:
-        """Say what it holds."""
+        """Return the settings and the number of signatures."""
         bands = f"num_bands={self.bands.num_bands}, rows_per_band={self.bands.rows_per_band}"
         return f"LSHIndex(threshold={self.threshold}, {bands}, {len(self):,} signatures)"
 
     def add(self, id: str | int, signature: AnySignatures) -> None:
         """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many` does."""
-        self._append([id], self._one(signature))
+        self._add([id], one_row(signature))
 
     def add_many(self, ids: Given, signatures: AnySignatures) -> None:
         """Add signatures, all or none.
@@ -116,81 +131,90 @@ class LSHIndex(SignatureIndex):
         SchemeError
             If the signatures are of another scheme, seed or length; both are named.
         """
-        self._append(ids, signatures)
+        self._add(ids, signatures)
 
     def add_if_new(self, id: str | int, signature: AnySignatures) -> list[tuple[str | int, float]]:
-        """Add a signature unless one like it is there: return those like it, and add it if there are none.
+        """Add a signature unless a similar one is there: return the similar ones, and add it if there are none.
 
         Parameters
         ----------
-        id : of the signature; one that is there already is an InputError, as for `add`.
+        id : of the signature; an id that is there already is an InputError, as for `add`.
         signature : as for `add`.
 
         Returns
         -------
         list of (id, similarity)
-            Those whose estimate reaches the threshold, most alike first. Empty: it was added.
+            As of `query`. Empty: it was added.
         """
-        given = self._ids.to_array([id])
-        if id in self:
-            self._ids.append(given)  # raises
-        found = self.query(signature, min_similarity=self.threshold)
+        self._store.check_new(id)
+        found = self.query(signature)
         if not found:
             self.add(id, signature)
         return found
 
     def query(self, signature: AnySignatures, *, min_similarity: float | None = None) -> list[tuple[str | int, float]]:
-        """Return (id, similarity) of those that share a band, most alike first; at equal similarity, earlier ones.
+        """Return (id, similarity) of the similar ones, most similar first; at equal similarity, earlier ones.
 
         Parameters
         ----------
         signature : an array of num_hashes, or Signatures of one.
-        min_similarity : the least estimated Jaccard similarity that is returned; None for all that share a band.
+        min_similarity : the least estimated Jaccard similarity that is returned; the threshold when None; 0.0 for all
+            that share a band.
         """
-        found = self._find(self._one(signature), min_similarity)
-        ids: list[str | int] = self._ids.take(found.row).to_pylist()
+        found = self._find(one_row(signature), min_similarity)
+        ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
         return list(zip(ids, (found.equal / (self.num_hashes or 1)).tolist(), strict=True))
 
     def query_many(self, signatures: AnySignatures, *, min_similarity: float | None = None) -> pa.Table:
-        """Return those that share a band with each of many signatures.
+        """Return the similar ones of each of many signatures: what `query` returns for each.
 
         Parameters
         ----------
         signatures : as for `add_many`.
-        min_similarity : the least estimated Jaccard similarity that is returned; None for all that share a band.
+        min_similarity : as for `query`.
 
         Returns
         -------
         pyarrow.Table
-            Columns `query` (int64, which of those given), `id` (int64 or string), `similarity` (float64), by query,
-            then the most alike, then as they were added.
+            Columns `query` (int64, the position of the query), `id` (int64 or string), `similarity` (float64), by
+            query, then the most similar, then as they were added.
         """
         found = self._find(signatures, min_similarity)
         similarity = found.equal / (self.num_hashes or 1)
-        return pa.table({"query": found.query, "id": self._ids.take(found.row), "similarity": similarity})
+        return pa.table({"query": found.query, "id": self._store.ids_of(found.row), "similarity": similarity})
 
     def _find(self, signatures: AnySignatures, min_similarity: float | None) -> Matches:
-        values, least = self._to_values(signatures), self._least_equal(min_similarity)
-        return self._tables.find(values if len(self) else values[:0], self._stored(), least)
+        values = self._store.to_values(signatures)
+        least = least_equal(self.threshold if min_similarity is None else min_similarity, self.num_hashes or 1)
+        found: Matches = self._searcher.find(values if len(self) else values[:0], self._store, least)
+        return found
 
     def merge(self, other: LSHIndex) -> None:
         """Add all signatures of another index, whatever its bands. Raises as `add_many` does."""
         self._merge(other)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write ids and signatures to a Parquet file, the scheme and the settings in its metadata.
-
-        The file appears when it is whole; tables are built again when it is opened.
-        """
-        self._save(path, {"threshold": self.threshold, **self.bands._asdict()}, overwrite=overwrite)
-
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> LSHIndex:
-        """Return the index that was saved. Raises InputError if the file is not one.
+    def open(
+        cls, path: str | os.PathLike[str], *, method: MinHash | None = None, threads: int | None = None
+    ) -> LSHIndex:
+        """Return an index of the signatures in a file: of an index, of `Signatures.save`, or of `neardup sign`.
 
         Parameters
         ----------
-        path : a file that `save` wrote.
+        path : a Parquet file with columns `id` and `signature`.
+        method : in place of the settings of the index that was saved; `MinHash()` if it has none.
         threads : as for `LSHIndex`.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or is none of these.
         """
-        return cls._open(path, threads)
+
+        def make(settings: dict[str, Any], scheme: Mapping[str, Any] | None) -> LSHIndex:
+            saved = MinHash(**settings) if method is None else method
+            if scheme is not None and method is not None and method.num_hashes is None:
+                saved = replace(method, num_hashes=int(scheme["num_hashes"]))
+            return cls(saved, scheme=scheme, threads=threads)
+
+        return open_signatures(path, cls, make)

@@ -1,8 +1,8 @@
-"""Prefix trees over signatures, as sorted rows; what was added lately is scanned until it pays to sort again."""
+"""Prefix trees over signatures, as sorted rows; rows added since are scanned until it pays to sort again."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.matches import Values, has_features
-from neardup.index.signature_rows import SignatureIndex
+from neardup.fingerprints.signatures import is_empty
+from neardup.index.row_store import RowStore
+from neardup.index.search import Values
 
 if TYPE_CHECKING:
     from neardup.kernels.prefix_trees import Trees
@@ -19,33 +20,31 @@ if TYPE_CHECKING:
 _SORT_COST = 3  # to sort a row into a tree, in rows that are scanned
 
 
-class TreeIndex(SignatureIndex):
-    """Base of the indexes that search in prefix trees: rows in trees, and a tail that is scanned.
+class PrefixTrees:
+    """Rows sorted into trees, and a tail of rows that queries scan.
 
     The trees are made anew once the queries since have scanned as much as that costs: to ask after every add, or to
     add all and then ask, takes at most twice the time of the better choice, and nothing has to be called.
+
+    plant : returns trees of all rows of a store.
     """
 
-    def _clear(self) -> None:
-        super()._clear()
-        self._num_sorted = self._num_scanned = 0
-        self._trees: Trees | None = None
+    def __init__(self, plant: Callable[[RowStore], Trees]) -> None:
+        self._plant = plant
+        self.num_sorted = self._num_scanned = 0
+        self.trees: Trees | None = None
 
-    def _enter(self, first: int) -> None:
-        pass  # they are in the tail
+    def add(self, store: RowStore, first: int) -> None:
+        """Do nothing: new rows are in the tail."""
 
-    @abstractmethod
-    def _plant(self) -> Trees:
-        """Return trees of all rows."""
-
-    def _up_to_date(self, num_queries: int) -> tuple[Trees, tuple[int, int]]:
+    def up_to_date(self, store: RowStore, num_queries: int) -> tuple[Trees, tuple[int, int]]:
         """Return the trees to ask so many queries of, and the rows to scan beside them."""
-        stop = self._ids.num_rows
-        self._num_scanned += (stop - self._num_sorted) * num_queries
-        if self._trees is None or self._num_scanned > _SORT_COST * len(self._trees.starts) * stop:
-            self._trees = self._plant()
-            self._num_sorted, self._num_scanned = stop, 0
-        return self._trees, (self._num_sorted, stop)
+        stop = store.num_rows
+        self._num_scanned += (stop - self.num_sorted) * num_queries
+        if self.trees is None or self._num_scanned > _SORT_COST * len(self.trees.starts) * stop:
+            self.trees = self._plant(store)
+            self.num_sorted, self._num_scanned = stop, 0
+        return self.trees, (self.num_sorted, stop)
 
 
 def plant_trees(
@@ -71,8 +70,8 @@ def plant_trees(
         first_values = values[rows, starts[tree]]
         for start, stop in pairwise(edges):
             part = slice(start, stop)
-            own = _sort(values, rows[part], first_values[part], starts[tree], depth)
-            sorted_rows[tree, part], heads[tree, part] = own
+            ordered = _sort(values, rows[part], first_values[part], starts[tree], depth)
+            sorted_rows[tree, part], heads[tree, part] = ordered
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(plant, range(len(starts))))
@@ -88,11 +87,12 @@ def _sort(
     packed = firsts.astype(np.uint64) << np.uint64(32) | np.arange(len(rows), dtype=np.uint64)
     packed.sort()
     order = (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    own, heads = rows[order].astype(np.uint32), (packed >> np.uint64(32)).astype(np.uint32)
-    sort_runs(own, heads, values, start + 1, min(start + depth, values.shape[1]))
-    return own, heads
+    ordered, heads = rows[order].astype(np.uint32), (packed >> np.uint64(32)).astype(np.uint32)
+    sort_runs(ordered, heads, values, start + 1, min(start + depth, values.shape[1]))
+    return ordered, heads
 
 
-def featured_rows(values: Values, alive: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return the rows that are there and have features; values and alive : of as many rows."""
-    return np.flatnonzero(alive.astype(bool) & has_features(values))
+def featured_rows(store: RowStore) -> npt.NDArray[np.int64]:
+    """Return the rows of a store that were not removed and have features."""
+    stop = store.num_rows
+    return np.flatnonzero(store.alive[:stop].astype(bool) & ~is_empty(store.values[:stop]))

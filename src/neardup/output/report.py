@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from neardup.decide.outcome import Outcome
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED
 from neardup.documents.reading import Task
-from neardup.fingerprints.files import FingerprintFile
+from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.methods.base import Method
 from neardup.output.wording import plural
 from neardup.progress import Stages
@@ -177,23 +177,23 @@ def warn_of_bound(num_documents: int, max_bucket: int) -> list[str]:
 
 
 def fingerprint_pairs_report(
-    scheme: dict[str, Any], files: dict[str, FingerprintFile], method: SimHash, num_pairs: int, stages: Stages
+    scheme: Mapping[str, Any], files: dict[str, Fingerprints], method: SimHash, num_pairs: int, stages: Stages
 ) -> dict[str, Any]:
     """Return the record of a search for pairs among fingerprints."""
     seconds = sum(stages.seconds.values())
-    count = sum(len(file.ids) for file in files.values())
+    count = sum(int((~file.empty).sum()) for file in files.values())
     return {
         "version": __version__,
         "command": "pairs",
-        "scheme": scheme,
+        "scheme": dict(scheme),
         "settings": {"max_distance": method.max_distance, "num_blocks": method.num_blocks},
         "inputs": [
-            {"name": name, "fingerprints": len(file.ids), "without_features": file.num_null}
+            {"name": name, "fingerprints": int((~file.empty).sum()), "without_features": int(file.empty.sum())}
             for name, file in files.items()
         ],
         "counts": {
             "fingerprints": count,
-            "without_features": sum(file.num_null for file in files.values()),
+            "without_features": sum(int(file.empty.sum()) for file in files.values()),
             "confirmed": num_pairs,
         },
         "incomplete": None,

@@ -15,7 +15,8 @@ from neardup.settings.limits import Limits, limits_of, parameter
 from neardup.settings.shingling import Jieba, Shingling, Tokenizer
 
 FeatureHash = Callable[[bytes], int]
-MAX_HAMMING_DISTANCE = 16
+MAX_HAMMING_DISTANCE, MAX_HASHES = 16, 65_536
+_DEFAULT_HASHES = 128
 
 
 class IdfSource:
@@ -71,6 +72,16 @@ class MinHash(Shingling):
         None,
         Limits("Hashes in a band; chosen from threshold and recall when unset.", int, low=1, high=64, optional=True),
     )
+    num_hashes: int | None = parameter(
+        None,
+        Limits(
+            "Hashes in a signature that `sign` makes; 128 when unset, or those of num_bands x rows_per_band.",
+            int,
+            low=1,
+            high=MAX_HASHES,
+            optional=True,
+        ),
+    )
     structure: float | None = parameter(
         None,
         Limits(
@@ -89,6 +100,11 @@ class MinHash(Shingling):
                 f"num_bands goes with rows_per_band: got num_bands={self.num_bands}, rows_per_band=None. Give both, "
                 "rows_per_band alone, or neither, to have the others chosen."
             )
+        if self.num_hashes is not None and self.num_hashes < (self.num_bands or 1) * (self.rows_per_band or 1):
+            raise SettingError(
+                f"Bands take num_bands x rows_per_band hashes: got {self.num_bands or 1} x {self.rows_per_band} with "
+                f"num_hashes={self.num_hashes}. Use fewer bands or rows, or longer signatures."
+            )
         if self.rows_per_band is not None and self.similarity == "containment":
             raise SettingError(
                 "Bands are not for containment, which proposes pairs by samples: got "
@@ -102,6 +118,14 @@ class MinHash(Shingling):
                 f"structure={self.structure!r} with html={self.html!r}, rarity={self.rarity}. Use html='main', or "
                 "structure() (--method structure) for the structure alone."
             )
+
+    @property
+    def signature_length(self) -> int:
+        """Return how many hashes a signature has that `sign` makes."""
+        if self.num_hashes is not None:
+            return self.num_hashes
+        bands = (self.num_bands or 0) * (self.rows_per_band or 0)
+        return bands or _DEFAULT_HASHES
 
     @property
     def of_structure(self) -> MinHash | None:

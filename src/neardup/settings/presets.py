@@ -186,6 +186,10 @@ FINGERPRINTS: dict[str, SimHash] = {
 """The settings of fingerprints by the same names; that of a page's structure has the features of `structure`."""
 
 
+SKETCHES: dict[str, Method] = {"minhash": METHODS["minhash"], "content": METHODS["content"], **FINGERPRINTS}
+"""The settings of signatures and fingerprints by the same names."""
+
+
 def method_named(method: Method | str, threshold: float | None = None, max_distance: int | None = None) -> Method:
     """Return settings as they are, or those that a name stands for, with another limit if one is given.
 
@@ -234,6 +238,29 @@ def minhash_named(method: Method | str, threshold: float | None = None) -> MinHa
         f"method must be of MinHash: got {method if isinstance(method, str) else type(method).__name__}. Use "
         "MinHash(...), minhash, structure, content or page."
     )
+
+
+def sketch_named(method: Method | str) -> Method:
+    """Return settings of signatures or fingerprints as they are, or those that a name of SKETCHES stands for.
+
+    Raises
+    ------
+    SettingError
+        If the name is unknown, or the settings compare by more than one document has.
+    """
+    found = SKETCHES[method] if isinstance(method, str) and method in SKETCHES else method
+    if not isinstance(found, (MinHash, SimHash)):
+        raise SettingError(
+            f"method must be one of {', '.join(SKETCHES)}, or settings such as MinHash(ngram=5): got {method!r:.80}. "
+            "Change method."
+        )
+    if isinstance(found, MinHash) and (found.rarity or found.structure is not None):
+        raise SettingError(
+            "A signature depends on one document only; the rarity of its shingles and a second similarity need a "
+            f"collection: got rarity={found.rarity}, structure={found.structure!r}. Leave both unset, or use dedup or "
+            "find_pairs."
+        )
+    return found
 
 
 def simhash_named(method: Method | str) -> SimHash:

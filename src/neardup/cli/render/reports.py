@@ -149,18 +149,20 @@ def _print_fingerprint_pairs(report: dict[str, Any], output: Path, console: Cons
     table.print(console)
 
 
-def print_fingerprints(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
-    """Print the closing table of `neardup fingerprint`."""
+def print_signed(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
+    """Print the closing table of `neardup sign`."""
     console, table, counts = console or Console(highlight=False), Rows(), report["counts"]
     table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
-    table.count("Fingerprints", counts["fingerprints"], f"{report['scheme']['bits']} bits each", "bold green")
+    scheme = report["scheme"]
+    size = f"{scheme['bits']} bits each" if "bits" in scheme else f"{scheme['num_hashes']} hashes each"
+    table.count("Signed", counts["signed"], size, "bold green")
     table.count("Without features", counts["without_features"], "no token: null")
     table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     add_incomplete(table, report)
     table.line()
     add_cost(table, report)
     table.line()
-    table.line("Fingerprints", visible(output), "bold cyan")
+    table.line("Output", visible(output), "bold cyan")
     table.print(console)
     print_warnings(report, console)
     print_rejected(report, console)

@@ -1,44 +1,57 @@
-"""Sign the rows of a column, batch by batch on threads: texts, lists of tokens, or tokens with weights."""
+"""Sign documents with MinHash or SimHash on threads: the texts of a corpus, or a column of token lists."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from threading import Lock, local
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of, view_strings
+from neardup.arrays import arrow_of, flatten_strings, view_strings
+from neardup.decide.outcome import SHORT
+from neardup.documents.batch import Rejected
+from neardup.documents.reading import Task
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
-from neardup.errors import InputError
-from neardup.executor import count_threads
-from neardup.features.idf import FEATURES_VERSION, describe_features
-from neardup.features.shingles import Workspace, scan_of, shingle_documents
-from neardup.features.token_lists import limits_of_counts
+from neardup.engines.local.batches import map_batches
+from neardup.errors import InputError, SettingError
+from neardup.features.compatible import settle
+from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features, given_idf
+from neardup.features.shingles import scan_of, shingle_documents
+from neardup.features.token_lists import limits_of_counts, shingle_strings
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
+from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
-from neardup.settings.methods import MinHash
-from neardup.settings.running import Running
+from neardup.fingerprints.simhash import num_words
+from neardup.fingerprints.simhash_documents import Described, fingerprint_documents, scheme_of, summarise_described
+from neardup.fingerprints.sketches import Sketches
+from neardup.kernels.token_arrays import TokenStrings
+from neardup.progress import Progress
+from neardup.settings.methods import Method, MinHash, SimHash
 
 _LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch: of less, threads wait for one another between batches
 _BATCHES_A_THREAD = 4
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
+_GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
 
-Signer = Callable[[Any, int, Workspace, npt.NDArray[np.uint32]], None]
-"""Takes rows, the number of the first, memory, and the array to fill with their signatures."""
+Hashes = npt.NDArray[np.uint64]
+Limits = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Weights: TypeAlias = npt.NDArray[np.float64]
 
 
-class Rows(NamedTuple):
-    """Rows to sign.
+class TokenColumn(NamedTuple):
+    """A column of token lists.
 
-    chunks : a list of Arrow arrays of one type, or lists of Python's rows; convert : makes a column of such a list,
-    given the number of its first row.
+    kind : Arrow type of the lists. chunks : Arrow arrays of this type, or lists of Python's rows. convert : returns the
+    Arrow array of such a list, given the number of its first row.
     """
 
     kind: pa.DataType
@@ -47,61 +60,312 @@ class Rows(NamedTuple):
     convert: Callable[[list[Any], int], pa.Array] | None = None
 
 
-def sign_rows(rows: Rows, method: MinHash, num_hashes: int, threads: int | None) -> Signatures:
-    """Return the signatures of texts, lists of strings, or lists of strings with weights.
+@dataclass
+class Counts:
+    """The documents signed so far. short : documents of fewer features than SimHash needs."""
+
+    read: int = 0
+    without_features: int = 0
+    short: int = 0
+    text_bytes: int = 0
+    rejected: list[Rejected] = field(default_factory=list)
+
+
+class Signed(NamedTuple):
+    """The rows of a batch of texts. values, empty : as of Sketches. num_short : texts of too few features."""
+
+    values: npt.NDArray[Any]
+    empty: Mask
+    num_short: int
+
+
+class Signer(ABC):
+    """Makes rows of one method: of texts, of token lists (uniform), or of token lists with weights."""
+
+    sketches: ClassVar[type[Sketches]]
+    weight_limits: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def scheme(self) -> dict[str, Any]:
+        """The scheme of signed texts."""
+
+    @abstractmethod
+    def scheme_of_tokens(self, weighted: bool) -> dict[str, Any]:
+        """Return the scheme of signed token lists."""
+
+    @abstractmethod
+    def allocate(self, num_rows: int) -> npt.NDArray[Any]:
+        """Return an array for the values of so many rows."""
+
+    @abstractmethod
+    def sign_texts(self, texts: pa.Array) -> Signed:
+        """Return the rows of texts."""
+
+    @abstractmethod
+    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
+        """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there is none.
+
+        tokens : all strings. limits : int64 (num_rows + 1,), the tokens of row i are limits[i] to limits[i + 1].
+        """
+
+    @abstractmethod
+    def sign_weighted(
+        self,
+        hashed: HashedTokens,
+        weights: Weights,
+        out: npt.NDArray[Any],
+        empty: Mask,
+    ) -> None:
+        """Fill the rows of token lists with a weight for each token."""
+
+    @abstractmethod
+    def is_weight(self, weights: Weights) -> Mask:
+        """Return which numbers may be weights."""
+
+
+class HashedTokens(NamedTuple):
+    """Tokens that are not empty. strings : the tokens; hashes : uint64; limits : the range of each row."""
+
+    strings: pa.Array
+    hashes: Hashes
+    limits: Limits
+
+
+class MinHashSigner(Signer):
+    """Makes MinHash signatures."""
+
+    sketches = Signatures
+    weight_limits = f"0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}"
+
+    def __init__(self, method: MinHash, _: IdfTable | None = None) -> None:
+        self.method = method
+
+    @property
+    def scheme(self) -> dict[str, Any]:
+        return self._scheme(minhash.SCHEME_NAME, describe_features(self.method))
+
+    def scheme_of_tokens(self, weighted: bool) -> dict[str, Any]:
+        return self._scheme(minhash.WEIGHTED_SCHEME_NAME if weighted else minhash.SCHEME_NAME, _GIVEN)
+
+    def _scheme(self, name: str, features: dict[str, Any]) -> dict[str, Any]:
+        parameters = {"seed": self.method.seed, "num_hashes": self.method.signature_length}
+        return {"name": name, "version": minhash.SCHEME_VERSION, **parameters, "features": features}
+
+    def allocate(self, num_rows: int) -> npt.NDArray[Any]:
+        # Of Arrow, which uses memory again: fresh pages would take a fifth of the time of signing sets.
+        memory = pa.allocate_buffer(4 * num_rows * self.method.signature_length)
+        return np.frombuffer(memory, np.uint32).reshape(num_rows, self.method.signature_length)
+
+    def sign_texts(self, texts: pa.Array) -> Signed:
+        method, out = self.method, self.allocate(len(texts))
+        scan = scan_of(texts, method)
+        if scan is None:
+            shingles = shingle_documents(texts, method)
+            minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
+        else:
+            flagged = minhash.sign_texts(*scan, method.ngram, method.seed, out)
+            if flagged.any():
+                shingles = shingle_documents(texts.filter(arrow_of(flagged)), method)
+                out[flagged] = minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed)
+        return Signed(out, self.sketches(out, {}).empty, 0)
+
+    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
+        return minhash.sign_strings(*_view_tokens(tokens), limits, self.method.seed, out)
+
+    def sign_weighted(
+        self,
+        hashed: HashedTokens,
+        weights: Weights,
+        out: npt.NDArray[Any],
+        empty: Mask,
+    ) -> None:
+        distinct = distinct_features(hashed.hashes, hashed.limits)
+        if len(distinct.hashes) < len(weights):
+            weights = add_own_weights(weights, hashed.hashes, hashed.limits)
+        else:
+            weights = weights[distinct.firsts]
+        minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, out.shape[1], self.method.seed, out)
+
+    def is_weight(self, weights: Weights) -> Mask:
+        allowed: Mask = (weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
+        return allowed
+
+
+class SimHashSigner(Signer):
+    """Makes SimHash fingerprints. counted : the document frequencies of the corpus, if the method weighs by them."""
+
+    sketches = Fingerprints
+    weight_limits = "a finite number"
+
+    def __init__(self, method: SimHash, counted: IdfTable | None = None) -> None:
+        self.method, self._idf = method, counted or given_idf(method)
+
+    @property
+    def scheme(self) -> dict[str, Any]:
+        return scheme_of(self.method, getattr(self._idf, "version", None))
+
+    def scheme_of_tokens(self, weighted: bool) -> dict[str, Any]:
+        return self.scheme | {"features": _GIVEN} | ({"weights": "given"} if weighted else {})
+
+    def allocate(self, num_rows: int) -> npt.NDArray[Any]:
+        return np.empty((num_rows, num_words(self.method.bits)), np.uint64)
+
+    def sign_texts(self, texts: pa.Array) -> Signed:
+        found = fingerprint_documents(texts, self.method, self._idf)
+        sizes = np.diff(found.offsets)
+        return Signed(found.fingerprints, sizes == 0, int(np.count_nonzero((sizes > 0) & (sizes < SHORT))))
+
+    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
+        hashed, damaged = _hash_tokens(tokens, limits)
+        if hashed is not None:
+            self._fill(hashed, None, out, empty)
+        return damaged
+
+    def sign_weighted(
+        self,
+        hashed: HashedTokens,
+        weights: Weights,
+        out: npt.NDArray[Any],
+        empty: Mask,
+    ) -> None:
+        self._fill(hashed, weights, out, empty)
+
+    def _fill(
+        self,
+        hashed: HashedTokens,
+        weights: Weights | None,
+        out: npt.NDArray[Any],
+        empty: Mask,
+    ) -> None:
+        settings = self._of_tokens(weights is not None)
+        tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.limits)
+        described = Described(shingle_strings(tokens, 1), tokens, weights, settings)
+        out[:] = summarise_described(described, self.method, self._idf)
+        empty[:] = np.diff(hashed.limits) == 0
+
+    def _of_tokens(self, weighted: bool) -> SimHash:
+        """Return the settings that apply to tokens, which are features as they are."""
+        method = self.method
+        by_text = method.weights in ("own", "depth") or (method.weights == "tfidf" and method.idf == "lines")
+        if by_text and not (weighted and method.weights == "own"):
+            raise SettingError(
+                f"Tokens have no text to be weighed by: got weights={method.weights!r}, idf={method.idf!r}. Pass each "
+                "token with its weight, or use weights='tf'."
+            )
+        tokens = method.tokens if method.weights == "own" else "whitespace"
+        return replace(settle(method), tokens=tokens, ngram=1)
+
+    def is_weight(self, weights: Weights) -> Mask:
+        return np.isfinite(weights)
+
+
+_SIGNERS: dict[type, Callable[..., Signer]] = {MinHash: MinHashSigner, SimHash: SimHashSigner}
+SKETCHES: dict[type, type[Sketches]] = {MinHash: Signatures, SimHash: Fingerprints}
+
+
+def signer_of(method: Method, counted: IdfTable | None = None) -> Signer:
+    """Return what makes the rows of a method. counted : the document frequencies of the corpus, if it needs them.
+
+    Raises
+    ------
+    SettingError
+        If it needs them, and there are none.
+    """
+    return _SIGNERS[type(method)](method, counted)
+
+
+def sign_corpus(
+    tasks: list[Task],
+    signer: Signer,
+    threads: int,
+    counts: Counts,
+    progress: Progress,
+    reject: Callable[[Rejected], None],
+) -> Iterator[Sketches]:
+    """Yield the rows of the documents of all tasks, in order; counts is kept up to date on the way."""
+    scheme = signer.scheme
+    for batch, signed in map_batches(tasks, signer.sign_texts, threads, progress, reject):
+        num_rows = len(signed.values)
+        ids = arrow_of(np.arange(counts.read, counts.read + num_rows)) if batch.ids is None else batch.ids
+        counts.read += num_rows
+        counts.without_features += int(np.count_nonzero(signed.empty))
+        counts.short += signed.num_short
+        counts.text_bytes += int(batch.text.nbytes)
+        yield signer.sketches(signed.values, scheme, ids.cast(pa.string()), signed.empty)
+
+
+def sign_column(column: TokenColumn, signer: Signer, threads: int) -> Sketches:
+    """Return the rows of a column of token lists, with or without weights.
 
     Raises
     ------
     InputError
-        If they are of another type, a text is not UTF-8, or a weight out of its limits.
+        If it is of another type, damaged, or a weight is out of its limits.
     """
-    name, scheme = minhash.SCHEME_NAME, {"seed": method.seed, "num_hashes": num_hashes}
-    signer: Signer
-    features = {"tokens": "given", "version": FEATURES_VERSION}
-    element = _element_of(rows.kind)
-    if is_text(rows.kind):
-        features, signer = describe_features(method), partial(_sign_texts, method)
-    elif element is not None and is_text(element):
-        signer = partial(_sign_tokens, method.seed)
-    elif element is not None and _is_weighted(element):
-        name, signer = minhash.WEIGHTED_SCHEME_NAME, partial(_sign_weighted, method.seed)
-    else:
+    element = list_element(column.kind)
+    weighted = element is not None and _is_weighted(element)
+    if element is None or not (weighted or is_text(element)):
         raise InputError(
-            f"A column to sign holds texts, lists of strings, or lists of a string and its weight (struct or map): got "
-            f"{rows.kind}. Pass one such column: table['text']."
+            "A column to sign contains texts, lists of strings, or lists of a string and its weight (struct or map): "
+            f"got {column.kind}. Pass one such column: table['text']."
         )
-    # Of Arrow, which uses memory again: fresh pages would take a fifth of the time of signing sets.
-    memory = pa.allocate_buffer(4 * rows.num_rows * num_hashes)
-    values = np.frombuffer(memory, np.uint32).reshape(rows.num_rows, num_hashes)
-    kept, turn = local(), Lock()
-    workers = count_threads(Running(threads=threads).threads)
-    size = _batch_bytes(rows, workers)
+    sign = _sign_weighted if weighted else _sign_tokens
+    values, empty = signer.allocate(column.num_rows), np.zeros(column.num_rows, np.bool_)
+    turn, size = Lock(), _batch_bytes(column, threads)
 
     def work(batch: tuple[int, Any]) -> None:
         first, part = batch
-        if rows.convert is not None:
-            with turn:  # it is Python's own work, one at a time; who signs what it converted has it in its cache
-                part = rows.convert(part, first)
-        if not hasattr(kept, "workspace"):
-            kept.workspace = Workspace()
-        for start, some in _batches([part], size):
-            signer(some, first + start, kept.workspace, values[first + start : first + start + len(some)])
+        if column.convert is not None:
+            with turn:  # it is Python's work, one at a time; who signs what it converted has it in its cache
+                part = column.convert(part, first)
+        for start, rows in _batches([part], size):
+            span = slice(first + start, first + start + len(rows))
+            sign(signer, rows, span.start, values[span], empty[span])
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         # To start a thread takes longer than to sign one set, and to hand batches over a tenth of signing them.
-        list((pool.map if workers > 1 else map)(work, _batches(rows.chunks, size)))
-    return Signatures(values, {"name": name, "version": minhash.SCHEME_VERSION, **scheme, "features": features})
+        list((pool.map if threads > 1 else map)(work, _batches(column.chunks, size)))
+    return signer.sketches(values, signer.scheme_of_tokens(weighted), None, empty)
 
 
-def _batch_bytes(rows: Rows, workers: int) -> int:
-    if rows.convert is not None:  # they come in blocks
+def _sign_tokens(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[Any], empty: Mask) -> None:
+    damaged = signer.sign_tokens(rows.flatten(), _limits(rows, first), out, empty)
+    if damaged >= 0:
+        raise _damaged(first + damaged)
+
+
+def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[Any], empty: Mask) -> None:
+    if pa.types.is_map(rows.type):
+        rows = rows.cast(pa.list_(list_element(rows.type)))
+    limits = _limits(rows, first)
+    tokens, column = rows.flatten().flatten()
+    weights = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    wrong = ~signer.is_weight(weights)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        row = first + int(np.searchsorted(limits, index, side="right")) - 1
+        raise InputError(
+            f"A weight is {signer.weight_limits}: got {column[index].as_py()!r} for {tokens[index].as_py()!r} in row "
+            f"{row:,}. Leave such features out, or scale all weights."
+        )
+    hashed, damaged = _hash_tokens(tokens, limits)
+    if hashed is None:
+        raise _damaged(first + damaged)
+    if len(hashed.hashes) < len(weights):
+        weights = weights[_is_filled(tokens)]
+    signer.sign_weighted(hashed, weights, out, empty)
+
+
+def _batch_bytes(column: TokenColumn, threads: int) -> int:
+    if column.convert is not None:  # they come in blocks
         return _MOST_BYTES
-    num_bytes = sum(int(chunk.nbytes) for chunk in rows.chunks)
-    return min(_MOST_BYTES, max(_LEAST_BYTES, num_bytes // (_BATCHES_A_THREAD * workers)))
+    num_bytes = sum(int(chunk.nbytes) for chunk in column.chunks)
+    return min(_MOST_BYTES, max(_LEAST_BYTES, num_bytes // (_BATCHES_A_THREAD * threads)))
 
 
-def _element_of(kind: pa.DataType) -> pa.DataType | None:
-    """Return what the lists of a column hold, None if it holds none; a map is a list of pairs."""
+def list_element(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type of the elements of a column of lists, None if it is of another type; a map is a list of pairs."""
     t = pa.types
     if t.is_map(kind):
         return pa.struct([kind.key_field, kind.item_field])
@@ -114,7 +378,7 @@ def _is_weighted(kind: pa.DataType) -> bool:
 
 
 def _batches(chunks: Iterable[Any], size: int) -> Iterator[tuple[int, Any]]:
-    """Yield where each batch of about `size` bytes begins, and its rows, without a copy; Python's rows whole."""
+    """Yield the first row of each batch of about `size` bytes, and its rows, without a copy; Python's rows whole."""
     first = 0
     for chunk in chunks:
         if isinstance(chunk, pa.Array):
@@ -125,60 +389,11 @@ def _batches(chunks: Iterable[Any], size: int) -> Iterator[tuple[int, Any]]:
         first += len(chunk)
 
 
-def _sign_texts(method: MinHash, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
-    texts, bad = as_text(rows, "the text")
-    if bad:
-        raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Mend it, or leave it out.")
-    scan = scan_of(texts, method)
-    if scan is None:
-        shingles = shingle_documents(texts, method, workspace)
-        minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
-        return
-    flagged = minhash.sign_texts(*scan, method.ngram, method.seed, out)
-    if flagged.any():
-        shingles = shingle_documents(texts.filter(arrow_of(flagged)), method)
-        out[flagged] = minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed)
-
-
-def _sign_tokens(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
-    limits = _limits(rows, first)
-    damaged = minhash.sign_strings(*_strings_of(rows.flatten()), limits, seed, out)
-    if damaged >= 0:
-        raise _damaged(first + damaged)
-
-
-def _sign_weighted(seed: int, rows: pa.Array, first: int, workspace: Workspace, out: npt.NDArray[np.uint32]) -> None:
-    if pa.types.is_map(rows.type):
-        rows = rows.cast(pa.list_(_element_of(rows.type)))
-    limits = _limits(rows, first)
-    features, column = rows.flatten().flatten()
-    weights = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
-    wrong = ~((weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT)))
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        row = first + int(np.searchsorted(limits, place, side="right")) - 1
-        raise InputError(
-            f"A weight is 0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}: got {column[place].as_py()!r} for "
-            f"{features[place].as_py()!r} in row {row:,}. Leave such features out, or scale all weights."
-        )
-    hashes, filled, damaged = _hash_strings(features)
-    if damaged >= 0:
-        raise _damaged(first + int(np.searchsorted(limits, damaged, side="right")) - 1)
-    if not filled.all():  # an empty feature is none
-        hashes, weights, limits = hashes[filled], weights[filled], limits_of_counts(filled)[limits]
-    distinct = distinct_features(hashes, limits)
-    if len(distinct.hashes) < len(weights):
-        weights = add_own_weights(weights, hashes, limits)
-    else:
-        weights = weights[distinct.firsts]
-    minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, out.shape[1], seed, out)
-
-
-def _limits(lists: pa.Array, first: int) -> npt.NDArray[np.int64]:
-    """Return where each list begins and ends in what `flatten` makes of them. first : the number of the first row."""
+def _limits(lists: pa.Array, first: int) -> Limits:
+    """Return the range of each list in what `flatten` makes of them. first : the number of the first row."""
     if not isinstance(lists, (pa.ListArray, pa.LargeListArray)) or lists.null_count:
         return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
-    offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
+    offsets: Limits = lists.offsets.to_numpy().astype(np.int64)
     wrong = (offsets < 0) | (offsets > len(lists.values))
     wrong[1:] |= np.diff(offsets) < 0
     if wrong.any():
@@ -189,22 +404,36 @@ def _limits(lists: pa.Array, first: int) -> npt.NDArray[np.int64]:
 
 def _damaged(row: int) -> InputError:
     return InputError(
-        f"Row {row:,} of the column points outside of its own memory. It is damaged: column.validate(full=True) says "
-        "where. Write it anew from its source."
+        f"Row {row:,} of the column points outside of its own memory. It is damaged: column.validate(full=True) "
+        "locates the fault. Write it again from its source."
     )
 
 
-def _hash_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_], int]:
-    """Return the hashes of strings, which of them are not empty, and the first that is damaged, -1 if none is."""
+def _hash_tokens(tokens: pa.Array, limits: Limits) -> tuple[HashedTokens | None, int]:
+    """Return the tokens that are not empty and -1; None and the first row of a damaged one, if there is one."""
     from neardup.kernels import strings as kernel
 
-    data, offsets = _strings_of(strings)
-    hashes = np.empty(len(strings), np.uint64)
+    data, offsets = _view_tokens(tokens)
+    hashes = np.empty(len(tokens), np.uint64)
     damaged = int(kernel.hash_strings(data, offsets, hashes))
-    return hashes, np.diff(offsets) > 0, damaged
+    if damaged >= 0:
+        return None, int(np.searchsorted(limits, damaged, side="right")) - 1
+    filled = np.diff(offsets) > 0
+    if not filled.all():
+        tokens, hashes, limits = tokens.filter(arrow_of(filled)), hashes[filled], limits_of_counts(filled)[limits]
+    return HashedTokens(_as_strings(tokens), hashes, limits), -1
 
 
-def _strings_of(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:
-    kind = storage_type(strings.type)
+def _is_filled(tokens: pa.Array) -> Mask:
+    filled: npt.NDArray[np.bool_] = np.diff(_view_tokens(tokens)[1]) > 0
+    return filled
+
+
+def _view_tokens(tokens: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:
+    return view_strings(_as_strings(tokens))
+
+
+def _as_strings(tokens: pa.Array) -> pa.Array:
+    kind = storage_type(tokens.type)
     in_place = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return view_strings(strings if in_place and kind == strings.type else as_text(strings, "the tokens")[0])
+    return tokens if in_place and kind == tokens.type else as_text(tokens, "the tokens")[0]

@@ -1,4 +1,4 @@
-"""Tables of a stretch of rows, sorted by blocks, and what is found in them."""
+"""Tables of fingerprints, sorted by blocks of their bits: all rows within a Hamming distance of a query."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from neardup.candidates.block_levels import make_tables
 from neardup.candidates.blocks import BlockPlan, plan_blocks
+from neardup.index.row_store import RowStore
 
 if TYPE_CHECKING:
     from neardup.kernels.blocks import Records, Rows, Tables
 
-_MAX_TABLES = 16  # where nothing is said of memory
+_MAX_TABLES = 16  # without a limit on memory
+_TAIL_ROWS = 1024  # rows that are scanned before they get tables
 _SCAN_COST = 0.35  # nanoseconds for a row that is compared in a scan of all
 _MAX_CELL_BITS, _ROUGH_BITS = 24, 9
 _QUERIES_AT_ONCE = 1 << 14
@@ -29,6 +31,55 @@ class Matches(NamedTuple):
     query: npt.NDArray[np.int64]
     row: npt.NDArray[np.int64]
     distance: npt.NDArray[np.uint8]
+
+
+class HammingTables:
+    """The rows of a store in segments with tables, and a tail of rows that queries scan.
+
+    Segments are merged so that each is at least twice as large as the next: to add n rows one by one takes O(n log n).
+
+    Attributes
+    ----------
+    segments : the first row of each, and its tables.
+    """
+
+    def __init__(self, bits: int, max_distance: int, memory_bytes: float | None) -> None:
+        self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
+        self.segments: list[tuple[int, Tables]] = []
+        self._tail = 0  # the first row that is in no segment
+        self._scanned: Tables | None = None  # the rows from there on, made when queries come
+
+    def add(self, store: RowStore, first: int) -> None:
+        """Take in the rows of a store from `first` on: into the tail, which becomes a segment when it is long."""
+        self._scanned = None
+        if store.num_rows - self._tail >= _TAIL_ROWS:
+            self._make_segment(store)
+
+    def find(self, queries: Words, store: RowStore, threads: int) -> Matches:
+        """Return the rows within the distance of each query."""
+        from neardup.kernels.blocks import Rows
+
+        tables = [tables for _, tables in self.segments]
+        if self._tail < store.num_rows:
+            if self._scanned is None:
+                self._scanned = scan_all(store.values[: store.num_rows], self._tail, self.max_distance)
+            tables.append(self._scanned)
+        return find_near(queries, tables, Rows(store.values, store.alive), self.max_distance, threads)
+
+    def _make_segment(self, store: RowStore) -> None:
+        """Give tables to the tail, together with segments that are less than twice as large."""
+        first, stop = self._tail, store.num_rows
+        while self.segments and first - self.segments[-1][0] < 2 * (stop - first):
+            first = self.segments.pop()[0]
+        rows = store.values[:stop]
+        share = None if self.memory_bytes is None else self.memory_bytes * (stop - first) / stop
+        plan = choose_tables(stop - first, self.bits, self.max_distance, share)
+        if plan is None:
+            tables = scan_all(rows, first, self.max_distance)
+        else:
+            tables = build_tables(rows, first, self.bits, self.max_distance, plan)
+        self.segments.append((first, tables))
+        self._tail, self._scanned = stop, None
 
 
 def choose_tables(num_rows: int, bits: int, max_distance: int, memory_bytes: float | None) -> BlockPlan | None:
@@ -61,17 +112,17 @@ def build_tables(fingerprints: Words, start: int, bits: int, max_distance: int, 
     from neardup.kernels.blocks import Tables
 
     agree, differ, _ = make_tables(bits, max_distance, plan.num_blocks)
-    own = fingerprints[start:]
+    segment = fingerprints[start:]
     # Four cells for each key, where there are that many rows, so that few keys share one.
-    cell_bits = max(1, min(plan.key_bits + 2, len(own).bit_length() - 1, _MAX_CELL_BITS))
+    cell_bits = max(1, min(plan.key_bits + 2, len(segment).bit_length() - 1, _MAX_CELL_BITS))
     # The word that keys leave the most bits of tells the most apart.
-    word = np.argmin(np.array([[int(one).bit_count() for one in mask] for mask in agree.tolist()]), axis=1)
-    words = np.empty((len(agree), len(own)), np.uint64)
-    rows = np.empty((len(agree), len(own)), np.uint32)
+    word = np.argmin(np.array([[int(word).bit_count() for word in mask] for mask in agree.tolist()]), axis=1)
+    words = np.empty((len(agree), len(segment)), np.uint64)
+    rows = np.empty((len(agree), len(segment)), np.uint32)
     starts = np.zeros((len(agree), (1 << cell_bits) + 1), np.uint32)
     for table, mask in enumerate(agree):
         # A rough sort first: one pass that writes to 2^18 places in turn waits for the memory at each, two do not.
-        rough, _ = _sort_rows(own, mask, min(cell_bits, _ROUGH_BITS))
+        rough, _ = _sort_rows(segment, mask, min(cell_bits, _ROUGH_BITS))
         fine, edges = _sort_rows(rough.fingerprints, mask, cell_bits)
         starts[table] = edges
         words[table] = fine.fingerprints[:, word[table]]
@@ -116,7 +167,7 @@ def _find_span(
     from neardup.kernels.parts import find_cells
 
     parts: list[list[npt.NDArray[np.generic]]] = []
-    room = 64 + 2 * (span[1] - span[0])
+    size = 64 + 2 * (span[1] - span[0])
     for tables in segments:
         cells = np.empty((len(tables.word), span[1] - span[0]), np.uint32)
         for table, mask in enumerate(tables.agree):
@@ -124,7 +175,7 @@ def _find_span(
         begin = span[0]
         while begin < span[1]:
             kinds = (np.uint32, np.uint32, np.uint8)
-            left, right, distance = (np.empty(room, kind) for kind in kinds)
+            left, right, distance = (np.empty(size, kind) for kind in kinds)
             found = kernel.Found(left, right, distance, np.zeros(1, np.int64))
             part = (span[0], begin, span[1])
             reached = kernel.query_tables(queries, part, cells, tables, rows, max_distance, found)
@@ -132,7 +183,7 @@ def _find_span(
             if used:
                 parts.append([left[:used], right[:used], distance[:used]])
             if reached == begin:
-                room *= 4  # a few queries alone have more
+                size *= 4  # the next query alone has more
             begin = reached
     if not parts:
         return Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))

@@ -43,7 +43,7 @@ class IdTable:
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
         if not isinstance(ids, pa.Array):
-            if not isinstance(ids, np.ndarray) and any(isinstance(one, bool) for one in ids):
+            if not isinstance(ids, np.ndarray) and any(isinstance(id, bool) for id in ids):
                 raise InputError("An id is a string or an integer: got a bool. Pass strings or integers.")
             try:
                 ids = _from_list(ids) if isinstance(ids, list) else pa.array(ids)
@@ -70,14 +70,14 @@ class IdTable:
             raise InputError(f"An id is an integer below 2^63: {error}. Pass ids as strings.") from error
 
     def append(self, ids: pa.Array) -> None:
-        """Give each id a row of its own, in order. Raises InputError, and changes nothing, if one is there already."""
+        """Give each id the next row, in order. Raises InputError, and changes nothing, if one is there already."""
         from neardup.kernels.ids import enter_rows
 
         if len(ids) == 0:
             return
         given = _flatten(ids)
         first, stop = self.num_rows, self.num_rows + len(ids)
-        self._make_room(stop, int(self._offsets[first]) + len(given.data))
+        self._reserve(stop, int(self._offsets[first]) + len(given.data))
         start = int(self._offsets[first])
         self._data[start : start + len(given.data)] = given.data
         self._offsets[first : stop + 1] = given.offsets + start
@@ -90,7 +90,7 @@ class IdTable:
             self._rebuild(first)
             raise InputError(
                 f"The id {ids[repeated - first].as_py()!r} is in the index already, or twice in what is added: got it "
-                f"at row {repeated - first}. Remove it first, or give each fingerprint an id of its own."
+                f"at row {repeated - first}. Remove it first, or give each row an id of its own."
             )
         self.kind = ids.type
         self.num_alive += len(ids)
@@ -140,7 +140,7 @@ class IdTable:
             find_ids(_flatten(ids), self._stored(), self._slots, found)
         return found
 
-    def _make_room(self, num_rows: int, num_bytes: int) -> None:
+    def _reserve(self, num_rows: int, num_bytes: int) -> None:
         """Grow every array to hold so many rows and bytes, and the table to be at most two thirds full."""
         self._data = grow(self._data, num_bytes)
         self._offsets = grow(self._offsets, num_rows + 1)
@@ -163,9 +163,9 @@ class IdTable:
 
 def _from_list(ids: list[Any]) -> pa.Array:
     """Return a list as an Arrow array."""
-    if all(type(one) is int for one in ids):
+    if all(type(id) is int for id in ids):
         return arrow_of(np.array(ids, np.int64))
-    if all(type(one) is str for one in ids):
+    if all(type(id) is str for id in ids):
         return arrow_of_strings(ids)
     return pa.array(ids)
 

@@ -1,0 +1,412 @@
+"""Sign texts, sets of tokens and weighted sets with MinHash or SimHash."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.api.incomplete import warn_if_incomplete
+from neardup.api.inputs import Inputs, Source, for_pages, looks_like_path, named_paths, tasks_of
+from neardup.api.runs import open_stages
+from neardup.documents.batch import Rejected
+from neardup.documents.corpus import describe_rejected
+from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
+from neardup.engines.local.document_frequencies import count_or_open
+from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.sign import (
+    SKETCHES,
+    Counts,
+    Signer,
+    TokenColumn,
+    list_element,
+    sign_column,
+    sign_corpus,
+    signer_of,
+)
+from neardup.errors import InputError, SettingError
+from neardup.executor import count_threads
+from neardup.features.feature_strings import split_pairs
+from neardup.features.token_lists import STRING_LISTS, limits_of_counts, list_strings
+from neardup.fingerprints.fingerprints import Fingerprints
+from neardup.fingerprints.signatures import Signatures
+from neardup.fingerprints.sketches import Sketches
+from neardup.methods.registry import method_of
+from neardup.methods.simhash import warn_of_short
+from neardup.output.report import incomplete_by, peak_memory
+from neardup.output.table_file import TableFile
+from neardup.progress import Progress, Stages
+from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.presets import sketch_named
+from neardup.settings.running import Running
+from neardup.version import __version__
+
+_ROWS_AT_ONCE, _SAMPLE, _FEATURES_AT_ONCE = 4096, 16, 1 << 17  # of fewer features, threads wait for one another
+_WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
+
+Features = Iterable[str] | Iterable[tuple[str, float]] | Mapping[str, float]
+
+
+@overload
+def sign(
+    source: Source,
+    *,
+    method: MinHash | Literal["minhash", "content"] = "minhash",
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    output: str | os.PathLike[str] | None = None,
+    with_hex: bool = False,
+    overwrite: bool = False,
+    threads: int | None = None,
+    on_error: str = "reject",
+    progress: bool | Progress = False,
+) -> Signatures: ...
+@overload
+def sign(
+    source: Source,
+    *,
+    method: SimHash | Literal["simhash", "structure", "decay", "paths"],
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    output: str | os.PathLike[str] | None = None,
+    with_hex: bool = False,
+    overwrite: bool = False,
+    threads: int | None = None,
+    on_error: str = "reject",
+    progress: bool | Progress = False,
+) -> Fingerprints: ...
+def sign(
+    source: Source,
+    *,
+    method: MinHash | SimHash | str = "minhash",
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    output: str | os.PathLike[str] | None = None,
+    with_hex: bool = False,
+    overwrite: bool = False,
+    threads: int | None = None,
+    on_error: str = "reject",
+    progress: bool | Progress = False,
+) -> Any:
+    """Return the MinHash signature or the SimHash fingerprint of every document.
+
+    Parameters
+    ----------
+    source : documents as of `dedup`: files, texts, a table, a column of texts; or sets of tokens: a list, or an Arrow
+        column, of lists of strings, which are taken as they are; or weighted sets: lists of struct<feature: string,
+        weight: double>, maps, in Python also dictionaries and lists of pairs. A str that is no path, a set, or a
+        dictionary is one document. A null row is an empty document; a null or empty token is left out.
+    method : how a text becomes features, and these a signature (MinHash) or a fingerprint (SimHash); or a name:
+        minhash, simhash; of web pages content, signatures of the main text, or structure, decay, paths, fingerprints
+        of the tags. Of tokens, only the seed and length of signatures matter, the bits, hash and weights of
+        fingerprints.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    output : a file to write to, batch by batch, in bounded memory: .parquet, whose rows are read again when the result
+        is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None, to keep them in memory.
+    with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
+    overwrite : replace the output file, if it exists, once the new one is complete.
+    threads : worker threads; all processors of this process when None. Changes no value.
+    on_error, progress : as in `dedup`. A document that cannot be read has no row; in a list or a column of texts it is
+        an InputError.
+
+    Returns
+    -------
+    Signatures of MinHash, Fingerprints of SimHash, a row for each document. Those of weighted sets have a scheme of
+    their own. `report` has the counts and times of a run over documents.
+
+    Raises
+    ------
+    InputError
+        If a row contains anything else, or a weight is out of its limits: for MinHash 0, or from 1e-100 to 1e100.
+    SettingError
+        If method compares by more than one document has: rarity, structure beside the text.
+    OutputError
+        If the output file exists, has another suffix, or cannot be written.
+
+    Notes
+    -----
+    Broder (1997): two signatures agree in a hash with probability J, the Jaccard similarity of the sets, up to 2^-32
+    times their size. Weighted sets: Christiani (2020), with the weighted Jaccard similarity, up to 2^-23. Charikar
+    (2002): two fingerprints differ in a bit with probability angle / pi.
+
+    Examples
+    --------
+    >>> texts = ["a cat sat on the mat today", "the cat sat on the mat today"]
+    >>> signatures = sign(texts, method=MinHash(ngram=2, num_hashes=1024))
+    >>> signatures[0].similarity(signatures[1]).round(1).tolist()  # exactly 5 of 7
+    [0.7]
+    >>> sign(texts, method="simhash").values.shape
+    (2, 1)
+    >>> sign([{"a": 1.0, "b": 2.0}, {"a": 2.0}]).scheme["name"]
+    'weighted-minhash'
+    """
+    chosen = sketch_named(method)
+    running = Running(threads=threads, on_error=on_error)
+    file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+    column = None if text_column or id_column or in_format else _as_column(source)
+    if isinstance(column, TokenColumn):
+        sketches = sign_column(column, signer_of(chosen), count_threads(running.threads))
+        if file is not None:
+            write_sketches(iter([sketches]), file, with_hex)
+        return sketches
+    if isinstance(column, (list, pa.Array, pa.ChunkedArray)):  # a row for each text, in their order
+        running = replace(running, on_error="stop")
+    documents = source if column is None else column
+    inputs = Inputs(documents, None, text_column, id_column, text_unit, in_format, max_document_bytes)
+    parts: list[Sketches] = []
+    take = parts.extend if file is None else partial(write_sketches, file=file, with_hex=with_hex)
+    report = _run(inputs, chosen, running, take, progress=progress)
+    warn_if_incomplete(report, on_error)
+    sketches = concatenate(parts) if file is None else SKETCHES[type(chosen)]._open_later(file.path, report["scheme"])
+    sketches.report = report
+    return sketches
+
+
+def minhash(text: str | Features, *, method: MinHash | None = None) -> npt.NDArray[np.uint32]:
+    """Return the MinHash signature of a text, or of features: the twin of `simhash`.
+
+    Parameters
+    ----------
+    text : a text, which method cuts into shingles; or features, taken as they are: strings, or pairs of a string and
+        its weight, or a mapping of these. The weights of repeated ones add up.
+    method : how, with its seed and length; `MinHash()` when None. Of features, only these two matter.
+
+    Returns
+    -------
+    uint32 array of shape (num_hashes,); all ones if there is no feature.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> left, right = (minhash(set(letters), method=MinHash(num_hashes=1024)) for letters in ("abcd", "cdef"))
+    >>> float((left == right).mean().round(1))  # exactly 2 of 6
+    0.3
+    """
+    signer = signer_of(_only_minhash(method or MinHash()))
+    if isinstance(text, str):
+        values: npt.NDArray[np.uint32] = signer.sign_texts(pa.array([text], pa.large_string())).values[0]
+        return values
+    row: Any = text
+    if isinstance(row, bytes) or not isinstance(row, Iterable):
+        raise _refuse(row)
+    row = text if isinstance(text, Mapping) else list(text)
+    values = sign_column(_python_column([row]), signer, 1).values[0]
+    return values
+
+
+def _only_minhash(method: MinHash) -> MinHash:
+    found = sketch_named(method)
+    if not isinstance(found, MinHash):
+        raise SettingError(f"method must be MinHash: got {method!r:.80}. Use MinHash(ngram=5), say.")
+    return found
+
+
+def _run(
+    inputs: Inputs,
+    method: MinHash | SimHash,
+    running: Running,
+    take: Callable[[Iterator[Sketches]], None],
+    *,
+    progress: bool | Progress,
+) -> dict[str, Any]:
+    """Do what `sign` does with documents, but hand the rows to `take`, in one batch or more; return the report."""
+    counts = Counts()
+    tasks = tasks_of(inputs, "first")
+    method = for_pages(method, tasks)
+    threads, total = count_threads(running.threads), known_total(tasks)
+
+    def reject(row: Rejected) -> None:
+        if running.on_error == "stop":
+            raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
+        counts.rejected.append(row)
+
+    with (
+        open_stages(progress) as stages,
+        tempfile.TemporaryDirectory(prefix="neardup-") as directory,
+        Scratch(Path(directory)) as scratch,
+    ):
+        counted, table = method_of(method).counted, None
+        if counted is not None:
+            with stages.stage("count", total) as counting:
+                table = count_or_open(counted, tasks, scratch, threads, counting)
+        signer = signer_of(method, table)
+        with stages.stage("sign", total) as reading:
+            take(chain([_no_rows(signer)], sign_corpus(tasks, signer, threads, counts, reading, reject)))
+    return _report(signer.scheme, counts, stages)
+
+
+def _no_rows(signer: Signer) -> Sketches:
+    return signer.sketches(signer.allocate(0), signer.scheme, pa.array([], pa.string()), np.zeros(0, np.bool_))
+
+
+def concatenate(parts: list[Sketches]) -> Sketches:
+    """Return the rows of several, at least one, of one scheme and with ids of one type."""
+    if len(parts) == 2:  # none, and one batch
+        return parts[1]
+    columns = [pa.concat_arrays([part.ids for part in parts]), np.concatenate([part.empty for part in parts])]
+    return type(parts[0])(np.concatenate([part.values for part in parts]), parts[0].scheme, *columns)
+
+
+def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool) -> None:
+    """Write rows to a file: their bytes, their hexadecimal digits, or both; a text format has digits alone."""
+
+    def rows_of(sketches: Sketches) -> pa.Table:
+        table = sketches.to_table(with_hex=with_hex or file.is_text)
+        return table.drop_columns([sketches.column]) if file.is_text else table
+
+    first = rows_of(next(batches))
+    tables = chain([first], map(rows_of, batches))
+    file.write(chain.from_iterable(table.to_batches() for table in tables), first.schema)
+
+
+def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str, Any]:
+    seconds = sum(stages.seconds.values())
+    return {
+        "version": __version__,
+        "command": "sign",
+        "scheme": scheme,
+        "counts": {
+            "read": counts.read,
+            "signed": counts.read - counts.without_features,
+            "without_features": counts.without_features,
+            "short": counts.short,
+            "rejected": sum(not row.rest_of_file for row in counts.rejected),
+        },
+        "incomplete": incomplete_by(counts.rejected),
+        "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
+        "seconds": round(seconds, 4),
+        "compile_seconds": round(stages.compile_seconds, 4),
+        "bytes": counts.text_bytes,
+        "megabytes_per_second": round(counts.text_bytes / 1e6 / max(seconds, 1e-9), 1),
+        "documents_per_second": round(counts.read / max(seconds, 1e-9)),
+        "peak_memory_bytes": peak_memory(),
+        "warnings": warn_of_short(counts.short),
+        "rejected": [row._asdict() for row in counts.rejected],
+    }
+
+
+def _as_column(source: Any) -> Any:
+    """Return tokens as a TokenColumn, a column of texts as a list or an Arrow array, other documents as given."""
+    if isinstance(source, str) and not looks_like_path(source):
+        return [source]
+    if isinstance(source, (Set, Mapping)):
+        return _python_column([source])
+    if isinstance(source, bytes):
+        raise _refuse(source)
+    if hasattr(source, "__arrow_c_stream__") and hasattr(source, "dtype"):  # a Series; a frame has dtypes
+        source = pa.chunked_array(source)
+    elif hasattr(source, "__arrow_c_array__") and not hasattr(source, "__arrow_c_stream__"):
+        source = pa.array(source)
+    if isinstance(source, (pa.Array, pa.ChunkedArray)):
+        if list_element(source.type) is None:
+            return source
+        return TokenColumn(source.type, len(source), source.chunks if isinstance(source, pa.ChunkedArray) else [source])
+    if isinstance(source, (str, os.PathLike)) or hasattr(source, "__arrow_c_stream__") or hasattr(source, "features"):
+        return source
+    if not isinstance(source, Iterable):
+        raise _refuse(source)
+    rows = list(source)
+    first = _first_filled(rows)
+    if isinstance(first, os.PathLike) or named_paths(rows):
+        return tuple(rows)
+    if isinstance(first, (str, bytes)) or not isinstance(first, Iterable):
+        return rows
+    return _python_column(rows)
+
+
+def _first_filled(rows: list[Any]) -> Any:
+    """Return the first row that is neither null nor empty; the first that is not null if all are empty."""
+    given = [row for row in rows if row is not None]
+    filled = (row for row in given if not isinstance(row, Sized) or isinstance(row, str) or len(row))
+    return next(filled, given[0] if given else "")
+
+
+def _python_column(rows: list[Any]) -> TokenColumn:
+    """Return Python's rows as a column of the type that the first of them has."""
+    first = _first_filled(rows)
+    convert: Callable[[list[Any]], pa.Array]
+    if isinstance(first, Mapping):
+        kind, convert = _WEIGHTED, _from_mappings
+    elif isinstance(next(iter(first), ""), (str, NoneType)):
+        kind, convert = STRING_LISTS, _from_sets
+    else:
+        kind, convert = _WEIGHTED, _from_pairs
+    return TokenColumn(kind, len(rows), _blocks(rows), partial(_convert, convert=convert))
+
+
+def _blocks(rows: list[Any]) -> Iterator[list[Any]]:
+    """Yield rows that together have about _FEATURES_AT_ONCE features, if all are as long as the first of them."""
+    start = 0
+    while start < len(rows):
+        length = sum(len(row) for row in rows[start : start + _SAMPLE] if hasattr(row, "__len__"))
+        step = min(_ROWS_AT_ONCE, max(1, _SAMPLE * _FEATURES_AT_ONCE // max(1, length)))
+        yield rows[start : start + step]
+        start += step
+
+
+def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Array]) -> pa.Array:
+    try:
+        return convert(block)
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+        if len(block) > 1:
+            for offset, row in enumerate(block):
+                _convert([row], first + offset, convert)
+        raise InputError(
+            f"Row {first:,} cannot be signed: got {block[0]!r:.80} ({error}). All rows must be texts, lists of "
+            "strings, or dictionaries of a string and its weight, as the first one is."
+        ) from error
+
+
+def _from_sets(rows: list[Any]) -> pa.Array:
+    # A string would pass for a list of characters.
+    if any(issubclass(kind, (str, bytes, Mapping)) for kind in set(map(type, rows))):
+        raise TypeError("it is no list of strings")
+    return list_strings(rows)
+
+
+def _from_mappings(rows: list[Any]) -> pa.Array:
+    features = [feature for row in rows if row is not None for feature in row]
+    weights = [weight for row in rows if row is not None for weight in row.values()]
+    return _weighted([0 if row is None else len(row) for row in rows], features, weights)
+
+
+def _from_pairs(rows: list[Any]) -> pa.Array:
+    features, weights = split_pairs([row or [] for row in rows], "the column")
+    return _weighted([len(row) for row in features], list(chain(*features)), list(chain(*weights)))
+
+
+def _weighted(counts: list[int], features: list[Any], weights: list[Any]) -> pa.Array:
+    pairs = pa.StructArray.from_arrays(
+        [pa.array(features, pa.large_string()), pa.array(weights, pa.float64())], fields=list(_WEIGHTED.value_type)
+    )
+    return pa.LargeListArray.from_arrays(pa.array(limits_of_counts(counts)), pairs).cast(_WEIGHTED)
+
+
+def _refuse(source: object) -> InputError:
+    return InputError(
+        f"Cannot sign {type(source).__name__}: {source!r:.80}. Pass documents as dedup takes them, or a column or a "
+        "list, of lists of strings or of dictionaries of a string and its weight."
+    )

@@ -1,0 +1,66 @@
+"""The command `neardup sign`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neardup.cli.methods import build_sketch, sketch_options
+from neardup.cli.running import exit_if_incomplete, running, shows_progress
+from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
+from neardup.settings.running import Running
+
+_COMMON = (
+    "output", "overwrite", "with_hex", "text_column", "id_column", "method", "num_hashes", "bits", "weights", "tokens",
+    "ngram", "threads",
+)  # fmt: skip
+
+
+@click.command(
+    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Save a signature or fingerprint of each document."
+)
+@inputs_argument
+@file_options("The file to write: .parquet, which neardup pairs reads; or .jsonl or .csv.")
+@option(
+    "--hex", "with_hex", is_flag=True, section="Output",
+    help="Add a column of hexadecimal digits; .jsonl and .csv have no other.",
+)  # fmt: skip
+@source_options
+@sketch_options
+@settings_options(Running, "Running", without=("batch_rows",))
+@printing_options
+def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
+    """Save a MinHash signature or a SimHash fingerprint of each document, with its id.
+
+    Similar documents have similar signatures: those of MinHash estimate the Jaccard similarity, those of SimHash differ
+    in few bits. A document without features has a null. `neardup pairs FILE` finds the pairs of near fingerprints
+    without the texts. Signatures of different settings never compare.
+
+    \b
+    Examples:
+      neardup sign corpus.parquet -o signatures.parquet --num-hashes 256
+      neardup sign corpus.parquet -o fp.parquet --method simhash --bits 64
+      neardup sign corpus.jsonl -o fp.parquet --method simhash --scheme mfonda --hex
+      neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --top 20
+    """
+    method = build_sketch(values)
+    with running(lambda: f"Nothing was written to {output}."):
+        import neardup
+
+        signed = neardup.sign(named(inputs), method=method, output=output, progress=shows_progress(quiet), **values)
+    report = signed.report
+    assert report is not None
+    _print(report, Path(output), quiet, as_json)
+    exit_if_incomplete(report["incomplete"], values["on_error"])
+
+
+def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
+    from neardup.cli.render import reports
+
+    if as_json:
+        reports.print_json(report)
+    elif not quiet:
+        reports.print_signed(report, output)

@@ -1,0 +1,174 @@
+"""SimHash fingerprints of many documents, with the scheme that they were made with."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.errors import ColumnError, InputError
+from neardup.fingerprints.files import (
+    SCHEME_KEY,
+    UNKNOWN,
+    Rows,
+    list_columns,
+    one_chunk,
+    read_ids,
+    read_json,
+    read_rows,
+)
+from neardup.fingerprints.simhash import to_integers
+from neardup.fingerprints.sketches import Sketches
+
+BITS = (32, 64, 128, 256)
+
+
+class Fingerprints(Sketches):
+    """The SimHash fingerprints of documents, a row each; two compare if their schemes are equal.
+
+    A document without features has no fingerprint: its bits are zeros, and it is similar to nothing.
+    `fingerprints[rows]` returns some of the rows: an integer, a slice, integers or a mask.
+
+    Attributes
+    ----------
+    values : uint64 array of shape (num_documents, num_words); bit i is bit i % 64 of word i // 64.
+    scheme : how they were made, in values that JSON can hold: name, version, bits, and what a feature is.
+    ids : Arrow array, the id of each row.
+    empty : bool array of shape (num_documents,), which documents have no features.
+
+    Examples
+    --------
+    >>> import neardup
+    >>> fingerprints = neardup.sign(["a cat sat on the mat", "a cat sat on the hat", ""], method="simhash")
+    >>> fingerprints.values.shape, fingerprints.bits
+    ((3, 1), 64)
+    >>> fingerprints[0].distance(fingerprints[:2]).tolist()
+    [0, 19]
+    >>> fingerprints[0].similarity(fingerprints).round(2).tolist()
+    [1.0, 0.7, 0.0]
+    """
+
+    column, kind = "fingerprint", "Fingerprints"
+    values: npt.NDArray[np.uint64]
+
+    @property
+    def bits(self) -> int:
+        """The length of a fingerprint in bits."""
+        return int(self.scheme["bits"])
+
+    def distance(self, other: Fingerprints) -> npt.NDArray[np.int64]:
+        """Return the Hamming distances of the fingerprints, row by row, or of one with many.
+
+        Parameters
+        ----------
+        other : fingerprints of the same scheme; as many rows, or one, or any number where these have one.
+
+        Returns
+        -------
+        int64 array, the number of bits in which they differ. That of an empty document means nothing.
+
+        Raises
+        ------
+        SchemeError
+            If the schemes differ.
+        InputError
+            If the numbers of rows differ, and neither is 1.
+        """
+        from neardup.kernels.hamming import row_distances
+
+        distances = np.empty(self._num_paired(other), np.int64)
+        shape = (len(distances), self.values.shape[1])
+        left, right = (np.array(np.broadcast_to(side.values, shape)) for side in (self, other))
+        row_distances(left, right, distances)
+        return distances
+
+    def similarity(self, other: Fingerprints) -> npt.NDArray[np.float64]:
+        """Return the share of equal bits of the fingerprints, row by row, or of one with many.
+
+        Parameters
+        ----------
+        other : as for `distance`, and errors too.
+
+        Returns
+        -------
+        float64 array, 1 - distance / bits; 0 where a document is empty.
+
+        Notes
+        -----
+        Charikar (2002), section 3: unbiased for 1 - angle / pi, the angle between the two vectors of feature weights;
+        about 0.5 for unrelated documents.
+        """
+        return np.where(self.empty | other.empty, 0.0, 1.0 - self.distance(other) / self.bits)
+
+    def to_integers(self) -> list[int]:
+        """Return each fingerprint as one integer, 0 for an empty document."""
+        return to_integers(self.values)
+
+    def _to_bytes(self) -> npt.NDArray[np.uint8]:
+        num_bytes = 8 * self.values.shape[1]
+        digits = np.ascontiguousarray(self.values[:, ::-1]).astype(">u8").view(np.uint8).reshape(len(self), num_bytes)
+        return digits[:, num_bytes - self.bits // 8 :]
+
+    @classmethod
+    def _from_table(cls, table: pa.Table, name: str) -> Fingerprints:
+        """Return the rows of a table; one without a scheme has the scheme "unknown", one without ids row numbers."""
+        if not has_fingerprints(table.schema):
+            raise ColumnError(
+                f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of "
+                f"uint64: it has {list_columns(table.schema)}. Make one with neardup.sign (neardup sign)."
+            )
+        bits = _bits(table.schema.field(cls.column).type)
+        scheme = _read_scheme(table.schema, bits, name)
+        if pa.types.is_uint64(table.schema.field(cls.column).type):
+            column = one_chunk(table[cls.column])
+            empty = column.is_null().to_numpy(zero_copy_only=False)
+            values = np.array(column.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
+            return cls(values, scheme, read_ids(table, empty, name), empty)
+        rows = read_rows(table, cls.column, name)
+        return cls(_from_bytes(rows), scheme, rows.ids, rows.empty)
+
+
+def has_fingerprints(schema: pa.Schema) -> bool:
+    """Return whether a table has a column `fingerprint` of 4, 8, 16 or 32 bytes, or of uint64."""
+    return "fingerprint" in schema.names and _bits(schema.field("fingerprint").type) is not None
+
+
+def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is Parquet with a column of fingerprints."""
+    try:
+        return has_fingerprints(pq.read_schema(path))
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _from_bytes(rows: Rows) -> npt.NDArray[np.uint64]:
+    num_bytes = rows.data.shape[1]
+    digits = np.zeros((len(rows.data), -(-num_bytes // 8) * 8), np.uint8)
+    digits[:, digits.shape[1] - num_bytes :] = np.where(rows.empty[:, None], np.uint8(0), rows.data)
+    return np.ascontiguousarray(digits.view(">u8")[:, ::-1]).astype(np.uint64)
+
+
+def _read_scheme(schema: pa.Schema, bits: int | None, name: str) -> dict[str, Any]:
+    """Return the scheme of a table of fingerprints of so many bits, or raise InputError."""
+    if SCHEME_KEY not in (schema.metadata or {}):
+        return {"name": UNKNOWN, "bits": bits}
+    scheme, text = read_json(schema, SCHEME_KEY)
+    if scheme is None or scheme.get("bits") != bits:
+        raise InputError(
+            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got {text}. Make the "
+            "file again with neardup sign."
+        )
+    return scheme
+
+
+def _bits(kind: pa.DataType) -> int | None:
+    """Return how many bits the fingerprints of a column have, or None if it can hold none."""
+    if pa.types.is_uint64(kind):
+        return 64
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width * 8 in BITS:
+        return int(kind.byte_width * 8)
+    return None

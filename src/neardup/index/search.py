@@ -1,0 +1,85 @@
+"""The search for many queries: block by block on threads, the rows found in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from neardup.kernels.band_tables import Found
+
+_BLOCK = 1 << 14  # signatures worked on at once
+_FEW = 256  # for which no second thread is started
+
+Values = npt.NDArray[np.uint32]
+Ask = Callable[[int, "Found"], int]
+"""Searches for the queries of a block from a number on; returns the query that did not fit into the buffers, or their
+number."""
+
+
+class Matches(NamedTuple):
+    """Rows found, by query, then the most similar, then row. query, row : int64; equal : int64, hashes that agree."""
+
+    query: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+    equal: npt.NDArray[np.int64]
+
+
+def find_in_blocks(queries: Values, prepare: Callable[[Values, int], Ask], threads: int) -> Matches:
+    """Return what is found for all queries, in order.
+
+    prepare : returns what searches for a block of the queries, given these and the number of the first.
+    """
+
+    def find_block(span: tuple[int, int]) -> list[Matches]:
+        block = np.array(queries[span[0] : span[1]])  # of one layout, for the compiler
+        return _collect(len(block), span[0], prepare(block, span[0]))
+
+    blocks = list(spans(0, len(queries)))
+    if threads > 1 and len(queries) > _FEW:
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(find_block, blocks))
+    else:
+        parts = [find_block(span) for span in blocks]
+    return _in_order([part for found in parts for part in found])
+
+
+def _collect(num_queries: int, first: int, ask: Ask) -> list[Matches]:
+    """Return what is found for a block of queries, in buffers that are as large as needed."""
+    from neardup.kernels.band_tables import Found
+
+    parts = []
+    begin, size = 0, 64 + 2 * num_queries
+    while begin < num_queries:
+        queries, rows, counts = (np.empty(size, np.uint32) for _ in range(3))
+        found = Found(queries, rows, counts, np.zeros(1, np.int64))
+        reached = ask(begin, found)
+        query, row, equal = (column[: int(found.used[0])].astype(np.int64) for column in found[:3])
+        parts.append(Matches(query + first, row, equal))
+        if reached == begin:
+            size *= 4  # this query alone has more
+        begin = reached
+    return parts
+
+
+def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows to work on at once."""
+    for start in range(first, stop, _BLOCK):
+        yield start, min(start + _BLOCK, stop)
+
+
+def no_matches() -> Matches:
+    """Return what no query finds."""
+    return Matches(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def _in_order(parts: list[Matches]) -> Matches:
+    if not parts:
+        return no_matches()
+    query, row, equal = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.lexsort((row, -equal, query))
+    return Matches(query[order], row[order], equal[order])
