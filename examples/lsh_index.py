@@ -20,7 +20,7 @@ def read(name: str) -> dict[str, str]:
 
 
 old, new = read("terms-old.jsonl.zst"), read("terms-new.jsonl.zst")
-index = neardup.LSHIndex(threshold=0.7, recall=0.99)
+index = neardup.LSHIndex(threshold=0.7)
 index.add_many(list(old), neardup.sign(list(old.values())))
 print(index)
 

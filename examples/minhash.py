@@ -12,10 +12,10 @@ baskets = {
 }
 
 # Sets of strings are taken as they are; a list of texts would be cut into shingles.
-signatures = neardup.sign(list(baskets.values()), num_hashes=512)
+signatures = neardup.sign(list(baskets.values()), method=neardup.MinHash(num_hashes=512))
 
 print("Jaccard similarity to mon, estimated and exact:")
-estimates = signatures[0].estimate_jaccard(signatures)
+estimates = signatures[0].similarity(signatures)
 for (day, basket), estimate in zip(baskets.items(), estimates, strict=True):
     exact = len(basket & baskets["mon"]) / len(basket | baskets["mon"])
     print(f"  {day}  {estimate:.2f}  {exact:.2f}")
@@ -24,13 +24,13 @@ week = signatures.union()
 print(f"distinct things in the week: about {week.cardinality()[0]:.0f} of {len(set().union(*baskets.values()))}")
 
 # Counts matter too: weighted sets have the weighted Jaccard similarity, sum(min) / sum(max).
-monday = neardup.minhash({"bread": 2, "milk": 6}, num_hashes=512)
-tuesday = neardup.minhash({"bread": 2, "milk": 3, "jam": 1}, num_hashes=512)
-print(f"weighted: {monday.estimate_jaccard(tuesday)[0]:.2f}, exactly {(2 + 3) / (2 + 6 + 1):.2f}")
+weighted = [{"bread": 2, "milk": 6}, {"bread": 2, "milk": 3, "jam": 1}]
+monday, tuesday = neardup.sign(weighted, method=neardup.MinHash(num_hashes=512))
+print(f"weighted: {monday.similarity(tuesday)[0]:.2f}, exactly {(2 + 3) / (2 + 6 + 1):.2f}")
 
 # Four bits of each hash are an eighth of the bytes, and nearly as good.
 packed = signatures.pack(4)
-print(f"{signatures.values.nbytes} bytes, packed {packed.nbytes}: {packed[0].estimate_jaccard(packed).round(2)}")
+print(f"{signatures.values.nbytes} bytes, packed {packed.nbytes}: {packed[0].similarity(packed).round(2)}")
 
 with tempfile.TemporaryDirectory() as folder:
     signatures.save(Path(folder) / "baskets.parquet", ids=list(baskets))

@@ -9,16 +9,16 @@ DATA = Path(__file__).parent / "data"
 # Words that weigh 1: in long texts, counts would let "the" and "of" decide.
 method = neardup.SimHash(weights="one")
 
-seen = neardup.fingerprint(DATA / "terms-old.jsonl.zst", method=method)
+seen = neardup.sign(DATA / "terms-old.jsonl.zst", method=method)
 index = neardup.HammingIndex(bits=64, max_distance=6)
-index.add_many(seen["id"], seen["fingerprint"])
+index.add_many(seen.ids, seen)
 print(f"{len(index)} texts seen; only their fingerprints are kept, {8 * len(index)} bytes")
 
-arrived = neardup.fingerprint(DATA / "terms-new.jsonl.zst", method=method)
+arrived = neardup.sign(DATA / "terms-new.jsonl.zst", method=method)
 found = {}
-for row in index.query_many(arrived["fingerprint"]).to_pylist():  # the nearest first
-    found.setdefault(arrived["id"][row["query"]].as_py(), (row["id"], row["distance"]))
+for row in index.query_many(arrived).to_pylist():  # the nearest first
+    found.setdefault(arrived.ids[row["query"]].as_py(), (row["id"], row["distance"]))
 
-print(f"{len(found)} of {arrived.num_rows} that arrived were seen before, or nearly so:")
+print(f"{len(found)} of {len(arrived)} that arrived were seen before, or nearly so:")
 for name, (earlier, distance) in list(found.items())[:5]:
     print(f"  {name} is {distance} bits from {earlier}")

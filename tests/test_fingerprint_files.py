@@ -148,7 +148,7 @@ def test_a_file_without_such_a_column_is_refused_with_what_it_has(tmp_path, colu
 def test_the_id_of_a_document_without_features_may_be_null():
     table = pa.table({"id": pa.array([None, "b"]), "fingerprint": pa.array([None, 1], pa.uint64())})
     assert Fingerprints.from_table(table).ids.to_pylist() == [None, "b"]
-    assert neardup.find_pairs(table, method="simhash").summary["counts"]["fingerprints"] == 1
+    assert neardup.find_pairs(table, method="simhash").report["counts"]["fingerprints"] == 1
 
 
 def test_a_damaged_file_is_refused_by_name(tmp_path):

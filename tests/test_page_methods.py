@@ -199,9 +199,9 @@ def test_an_unknown_kind_of_tags_is_refused_with_those_there_are():
 @pytest.mark.parametrize(
     ("preset", "fixed"),
     [
-        (neardup.structure, {"tokens", "nfkc", "case_fold", "fold_chinese", "html", "structure"}),
+        (neardup.structure, {"tokens", "nfkc", "case_fold", "fold_chinese", "html", "structure", "num_hashes"}),
         (neardup.content, {"html", "structure"}),
-        (neardup.page, {"html", "rarity"}),
+        (neardup.page, {"html", "rarity", "num_hashes"}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -19,11 +19,12 @@ from neardup.settings import methods, running, shingling
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
-    "dedup", "find_pairs", "cluster", "compare", "evaluate", "compare_methods", "plan", "fingerprint",
-    "document_frequencies", "simhash", "explain", "minhash", "sign",
+    "dedup", "find_pairs", "cluster", "compare", "evaluate", "compare_methods", "plan", "sign",
+    "minhash", "simhash", "explain", "document_frequencies",
 )  # fmt: skip
 RESULTS = (
-    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "IdfTable", "Signatures", "Progress",
+    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "IdfTable", "Signatures",
+    "Fingerprints", "Progress",
 )  # fmt: skip
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 PAGES = ("structure", "content", "page", "tag_weights")

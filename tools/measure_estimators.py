@@ -53,7 +53,7 @@ def deviations(size: int, same: bool = False) -> Iterator[tuple[str, Floats]]:
     pairs = {jaccard: [union(span) for span in spans] for jaccard, spans in SPANS.items()}
     for jaccard, (left, right) in pairs.items():
         error = np.sqrt(jaccard * (1 - jaccard) / HASHES)
-        yield f"Jaccard, J = {jaccard}{suffix}", (left.estimate_jaccard(right) - jaccard) / error
+        yield f"Jaccard, J = {jaccard}{suffix}", (left.similarity(right) - jaccard) / error
     if same:
         return
     for bits in BITS:
@@ -61,7 +61,7 @@ def deviations(size: int, same: bool = False) -> Iterator[tuple[str, Floats]]:
             left, right = pairs[jaccard]
             agree = jaccard + (1 - jaccard) * 2.0**-bits
             error = np.sqrt(agree * (1 - agree) / HASHES) / (1 - 2.0**-bits)
-            estimate = left.pack(bits).estimate_jaccard(right.pack(bits))
+            estimate = left.pack(bits).similarity(right.pack(bits))
             yield f"Jaccard of {bits} bit{'s' * (bits > 1)}, J = {jaccard}", (estimate - jaccard) / error
     yield "number of elements", (union((0, PARTS)).cardinality() / size - 1) * np.sqrt(HASHES - 2)
 

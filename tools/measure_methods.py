@@ -158,7 +158,7 @@ def text_dedup_pairs(texts: list[str]) -> Pairs:
     """
     split = [re.split(r"\W", text) for text in texts]
     runs = [[" ".join(words[i : i + 5]).lower() for i in range(len(words) - 4)] for words in split]
-    signatures = neardup.sign(runs, num_hashes=250)
+    signatures = neardup.sign(runs, method=neardup.MinHash(num_hashes=250))
     parents = np.arange(len(texts), dtype=np.uint32)
     signed = np.flatnonzero(~signatures.empty).astype(np.uint32)
     for band in np.split(signatures.values[signed], 25, axis=1):

@@ -70,10 +70,9 @@ def by_fingerprints(method: neardup.SimHash) -> Callable[[Pages], Closeness]:
     """Return the distance of two fingerprints; a page without features is far from all."""
 
     def measure(pages: Pages) -> Closeness:
-        found = neardup.fingerprint(pa.table({"text": pages.column}), method=method)["fingerprint"].to_pylist()
-        values = np.frombuffer(b"".join(one or bytes(8) for one in found), ">u8").astype(np.uint64)
+        signed = neardup.sign(pa.table({"text": pages.column}), method=method)
+        values, empty = signed.values[:, 0], signed.empty
         distances = np.bitwise_count(values[:, None] ^ values).astype(np.float32)
-        empty = np.array([one is None for one in found])
         distances[empty[:, None] | empty] = 64
         return Closeness(distances, False)
 

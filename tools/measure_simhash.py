@@ -25,7 +25,6 @@ from make_examples import Record, read_records
 import neardup
 from neardup.features.segmenters import segmenter_of
 from neardup.features.weights import distinct_features
-from neardup.fingerprints.files import from_table
 from neardup.fingerprints.simhash_documents import describe
 from neardup.kernels.sets import pair_overlaps
 from neardup.verify.hamming import hamming_distances
@@ -154,11 +153,8 @@ def keys(pairs: Pairs) -> Ints:
 
 def fingerprints_of(texts: list[str], method: neardup.SimHash) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Return the fingerprints of texts, zero where there are none, and which have one."""
-    table = neardup.fingerprint(texts, method=method)
-    featured = table["fingerprint"].is_valid().to_numpy(zero_copy_only=False)
-    fingerprints = np.zeros(len(texts), np.uint64)
-    fingerprints[featured] = from_table(table, "texts").fingerprints[:, 0]
-    return fingerprints, featured
+    signed = neardup.sign(texts, method=method)
+    return signed.values[:, 0], ~signed.empty
 
 
 def distances_of(fingerprints: npt.NDArray[np.uint64], pairs: Pairs) -> Ints:

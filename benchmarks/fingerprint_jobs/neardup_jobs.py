@@ -49,12 +49,11 @@ def words(source: str, options: dict[str, Any]) -> Done:
 def texts(source: str, options: dict[str, Any]) -> Done:
     """Fingerprint texts that are in memory: cut them into words, hash these, and let them vote."""
     table, times = pq.read_table(source, columns=["text"]), []
-    neardup.fingerprint(table.slice(0, 200), method=neardup.SimHash())
+    neardup.sign(table.slice(0, 200), method=neardup.SimHash())
     for _ in range(_REPEATS):
-        found, took = clock(lambda: neardup.fingerprint(table, method=neardup.SimHash(), threads=options["threads"]))
+        found, took = clock(lambda: neardup.sign(table, method=neardup.SimHash(), threads=options["threads"]))
         times.append(took)
-    values = [int.from_bytes(one, "big") for one in found["fingerprint"].to_pylist()]
-    return Done(times, {"fingerprints": np.array(values, np.uint64)}, {})
+    return Done(times, {"fingerprints": found.values[:, 0]}, {})
 
 
 def pairs(source: str, options: dict[str, Any]) -> Done:
@@ -141,16 +140,16 @@ def index(source: str, options: dict[str, Any]) -> Done:
 def _fill(values: npt.NDArray[np.uint32], options: dict[str, Any], single: bool) -> tuple[Took, Took, int, Answers]:
     """Return what adding and querying took, the bytes, and the answers."""
     before, ids = memory(), np.arange(len(values))
-    bands = {"num_bands": options["bands"], "rows_per_band": options["rows"]}
-    filled = neardup.LSHIndex(**bands, threads=options["threads"])
+    method = neardup.MinHash(num_bands=options["bands"], rows_per_band=options["rows"])
+    filled = neardup.LSHIndex(method, threads=options["threads"])
     if not single:
         _, add = clock(lambda: filled.add_many(ids, values))
         size = memory() - before
-        found, query = clock(lambda: filled.query_many(values))
+        found, query = clock(lambda: filled.query_many(values, min_similarity=0.0))
         return add, query, size, {"query": found["query"].to_numpy(), "row": found["id"].to_numpy()}
     _, add = clock(lambda: [filled.add(row, one) for row, one in enumerate(values)])
     size = memory() - before
-    listed, query = clock(lambda: [filled.query(one) for one in values])
+    listed, query = clock(lambda: [filled.query(one, min_similarity=0.0) for one in values])
     limits = np.cumsum([0, *map(len, listed)])
     return add, query, size, as_matches(limits, [row for one in listed for row, _ in one])
 

@@ -47,9 +47,9 @@ class Fingerprints(Sketches):
     >>> fingerprints.values.shape, fingerprints.bits
     ((3, 1), 64)
     >>> fingerprints[0].distance(fingerprints[:2]).tolist()
-    [0, 19]
+    [0, 14]
     >>> fingerprints[0].similarity(fingerprints).round(2).tolist()
-    [1.0, 0.7, 0.0]
+    [1.0, 0.78, 0.0]
     """
 
     column, kind = "fingerprint", "Fingerprints"

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.errors import InputError, SettingError
+from neardup.fingerprints.signatures import Signatures
 from neardup.index.id_table import Given
 from neardup.index.lsh import AnySignatures
 from neardup.index.prefix_trees import PrefixTrees, featured_rows, plant_trees
@@ -107,18 +108,19 @@ class LSHEnsemble(RowIndex):
         """Return the settings and the number of sets."""
         return f"LSHEnsemble(threshold={self.threshold}, num_partitions={self.num_partitions}, {len(self):,} sets)"
 
-    def add(self, id: str | int, signature: AnySignatures, size: int) -> None:
+    def add(self, id: str | int, signature: AnySignatures, size: int | None = None) -> None:
         """Add a set: its signature, and how many features it has. Raises as `add_many` does."""
-        self.add_many([id], one_row(signature), [size])
+        self.add_many([id], one_row(signature), None if size is None else [size])
 
-    def add_many(self, ids: Given, signatures: AnySignatures, sizes: Sizes) -> None:
+    def add_many(self, ids: Given, signatures: AnySignatures, sizes: Sizes | None = None) -> None:
         """Add sets, all or none.
 
         Parameters
         ----------
         ids : strings, or integers below 2^63: a list, a NumPy or an Arrow array.
         signatures : Signatures, or a uint32 array of shape (n, num_hashes), taken to be of the index's scheme.
-        sizes : integers, how many features each set has, repeats not counted; 0 for an empty set.
+        sizes : integers, how many features each set has, repeats not counted; 0 for an empty set. When None, as
+            `Signatures.cardinality` estimates them.
 
         Raises
         ------
@@ -127,25 +129,27 @@ class LSHEnsemble(RowIndex):
         SchemeError
             If the signatures are of another scheme, seed or length; both are named.
         """
-        self._add(ids, signatures, _to_sizes(sizes, len(self._store.to_values(signatures))))
+        self._add(ids, signatures, self._to_sizes(signatures, sizes))
 
     def query(
-        self, signature: AnySignatures, size: int, *, min_containment: float | None = None
+        self, signature: AnySignatures, size: int | None = None, *, min_containment: float | None = None
     ) -> list[tuple[str | int, float]]:
         """Return (id, containment) of the sets that contain enough of the query, as estimated, the most first.
 
         Parameters
         ----------
         signature : an array of num_hashes, or Signatures of one.
-        size : how many features the query has, repeats not counted.
+        size : how many features the query has, repeats not counted; when None, as the signature estimates it.
         min_containment : the least estimated containment that is returned; the threshold when None; 0.0 for all that
             share a band and are large enough.
         """
-        found, containment = self._find(one_row(signature), [size], min_containment)
+        found, containment = self._find(one_row(signature), None if size is None else [size], min_containment)
         ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
         return list(zip(ids, containment.tolist(), strict=True))
 
-    def query_many(self, signatures: AnySignatures, sizes: Sizes, *, min_containment: float | None = None) -> pa.Table:
+    def query_many(
+        self, signatures: AnySignatures, sizes: Sizes | None = None, *, min_containment: float | None = None
+    ) -> pa.Table:
         """Return the sets that contain enough of each of many queries: what `query` returns for each.
 
         Parameters
@@ -193,7 +197,7 @@ class LSHEnsemble(RowIndex):
             the share of its largest sets that is found, if just at the threshold, null without bands. Smaller sets are
             found more often.
         """
-        q = _to_sizes([size], 1)
+        q = _check_sizes([size], 1)
         _, tail = self._searcher.up_to_date(self._store, 1)
         largest = self._largest_sets(tail)
         bands = self._choose_bands(q, largest)[0]
@@ -212,7 +216,7 @@ class LSHEnsemble(RowIndex):
         return plant_trees(store.values, rows, edges.tolist(), starts, _DEPTH, self._threads)
 
     def _find(
-        self, signatures: AnySignatures, sizes: Sizes, min_containment: float | None
+        self, signatures: AnySignatures, sizes: Sizes | None, min_containment: float | None
     ) -> tuple[Matches, npt.NDArray[np.float64]]:
         from neardup.kernels.band_tables import Stored
         from neardup.kernels.prefix_trees import find_bands
@@ -220,7 +224,7 @@ class LSHEnsemble(RowIndex):
         store, least = self._store, self.threshold if min_containment is None else min_containment
         least_equal(least, 1, "min_containment")  # checks it
         values = store.to_values(signatures)
-        query_sizes = _to_sizes(sizes, len(values))
+        query_sizes = self._to_sizes(signatures, sizes)
         if not len(self) or not len(values) or store.sizes is None:
             return no_matches(), np.zeros(0)
         trees, tail = self._searcher.up_to_date(store, len(values))
@@ -237,6 +241,14 @@ class LSHEnsemble(RowIndex):
         order = np.lexsort((found.row, -containment, found.query))
         order = order[((x / q >= self.threshold) & (containment >= least))[order]]
         return Matches(*(column[order] for column in found)), containment[order]
+
+    def _to_sizes(self, signatures: AnySignatures, sizes: Sizes | None) -> npt.NDArray[np.int64]:
+        """Return the sizes of sets, as given or as estimated from their signatures."""
+        values = self._store.to_values(signatures)
+        if sizes is not None:
+            return _check_sizes(sizes, len(values))
+        sets = signatures if isinstance(signatures, Signatures) else Signatures(values, self.scheme or {})
+        return np.rint(sets.cardinality()).astype(np.int64)
 
     def _largest_sets(self, tail: tuple[int, int]) -> npt.NDArray[np.int64]:
         """Return the size of the largest set of each partition, that of the tail last."""
@@ -263,7 +275,7 @@ class LSHEnsemble(RowIndex):
         return chosen
 
 
-def _to_sizes(sizes: Sizes, length: int) -> npt.NDArray[np.int64]:
+def _check_sizes(sizes: Sizes, length: int) -> npt.NDArray[np.int64]:
     """Return sizes as int64, or raise InputError."""
     given = np.asarray(sizes)
     if length == 0 and given.size == 0:

@@ -98,6 +98,7 @@ def content(
     rarity: bool = False,
     num_bands: int | None = None,
     rows_per_band: int | None = None,
+    num_hashes: int | None = None,
     seed: int = 1,
 ) -> MinHash:
     """Return the settings under which pages with the same main text are duplicates, whatever the template around it.
@@ -105,7 +106,7 @@ def content(
     Parameters
     ----------
     threshold, recall, tokens, ngram, nfkc, case_fold, fold_chinese, similarity, rarity : as in `MinHash`.
-    num_bands, rows_per_band, seed : as in `MinHash`.
+    num_bands, rows_per_band, num_hashes, seed : as in `MinHash`.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def content(
     return MinHash(
         html="main", threshold=threshold, recall=recall, tokens=tokens, ngram=ngram, nfkc=nfkc, case_fold=case_fold,
         fold_chinese=fold_chinese, similarity=similarity, rarity=rarity, num_bands=num_bands,
-        rows_per_band=rows_per_band, seed=seed,
+        rows_per_band=rows_per_band, num_hashes=num_hashes, seed=seed,
     )  # fmt: skip
 
 
