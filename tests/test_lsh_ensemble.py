@@ -164,7 +164,20 @@ def test_an_ensemble_is_saved_opened_and_merged(tmp_path):
     assert opened.query_many(values, sizes).equals(index.query_many(values, sizes))
 
 
-@pytest.mark.parametrize("sizes", [[1], [1, 2, 3], [1, -1], [1.5, 2.0], "12", None])
+def test_sizes_that_are_not_given_are_estimated_from_the_signatures():
+    sets = [[f"{start} {i}" for i in range(size)] for start, size in (("a", 50), ("b", 400))]
+    signatures = neardup.sign([*sets, [*sets[0], *sets[1]]])
+    estimated, given_sizes = (neardup.LSHEnsemble(threshold=0.7, num_partitions=1) for _ in range(2))
+    estimated.add_many(["a", "b", "both"], signatures)
+    sizes = np.rint(signatures.cardinality()).astype(int)
+    given_sizes.add_many(["a", "b", "both"], signatures, sizes)
+    for row, size in enumerate(sizes.tolist()):
+        found = estimated.query(signatures[row])
+        assert found == given_sizes.query(signatures.values[row], size)
+        assert found[0][0] == ("a", "b", "both")[row]
+
+
+@pytest.mark.parametrize("sizes", [[1], [1, 2, 3], [1, -1], [1.5, 2.0], "12"])
 def test_sizes_that_are_none_are_refused(sizes):
     index = neardup.LSHEnsemble()
     values = np.zeros((2, 8), np.uint32)

@@ -30,7 +30,7 @@ from neardup.fingerprints import minhash
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.simhash import num_words
-from neardup.fingerprints.simhash_documents import Described, fingerprint_documents, scheme_of, summarise_described
+from neardup.fingerprints.simhash_documents import Described, add_up, fingerprint_documents, scheme_of, weigh
 from neardup.fingerprints.sketches import Sketches
 from neardup.kernels.token_arrays import TokenStrings
 from neardup.progress import Progress
@@ -241,7 +241,7 @@ class SimHashSigner(Signer):
         settings = self._of_tokens(weights is not None)
         tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.limits)
         described = Described(shingle_strings(tokens, 1), tokens, weights, settings)
-        out[:] = summarise_described(described, self.method, self._idf)
+        out[:] = add_up(weigh(described, self._idf), self.method).fingerprints
         empty[:] = np.diff(hashed.limits) == 0
 
     def _of_tokens(self, weighted: bool) -> SimHash:
