@@ -11,10 +11,10 @@ PARSED = 200
 def runs() -> list[Case]:
     """Return the whole runs of neardup on a crawl. arguments : what follows the file and the output."""
     return [
-        _run("fingerprint", "--method structure", 2),
-        _run("fingerprint", "--method structure", 1),
-        _run("fingerprint", "--method decay", 2),
-        _run("fingerprint", "--method paths", 2),
+        _run("sign", "--method structure", 2),
+        _run("sign", "--method structure", 1),
+        _run("sign", "--method decay", 2),
+        _run("sign", "--method paths", 2),
         _run("dedup", "--method structure", 2),
         _run("dedup", "--method structure", 1),
         _run("dedup", "--method content", 2),

@@ -109,7 +109,7 @@ def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]
     """Say what was asked of neardup, and what came out, by the clock and in CPU seconds."""
     sound = [one for one in results if one.usable]
     for one in sound:
-        if one.part == "runs" and one.case.options["command"] == "fingerprint" and one.case.threads == 2:
+        if one.part == "runs" and one.case.options["command"] == "sign" and one.case.threads == 2:
             used = f"{one.size / one.cpu:,.0f} a CPU second"
             yield f"{one.case.how}, two threads", "1,000 pages/s", f"{one.rate:,.0f} pages/s", used, one.rate >= 1000
     ours = next((one for one in sound if one.part == "pairs" and one.case.ours), None)

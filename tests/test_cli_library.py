@@ -63,10 +63,10 @@ def test_pairs():
 
 
 def test_pairs_of_fingerprints():
-    neardup_table = neardup.fingerprint("in.jsonl")
-    printed("fingerprint", "in.jsonl", "-o", "fp.parquet")
+    fingerprints = neardup.sign("in.jsonl", method="simhash")
+    printed("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash")
     report = printed("pairs", "fp.parquet", "-o", "pairs.parquet", "--max-distance", "16")
-    result = neardup.find_pairs(neardup_table, max_distance=16)
+    result = neardup.find_pairs(fingerprints, max_distance=16)
     assert report["counts"] == result.report["counts"]
     assert pq.read_table("pairs.parquet").equals(result.pairs)
 
@@ -120,9 +120,19 @@ def test_evaluate_compare():
     assert Path("cli.svg").read_text() == Path("library.svg").read_text()
 
 
-def test_fingerprint():
-    printed("fingerprint", "in.jsonl", "-o", "fp.parquet", "--bits", "128")
-    assert pq.read_table("fp.parquet").equals(neardup.fingerprint("in.jsonl", method=neardup.SimHash(bits=128)))
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [
+        (["--num-hashes", "64"], neardup.MinHash(num_hashes=64)),
+        (["--method", "simhash", "--bits", "128"], neardup.SimHash(bits=128)),
+    ],
+)
+def test_sign(options, method):
+    report = printed("sign", "in.jsonl", "-o", "signed.parquet", *options)
+    signed = neardup.sign("in.jsonl", method=method, output="library.parquet")
+    assert untimed(report) == untimed(signed.report)
+    assert pq.read_table("signed.parquet").equals(signed.to_table())
+    assert pq.read_table("signed.parquet").equals(pq.read_table("library.parquet"))
 
 
 def test_idf():
