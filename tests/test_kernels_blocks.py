@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from neardup.candidates.block_levels import make_levels, make_tables, to_words
 from neardup.candidates.blocks import cut_blocks, num_words
 from neardup.kernels import blocks as kernel
-from neardup.kernels import parts
+from neardup.kernels import radix_partition
 from neardup.kernels.block_levels import choose_level
 from reference import hamming as reference
 
@@ -103,13 +103,13 @@ def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
     cut = min(cut, len(fingerprints))
     counts = np.zeros((2, num_parts), np.int64)
     for thread, span in enumerate([(0, cut), (cut, len(fingerprints))]):
-        parts.count_parts(words, span, mask, counts[thread])
+        radix_partition.count_parts(words, span, mask, counts[thread])
     assert counts.sum() == len(fingerprints)
     cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(num_parts, 2).T.copy()
     edges = [*cursors[0].tolist(), len(fingerprints)]
     copied = kernel.Records(np.zeros_like(words), np.zeros(len(fingerprints), np.uint32))
     for thread, span in enumerate([(0, cut), (cut, len(fingerprints))]):
-        parts.scatter_parts(words, span, mask, cursors[thread], copied)
+        radix_partition.scatter_parts(words, span, mask, cursors[thread], copied)
     assert (copied.fingerprints == words[copied.positions]).all()
     part_of: dict[tuple[int, ...], int] = {}
     for part in range(num_parts):

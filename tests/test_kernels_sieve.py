@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.kernels import bands
-from neardup.kernels import sets as set_kernel
 from neardup.kernels import sieve as kernel
 from neardup.kernels import sieve_arrays as arrays
+from neardup.kernels import sorted_sets as set_kernel
 from reference import near as near_reference
 from reference import sieve as reference
 from reference.bands import first_places

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from neardup.kernels import strings as kernel
-from neardup.kernels.machine import address_of
+from neardup.kernels.intrinsics import address_of
 from reference.strings import hash_string
 
 STRINGS = st.lists(st.one_of(st.binary(max_size=40), st.sampled_from([b"", b"\0", b"\0" * 8, b"a" * 16, b"a" * 17])))

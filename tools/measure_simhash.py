@@ -26,7 +26,7 @@ import neardup
 from neardup.features.segmenters import segmenter_of
 from neardup.features.weights import distinct_features
 from neardup.fingerprints.simhash_documents import describe
-from neardup.kernels.sets import pair_overlaps
+from neardup.kernels.sorted_sets import pair_overlaps
 from neardup.verify.hamming import hamming_distances
 
 Ints = npt.NDArray[np.int64]

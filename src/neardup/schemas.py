@@ -194,7 +194,7 @@ REJECTED = Column("rejected.jsonl", "uint8", "Lines of JSON, one for each row th
 BUCKETS = Column("buckets", "uint32", "By band: where the bucket of the document begins among the members of its band.")
 MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, band after band.")
 # By document: the sets that are compared.
-SET_HASHES = Column("hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sets.py.")
+SET_HASHES = Column("hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sorted_sets.py.")
 SET_STARTS = Column("starts", "int64", "Where the set of the document begins.")
 # By pair of near fingerprints.
 NEAR_LEFT = Column("near-left", "uint32", "A distinct fingerprint.")

@@ -176,7 +176,7 @@ def _partition(
     pool: ThreadPoolExecutor, threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int, records: Records
 ) -> list[int]:
     """Copy the fingerprints to `records`, part by part; return where each part begins, the end last."""
-    from neardup.kernels import parts as kernel
+    from neardup.kernels import radix_partition as kernel
 
     edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
     spans = list(itertools.pairwise(edges))

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import InputError, SettingError
-from neardup.features.compatible import settle
 from neardup.features.feature_strings import split_pairs
+from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import IdfTable, given_idf
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
@@ -183,7 +183,7 @@ def _work(
     if isinstance(text, str):
         described = describe(pa.array([text], pa.large_string()), method, with_strings=with_strings)
     else:
-        described = _describe_given(list(text), settle(method))
+        described = _describe_given(list(text), resolve_scheme(method))
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
         raise InputError(
             f"There are no features, and so no fingerprint: got {_shorten(text)}. Leave such texts out: nothing says "

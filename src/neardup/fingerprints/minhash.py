@@ -160,7 +160,7 @@ def sign_weighted(
     weighted Jaccard similarity sum(min) / sum(max), up to 2^-23; places are independent. Expected time
     O(num_hashes log(num_hashes) + num_features), where Ioffe's samples (2010) take num_hashes x num_features.
     """
-    from neardup.kernels import darts as kernel
+    from neardup.kernels import weighted_minhash as kernel
 
     signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32) if out is None else out
     kernel.sign_weighted(hashes, weights, offsets, np.uint64(seed), signatures)

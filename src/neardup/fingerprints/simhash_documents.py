@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import SettingError
-from neardup.features.compatible import prepare, settle, tie_of
 from neardup.features.extract import extract_text
 from neardup.features.feature_hashes import hash_features
 from neardup.features.feature_strings import Strings, strings_of, token_strings, weighted_tokens
+from neardup.features.foreign_schemes import preprocess, resolve_scheme, tie_bit
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
 from neardup.features.page_structure import weigh_tags
 from neardup.features.segmenters import cutter_of
@@ -116,7 +116,7 @@ def summarise_described(described: Described, method: SimHash, idf: IdfSource | 
         hashes, offsets = described.shingles.hashes, described.shingles.offsets
         if settled.weights == "one":
             hashes, _, _, offsets = distinct_features(hashes, offsets)
-        return summarise(hashes, offsets, method.bits, tie=tie_of(method))
+        return summarise(hashes, offsets, method.bits, tie=tie_bit(method))
     return add_up(weigh(described, idf), method).fingerprints
 
 
@@ -124,8 +124,8 @@ def describe(
     texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
 ) -> Described:
     """Return the features of documents; as strings too where the hash of method needs them, or where asked."""
-    texts = prepare(extract_text(texts, method), method)
-    settled = settle(method)
+    texts = preprocess(extract_text(texts, method), method)
+    settled = resolve_scheme(method)
     described = _describe(texts, replace(settled, html=None), workspace, with_strings=with_strings)
     return described._replace(method=settled)
 
@@ -197,7 +197,7 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
 def add_up(summands: Summands, method: SimHash) -> Sums:
     """Return the fingerprints of documents whose features are weighed."""
     weighed = summands.weighed
-    return summarise_weighted(summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_of(method))
+    return summarise_weighted(summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_bit(method))
 
 
 def _idf(

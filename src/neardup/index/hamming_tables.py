@@ -134,7 +134,7 @@ def build_tables(fingerprints: Words, start: int, bits: int, max_distance: int, 
 def _sort_rows(fingerprints: Words, mask: Words, cell_bits: int) -> tuple[Records, npt.NDArray[np.int64]]:
     """Return rows in the order of their cells, and where each cell begins, the end last."""
     from neardup.kernels.blocks import Records
-    from neardup.kernels.parts import count_parts, scatter_parts
+    from neardup.kernels.radix_partition import count_parts, scatter_parts
 
     size = len(fingerprints)
     records = Records(np.empty(fingerprints.shape, np.uint64), np.empty(size, np.uint32))
@@ -164,7 +164,7 @@ def _find_span(
 ) -> Matches:
     """Return the rows near to some queries, in order."""
     from neardup.kernels import blocks as kernel
-    from neardup.kernels.parts import find_cells
+    from neardup.kernels.radix_partition import find_cells
 
     parts: list[list[npt.NDArray[np.generic]]] = []
     size = 64 + 2 * (span[1] - span[0])

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.machine import count_ones
-from neardup.kernels.parts import find_cells
+from neardup.kernels.intrinsics import count_ones
+from neardup.kernels.radix_partition import find_cells
 
 U64 = np.uint64
 NODE, STEP, LEFT, RIGHT = 0, 1, 2, 3  # fields of `state`: where to go on
@@ -336,7 +336,7 @@ def _scan_cell(query, table, span, queries, tables, rows, max_distance, found):
 def query_tables(queries, span, cells, tables, rows, max_distance, found):
     """Find the rows alive within the distance of queries span[1] to span[2]; return the query that is next.
 
-    cells : uint32 (num_tables, num_queries), the cells of query span[0] and those after, by kernels/parts.py.
+    cells : uint32 (num_tables, num_queries), the cells of query span[0] and those after, by kernels/radix_partition.py.
     found : left takes the query, right the row. It stops early when there is no room for all rows of a few queries.
     """
     places, stops = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, np.int64)

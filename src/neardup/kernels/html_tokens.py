@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup.kernels import html_tags as names
 from neardup.kernels.compiled import kernel
-from neardup.kernels.machine import count_trailing_zeros, load_u64
+from neardup.kernels.intrinsics import count_trailing_zeros, load_u64
 from neardup.kernels.mixing import mix
 
 U64 = np.uint64

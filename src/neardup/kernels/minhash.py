@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.lanes import LANES, load, raise_lanes, store
-from neardup.kernels.machine import address_of, prefetch
+from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import MIX_1, MIX_2
+from neardup.kernels.simd import LANES, load, raise_lanes, store
 from neardup.kernels.strings import hash_at
 from neardup.kernels.tokens import CHARACTERS, SEEN, hash_ascii, leave_out_repeats, shingle_document
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
-from neardup.kernels.machine import address_of, prefetch
-from neardup.kernels.sets import most_shared, sketch_words
+from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.sieve_arrays import CONTAINMENT, COSINE, HAMMING, NO_NODE, NONE, REMOVED
+from neardup.kernels.sorted_sets import most_shared, sketch_words
 
 U64 = np.uint64
 _MANY = (

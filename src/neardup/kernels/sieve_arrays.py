@@ -13,7 +13,7 @@ REMOVED = np.uint32(0xFFFFFFFF)
 
 
 class Sets(NamedTuple):
-    """The sorted shingle sets, each after its sketch: see kernels/sets.py.
+    """The sorted shingle sets, each after its sketch: see kernels/sorted_sets.py.
 
     hashes : uint64; starts : int64, sizes : uint32, by document.
     """

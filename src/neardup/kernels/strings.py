@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.machine import address_of, fold_product, load_at, load_byte_at, load_half_at
+from neardup.kernels.intrinsics import address_of, fold_product, load_at, load_byte_at, load_half_at
 
 U64 = np.uint64
 # Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero for a short one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.machine import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
+from neardup.kernels.intrinsics import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.strings import hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING

@@ -30,8 +30,8 @@ class Rule(NamedTuple):
 
 
 def sort_sets(lists: Lists) -> Sets:
-    """Return lists of hashes as sorted sets, each behind its sketch: see kernels/sets.py."""
-    from neardup.kernels import sets as kernel
+    """Return lists of hashes as sorted sets, each behind its sketch: see kernels/sorted_sets.py."""
+    from neardup.kernels import sorted_sets as kernel
     from neardup.kernels.sieve_arrays import Sets
 
     count = len(lists.offsets) - 1
@@ -57,7 +57,7 @@ def exact_similarity(
     -------
     float64 (num_pairs,); 1 for a row with itself, sorted or not.
     """
-    from neardup.kernels import sets as kernel
+    from neardup.kernels import sorted_sets as kernel
 
     shared = np.empty(len(documents), np.int64)
     kernel.pair_overlaps(*sets, documents, others, shared)

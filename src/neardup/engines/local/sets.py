@@ -35,7 +35,7 @@ def build_sets(
     A run that is killed meanwhile finds the shingles as they were. columns : the shingles, and where those of each
     document begin; name : of the sets.
     """
-    from neardup.kernels import sets as kernel
+    from neardup.kernels import sorted_sets as kernel
     from neardup.kernels.sieve_arrays import Sets
 
     hashes, starts = (scratch.column(column) for column in columns)

@@ -21,7 +21,7 @@ from neardup.documents.reading import Task
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.engines.local.batches import map_batches
 from neardup.errors import InputError, SettingError
-from neardup.features.compatible import settle
+from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features, given_idf
 from neardup.features.shingles import scan_of, shingle_documents
 from neardup.features.token_lists import limits_of_counts, shingle_strings
@@ -254,7 +254,7 @@ class SimHashSigner(Signer):
                 "token with its weight, or use weights='tf'."
             )
         tokens = method.tokens if method.weights == "own" else "whitespace"
-        return replace(settle(method), tokens=tokens, ngram=1)
+        return replace(resolve_scheme(method), tokens=tokens, ngram=1)
 
     def is_weight(self, weights: Weights) -> Mask:
         return np.isfinite(weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.machine import count_ones
+from neardup.kernels.intrinsics import count_ones
 
 U64 = np.uint64
 _FIRST_FACTOR, _SECOND_FACTOR = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.machine import (
+from neardup.kernels.intrinsics import (
     address_of,
     count_ones,
     count_trailing_zeros,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.machine import count_ones
+from neardup.kernels.intrinsics import count_ones
 
 U64 = np.uint64
 

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup import SimHash
-from neardup.features import compatible
+from neardup.features import foreign_schemes
 from neardup.fingerprints.explain import explain
-from neardup.kernels import compatible as kernel
+from neardup.kernels import foreign_schemes as kernel
 from neardup.kernels.token_arrays import Text
-from reference import compatible as reference
+from reference import foreign_schemes as reference
 
 JIT_IS_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 PIECES = st.one_of(
@@ -25,11 +25,11 @@ PIECES = st.one_of(
     st.sampled_from(["x" * 5000, "://" * 900, "'" * 1000, "漢" * 700, "a:" * 999]),
 )
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
-KEEPS = [(compatible.mfonda_words, "mfonda"), (compatible.simhash_letters, "simhash")]
+KEEPS = [(foreign_schemes.mfonda_words, "mfonda"), (foreign_schemes.simhash_letters, "simhash")]
 
 
 def words(texts: pa.Array) -> list[list[str]]:
-    return [one.split(" ")[:-1] for one in compatible.mfonda_words(texts).to_pylist()]
+    return [one.split(" ")[:-1] for one in foreign_schemes.mfonda_words(texts).to_pylist()]
 
 
 @pytest.mark.slow
@@ -40,9 +40,11 @@ def words(texts: pa.Array) -> list[list[str]]:
 def test_words_and_letters_are_those_of_the_regular_expressions(texts, kind):
     array = pa.array(texts, kind)
     assert words(array) == [reference.mfonda_words(text or "") for text in texts]
-    assert compatible.simhash_letters(array).to_pylist() == [reference.simhash_letters(text or "") for text in texts]
+    assert foreign_schemes.simhash_letters(array).to_pylist() == [
+        reference.simhash_letters(text or "") for text in texts
+    ]
     assert words(array[1:-1]) == words(array)[1:-1]
-    assert compatible.simhash_letters(array[1:-1]) == compatible.simhash_letters(array)[1:-1]
+    assert foreign_schemes.simhash_letters(array[1:-1]) == foreign_schemes.simhash_letters(array)[1:-1]
 
 
 @pytest.mark.slow
@@ -50,7 +52,9 @@ def test_every_code_point_becomes_what_it_becomes_alone():
     codes = [code for code in range(0, 0x110000, 97 if JIT_IS_OFF else 1) if not 0xD800 <= code < 0xE000]
     texts = pa.array([chr(code) for code in codes])
     assert words(texts) == [reference.mfonda_words(chr(code)) for code in codes]
-    assert compatible.simhash_letters(texts).to_pylist() == [reference.simhash_letters(chr(code)) for code in codes]
+    assert foreign_schemes.simhash_letters(texts).to_pylist() == [
+        reference.simhash_letters(chr(code)) for code in codes
+    ]
 
 
 # The words of Go's `[\w']+(?:\://[\w\./]+){0,1}` on bytes.ToLower: ASCII classes, one code point lower-cased at a time.
@@ -78,7 +82,7 @@ def test_words_of_mfonda_are_those_of_its_regular_expression(text, expected):
 
 def test_letters_of_the_package_simhash_are_those_of_its_regular_expression():
     texts = pa.array(["How are you? I AM fine. 你好！_1"])
-    assert compatible.simhash_letters(texts).to_pylist() == ["howareyouiamfine你好_1"]
+    assert foreign_schemes.simhash_letters(texts).to_pylist() == ["howareyouiamfine你好_1"]
 
 
 @given(st.lists(st.binary(max_size=20), max_size=4))
@@ -91,7 +95,7 @@ def test_bytes_that_are_not_utf8_do_not_touch_their_neighbours(broken):
         (kernel.keep_letters, r"\w", b"leftside"),
     ):
         kept = Text(np.full(2 * len(text.data) + 64, 0x5A, np.uint8), np.empty_like(text.offsets))
-        keep(text, compatible._letters(pattern), Text(kept.data[: 2 * len(text.data)], kept.offsets))
+        keep(text, foreign_schemes._letters(pattern), Text(kept.data[: 2 * len(text.data)], kept.offsets))
         assert (kept.data[2 * len(text.data) :] == 0x5A).all()
         for place in range(0, len(documents), 2):
             assert kept.data[kept.offsets[place] : kept.offsets[place + 1]].tobytes() == whole

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.kernels import sets as kernel
+from neardup.kernels import sorted_sets as kernel
 from reference import sets as reference
 
 HASHES = st.one_of(

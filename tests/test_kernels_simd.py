@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.lanes import LANES, load, raise_lanes, store
+from neardup.kernels.simd import LANES, load, raise_lanes, store
 from reference.minhash import permute
 
 VALUES = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**64 - 1]))

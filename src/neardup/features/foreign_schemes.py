@@ -19,8 +19,8 @@ _WIDTH = 4
 _NUM_CODE_POINTS = 0x110000
 
 
-def settle(method: SimHash) -> SimHash:
-    """Return the native settings that a scheme of another program stands for, on the texts of `prepare`."""
+def resolve_scheme(method: SimHash) -> SimHash:
+    """Return the native settings that a scheme of another program stands for, on the texts of `preprocess`."""
     if method.scheme == "mfonda":
         return replace(method, scheme="native", tokens="whitespace", hash="fnv1", nfkc=False, case_fold=False)
     if method.scheme == "simhash":
@@ -29,13 +29,13 @@ def settle(method: SimHash) -> SimHash:
     return method
 
 
-def tie_of(method: SimHash) -> int:
+def tie_bit(method: SimHash) -> int:
     """Return the bit that a fingerprint has where the votes are even."""
     return 0 if method.scheme == "simhash" else 1
 
 
-def prepare(texts: pa.Array, method: SimHash) -> pa.Array:
-    """Return what the settings of `settle` are to be applied to: words between spaces, or letters."""
+def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
+    """Return what the settings of `resolve_scheme` are to be applied to: words between spaces, or letters."""
     if method.scheme == "mfonda":
         return mfonda_words(texts)
     if method.scheme == "simhash":
@@ -45,7 +45,7 @@ def prepare(texts: pa.Array, method: SimHash) -> pa.Array:
 
 def mfonda_words(texts: pa.Array) -> pa.Array:
     """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII letters, or URLs."""
-    from neardup.kernels import compatible as kernel
+    from neardup.kernels import foreign_schemes as kernel
 
     text, kept = _room(texts)
     kernel.keep_words(text, _letters(r"[a-z0-9_']"), kept)
@@ -54,7 +54,7 @@ def mfonda_words(texts: pa.Array) -> pa.Array:
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
     """Return the letters that the Python package simhash cuts into runs of four."""
-    from neardup.kernels import compatible as kernel
+    from neardup.kernels import foreign_schemes as kernel
 
     # What this letter becomes depends on where in a word it stands; no other does.
     sigma = pc.match_substring(texts, "\u03a3")
@@ -68,7 +68,7 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
 
 @cache
 def _letters(pattern: str) -> npt.NDArray[np.uint32]:
-    r"""Return the table of kernels/compatible.py: the code points that in lower case match a pattern."""
+    r"""Return the table of kernels/foreign_schemes.py: the code points that in lower case match a pattern."""
     # Go lower-cases one code point at a time; Python makes two of this one, of which the second is no letter.
     every = np.arange(_NUM_CODE_POINTS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     lowered = every.replace("\u0130", "i").lower()
