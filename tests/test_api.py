@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 import neardup
+from neardup.api import progress_bars
 from neardup.errors import SettingError
+from neardup.progress import compile_seconds, is_compiling
 
 TEXTS = [
     "one two three four five six seven eight nine ten",
@@ -95,9 +101,32 @@ def test_progress_is_reported_stage_by_stage_to_an_object(function):
     assert log.documents >= len(TEXTS)
 
 
-def test_progress_true_draws_on_stderr_and_erases_it(capfd):
+def test_progress_true_writes_to_stderr(capsys):
     assert neardup.dedup(TEXTS, progress=True).removed.num_rows == 1
-    assert capfd.readouterr().out == ""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Read: 4 docs, " in err
+
+
+def test_a_long_stage_has_a_line_every_ten_seconds(monkeypatch):
+    clock = iter([100.0, 104.0, 111.0, 115.0, 122.0])
+    monkeypatch.setattr(progress_bars.time, "monotonic", lambda: next(clock))
+    screen = Console(file=io.StringIO())
+    lines = progress_bars.StageLines(screen)
+    lines.begin("read", 4_000)
+    for _ in range(4):
+        lines.advance(1_000, 11_000_000)
+    lines.end("read", 22.0)
+    assert screen.file.getvalue().splitlines() == [
+        "Read: 2,000 of 4,000 docs, 182/s, 2 MB/s, 11 s",
+        "Read: 4,000 of 4,000 docs, 182/s, 2 MB/s, 22 s",
+        "Read: 4,000 docs, 182/s, 2 MB/s, 22 s",
+    ]
+
+
+def test_bars_are_drawn_while_another_thread_loads_the_kernels(monkeypatch):
+    monkeypatch.setitem(sys.modules, "neardup.kernels.compiled", ModuleType("neardup.kernels.compiled"))
+    assert (compile_seconds(), is_compiling()) == (0.0, False)
 
 
 def test_an_object_without_the_methods_is_no_progress():

@@ -94,7 +94,7 @@ def test_every_field_of_a_method_is_an_option(command, settings):
 
 OF_A_METHOD = {*limits_of(MinHash), *limits_of(SimHash), "method", "jieba_mode", "hmm", "user_dict"}
 OF_A_METHOD |= {"add_word", "stop_words", "part_of_speech"}
-PRINTING = {"quiet", "as_json", "help", "help_all"}
+PRINTING = {"quiet", "as_json", "progress", "help", "help_all"}
 CALLS = {
     "dedup": neardup.dedup,
     "pairs": neardup.find_pairs,
@@ -187,7 +187,7 @@ def test_all_options_are_in_help_all_at_80_columns(command):
 def test_the_help_shows_a_dozen_common_options_and_names_help_all(command):
     result = CliRunner().invoke(cli, [command, "--help"], prog_name="neardup")
     listed = re.findall(r"^  (?:-\w, )?--([\w-]+)", result.output, re.MULTILINE)
-    assert 5 <= len([name for name in listed if name not in ("quiet", "json", "help", "help-all")]) <= 12
+    assert 5 <= len([name for name in listed if name not in ("quiet", "json", "progress", "help", "help-all")]) <= 12
     assert f"neardup {command} --help-all shows all options." in result.output
     assert set(cli.commands[command].common) <= set(options_of(command))
 

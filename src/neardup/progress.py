@@ -64,11 +64,15 @@ class Stages:
 
 def compile_seconds() -> float:
     """Return how long this process has compiled kernels so far; loads nothing."""
-    compiled = sys.modules.get("neardup.kernels.compiled")
-    return 0.0 if compiled is None else float(compiled.compile_seconds())
+    return float(_ask_compiler("compile_seconds"))
 
 
 def is_compiling() -> bool:
-    """Return whether a kernel is being compiled at this moment."""
-    compiled = sys.modules.get("neardup.kernels.compiled")
-    return compiled is not None and bool(compiled.is_compiling())
+    """Return whether a kernel is being compiled at this moment; loads nothing."""
+    return bool(_ask_compiler("is_compiling"))
+
+
+def _ask_compiler(function: str) -> float:
+    """Call a function of kernels.compiled; 0 if that module is not loaded, or being loaded by another thread."""
+    compiled = getattr(sys.modules.get("neardup.kernels.compiled"), function, None)
+    return 0.0 if compiled is None else float(compiled())

@@ -77,7 +77,8 @@ def dedup(
     batch_rows : documents processed at a time. Default: by their size. It changes no result.
     on_error : reject documents that cannot be read, with an IncompleteWarning if a file cannot be read to its end; skip
         both; or stop at the first.
-    progress : True for progress bars on stderr, or an object with the methods of neardup.Progress.
+    progress : True for progress bars on stderr (plain lines if it is no terminal), or an object with the methods of
+        neardup.Progress.
 
     Returns
     -------

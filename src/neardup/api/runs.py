@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 @contextmanager
 def open_stages(progress: bool | Progress) -> Iterator[Stages]:
-    """Open the stages of a run that reports to `progress`; True draws bars on stderr.
+    """Open the stages of a run that reports to `progress`; True draws bars on stderr, or lines if it is no terminal.
 
     Raises
     ------
@@ -58,9 +58,15 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
         if not progress:
             yield Stages()
             return
-        from neardup.api.progress_bars import StageBars
+        from rich.console import Console
 
-        with StageBars() as bars:
+        from neardup.api.progress_bars import StageBars, StageLines
+
+        console = Console(stderr=True)
+        if not (console.is_terminal or console.is_jupyter):
+            yield Stages(StageLines(console))
+            return
+        with StageBars(console) as bars:
             yield Stages(bars)
         return
     if not all(callable(getattr(progress, name, None)) for name in ("begin", "advance", "end")):

@@ -8,9 +8,16 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import (
+    folder_options,
+    inputs_argument,
+    named,
+    printing_options,
+    progress_option,
+    source_options,
+)
 from neardup.settings.running import Running, Sieve
 
 _COMMON = (
@@ -29,6 +36,7 @@ _COMMON = (
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
 @printing_options
+@progress_option
 def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Cluster the similar documents of a collection: how many of a kind there are, and what they share.
 
@@ -48,9 +56,7 @@ def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **
     with running(lambda: message_of_folder(output)):
         import neardup
 
-        result = neardup.cluster(
-            named(inputs), method=method, output=output, tables=False, progress=shows_progress(quiet), **values
-        )
+        result = neardup.cluster(named(inputs), method=method, output=output, tables=False, **values)
     _print(result.report, Path(output), quiet, as_json)
     exit_if_incomplete(result.report["incomplete"], values["on_error"])
 

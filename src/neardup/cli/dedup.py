@@ -8,9 +8,16 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import (
+    folder_options,
+    inputs_argument,
+    named,
+    printing_options,
+    progress_option,
+    source_options,
+)
 from neardup.settings.running import Running, Sieve
 
 _COMMON = (
@@ -33,6 +40,7 @@ _COMMON = (
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
 @printing_options
+@progress_option
 def dedup(
     inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
 ) -> None:
@@ -57,7 +65,7 @@ def dedup(
 
         result = neardup.dedup(
             named(inputs), method=method, against=named(against), output=output, tables=False,
-            progress=shows_progress(quiet), **values,
+            **values,
         )  # fmt: skip
     _print(result.report, Path(output), quiet, as_json)
     exit_if_incomplete(result.report["incomplete"], values["on_error"])

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, build_methods, method_options
-from neardup.cli.running import exit_if_incomplete, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, option, settings_options
-from neardup.cli.sources import Named, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import Named, inputs_argument, named, printing_options, progress_option, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import Method
 from neardup.settings.presets import METHODS
@@ -45,6 +45,7 @@ _COMMON = (
 @settings_options(Sieve, "Running", only=("max_bucket",))
 @settings_options(Running, "Running")
 @printing_options
+@progress_option
 def evaluate(
     inputs: tuple[str, ...], pairs: str | None, compare: str | None, quiet: bool, as_json: bool, **values: Any
 ) -> None:
@@ -61,7 +62,7 @@ def evaluate(
     with running(lambda: "Nothing was written."):
         import neardup
 
-        options = dict(values, pairs=None if pairs is None else Named(pairs), progress=shows_progress(quiet))
+        options = dict(values, pairs=None if pairs is None else Named(pairs))
         if compare is None:
             [(name, method)] = methods.items()
             results = {name: neardup.evaluate(named(inputs), method=method, **options)}

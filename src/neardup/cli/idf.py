@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neardup.cli.methods import build_sketch, text_options
-from neardup.cli.running import exit_if_incomplete, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, progress_option, source_options
 from neardup.settings.running import Running
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 @partial(text_options, methods=("simhash",))
 @settings_options(Running, "Running", without=("batch_rows",))
 @printing_options
+@progress_option
 def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any) -> None:
     """Count in how many documents of a corpus each word occurs, and save the table for --weights tfidf.
 
@@ -46,7 +47,7 @@ def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_j
         from neardup.output.table_file import check_output
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
-        table = neardup.document_frequencies(named(inputs), method=method, progress=shows_progress(quiet), **values)
+        table = neardup.document_frequencies(named(inputs), method=method, **values)
         table.save(path)
     _print(table, path, quiet, as_json)
     exit_if_incomplete(incomplete_by(list(table.rejected)), values["on_error"])

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, progress_option, source_options
 from neardup.settings.running import Running, Sieve
 
 _COMMON = (
@@ -26,6 +26,7 @@ _COMMON = (
 @settings_options(Sieve, "Running", only=("max_bucket",))
 @settings_options(Running, "Running")
 @printing_options
+@progress_option
 def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Find all pairs of duplicates of a collection, with their exact similarity.
 
@@ -44,9 +45,7 @@ def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **va
         from neardup.api.pairs import fingerprint_paths
 
         method = build_method(values, "simhash" if fingerprint_paths(named(inputs)) else "minhash")
-        result = neardup.find_pairs(
-            named(inputs), method=method, output=output, tables=False, progress=shows_progress(quiet), **values
-        )
+        result = neardup.find_pairs(named(inputs), method=method, output=output, tables=False, **values)
     _print(result.report, Path(output), quiet, as_json)
     exit_if_incomplete(result.report["incomplete"], values["on_error"])
 

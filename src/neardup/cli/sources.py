@@ -82,7 +82,25 @@ def folder_options(function: Function) -> Function:
     return output(replace(resume(function)))
 
 
+def progress_option(function: Function) -> Function:
+    """Add --progress and --no-progress; by default progress is shown on a terminal, unless --quiet."""
+    return option(
+        "--progress/--no-progress", section=PRINTING, default=None, callback=_shows_progress,
+        help="Show progress on stderr: bars on a terminal, else a line every 10 seconds. Default: on a terminal only.",
+    )(function)  # fmt: skip
+
+
+def _shows_progress(ctx: click.Context, param: click.Parameter, value: bool | None) -> bool:
+    if value is not None:
+        return value
+    from neardup.cli.running import shows_progress
+
+    return shows_progress(bool(ctx.params.get("quiet")))
+
+
 def printing_options(function: Function) -> Function:
     """Add --quiet and --json."""
     as_json = option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object.")
-    return option("-q", "--quiet", section=PRINTING, is_flag=True, help="Print nothing but errors.")(as_json(function))
+    return option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors.")(
+        as_json(function)
+    )

@@ -157,7 +157,9 @@ def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> Places:
 def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed, method: Method) -> Removals:
     best = np.flatnonzero(confirmed.best)
     best = best[np.argsort(order[confirmed.right[best]], kind="stable")]
-    return Removals(order[confirmed.right[best]], order[confirmed.left[best]], confirmed.measured.select(method.measures).take(best))
+    return Removals(
+        order[confirmed.right[best]], order[confirmed.left[best]], confirmed.measured.select(method.measures).take(best)
+    )
 
 
 def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed) -> Removals:
