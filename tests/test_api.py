@@ -91,7 +91,7 @@ class Log:
 
 @pytest.mark.parametrize(
     "function",
-    [neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.fingerprint, neardup.document_frequencies],
+    [neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.sign, neardup.document_frequencies],
     ids=lambda function: function.__name__,
 )
 def test_progress_is_reported_stage_by_stage_to_an_object(function):

@@ -15,7 +15,6 @@ from neardup.cli.sources import (
     inputs_argument,
     named,
     printing_options,
-    progress_option,
     source_options,
 )
 from neardup.settings.running import Running, Sieve
@@ -36,7 +35,6 @@ _COMMON = (
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
 @printing_options
-@progress_option
 def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Cluster the similar documents of a collection: how many of a kind there are, and what they share.
 

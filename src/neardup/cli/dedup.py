@@ -15,7 +15,6 @@ from neardup.cli.sources import (
     inputs_argument,
     named,
     printing_options,
-    progress_option,
     source_options,
 )
 from neardup.settings.running import Running, Sieve
@@ -40,7 +39,6 @@ _COMMON = (
 @settings_options(Sieve, "Decision")
 @settings_options(Running, "Running")
 @printing_options
-@progress_option
 def dedup(
     inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
 ) -> None:

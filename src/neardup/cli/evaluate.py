@@ -10,7 +10,7 @@ import click
 from neardup.cli.methods import build_method, build_methods, method_options
 from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, option, settings_options
-from neardup.cli.sources import Named, inputs_argument, named, printing_options, progress_option, source_options
+from neardup.cli.sources import Named, inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import Method
 from neardup.settings.presets import METHODS
@@ -45,7 +45,6 @@ _COMMON = (
 @settings_options(Sieve, "Running", only=("max_bucket",))
 @settings_options(Running, "Running")
 @printing_options
-@progress_option
 def evaluate(
     inputs: tuple[str, ...], pairs: str | None, compare: str | None, quiet: bool, as_json: bool, **values: Any
 ) -> None:

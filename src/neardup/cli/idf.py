@@ -11,7 +11,7 @@ import click
 from neardup.cli.methods import build_sketch, text_options
 from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, printing_options, progress_option, source_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 @partial(text_options, methods=("simhash",))
 @settings_options(Running, "Running", without=("batch_rows",))
 @printing_options
-@progress_option
 def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any) -> None:
     """Count in how many documents of a corpus each word occurs, and save the table for --weights tfidf.
 

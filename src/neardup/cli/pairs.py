@@ -10,7 +10,7 @@ import click
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, printing_options, progress_option, source_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running, Sieve
 
 _COMMON = (
@@ -26,7 +26,6 @@ _COMMON = (
 @settings_options(Sieve, "Running", only=("max_bucket",))
 @settings_options(Running, "Running")
 @printing_options
-@progress_option
 def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Find all pairs of duplicates of a collection, with their exact similarity.
 

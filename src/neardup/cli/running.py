@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,11 +16,6 @@ from neardup.errors import IncompleteWarning
 
 INCOMPLETE = 1
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-
-
-def shows_progress(quiet: bool) -> bool:
-    """Return whether progress is shown: on a terminal, unless quiet."""
-    return not quiet and sys.stderr.isatty()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_sketch, sketch_options
-from neardup.cli.running import exit_if_incomplete, running, shows_progress
+from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.running import Running
@@ -50,7 +50,7 @@ def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **val
     with running(lambda: f"Nothing was written to {output}."):
         import neardup
 
-        signed = neardup.sign(named(inputs), method=method, output=output, progress=shows_progress(quiet), **values)
+        signed = neardup.sign(named(inputs), method=method, output=output, **values)
     report = signed.report
     assert report is not None
     _print(report, Path(output), quiet, as_json)

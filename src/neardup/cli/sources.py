@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 
 import click
@@ -82,25 +83,16 @@ def folder_options(function: Function) -> Function:
     return output(replace(resume(function)))
 
 
-def progress_option(function: Function) -> Function:
-    """Add --progress and --no-progress; by default progress is shown on a terminal, unless --quiet."""
-    return option(
+def printing_options(function: Function) -> Function:
+    """Add --quiet, --json and --progress, which is True or False: if not given, on a terminal and not --quiet."""
+    quiet = option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors.")
+    as_json = option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object.")
+    progress = option(
         "--progress/--no-progress", section=PRINTING, default=None, callback=_shows_progress,
         help="Show progress on stderr: bars on a terminal, else a line every 10 seconds. Default: on a terminal only.",
-    )(function)  # fmt: skip
+    )  # fmt: skip
+    return quiet(as_json(progress(function)))
 
 
 def _shows_progress(ctx: click.Context, param: click.Parameter, value: bool | None) -> bool:
-    if value is not None:
-        return value
-    from neardup.cli.running import shows_progress
-
-    return shows_progress(bool(ctx.params.get("quiet")))
-
-
-def printing_options(function: Function) -> Function:
-    """Add --quiet and --json."""
-    as_json = option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object.")
-    return option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors.")(
-        as_json(function)
-    )
+    return sys.stderr.isatty() and not ctx.params.get("quiet") if value is None else value
