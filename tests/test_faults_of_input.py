@@ -210,7 +210,7 @@ def test_a_column_of_any_library_is_a_collection(column):
     [
         (pa.table([["a"], ["b"]], names=["text", "text"]), neardup.ColumnError, "Which column is 'text'"),
         (pd.DataFrame({"text": ["a", 1, {}]}), neardup.InputError, "Convert its columns to plain strings"),
-        (pd.Series([1, 2]), neardup.ColumnError, "cannot be text"),
+        (pl.Series([1, 2]), neardup.ColumnError, "cannot be text"),
     ],
 )
 def test_tables_that_cannot_be_read_are_refused_in_our_words(table, error, message):
