@@ -24,7 +24,7 @@ import neardup
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.errors import ColumnError, InputError
 from neardup.schemas import curve_schema, length_schema
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.verify.scores import (
     Score,
 )
@@ -34,7 +34,7 @@ from reference.corpora import corpora
 
 LABELS = st.sampled_from([None, "", "x", "x", "y", "z"])
 CERTAIN = neardup.MinHash(ngram=2, threshold=0.6, num_bands=16, rows_per_band=2)
-METHODS: tuple[Method, ...] = (
+METHODS: tuple[MethodSettings, ...] = (
     CERTAIN,
     neardup.MinHash(ngram=1, threshold=0.8, num_bands=24, rows_per_band=1),
     neardup.SimHash(max_distance=3, confirm="hamming"),
@@ -56,7 +56,7 @@ def table_of(texts: Sequence[str | None], labels: Sequence[str | None]) -> pa.Ta
     return runs.table_of(texts).append_column("cluster", pa.array(labels, pa.string()))
 
 
-def found_by(texts: Sequence[str | None], method: Method) -> set[tuple[int, int]]:
+def found_by(texts: Sequence[str | None], method: MethodSettings) -> set[tuple[int, int]]:
     return {(left, right) for left, right, *_ in runs.expected_pairs(texts, method)}
 
 

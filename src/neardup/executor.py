@@ -95,7 +95,7 @@ def group_small(
         yield group
 
 
-def read_ahead(items: Iterable[T], depth: int = 12) -> Iterator[T]:
+def prefetch(items: Iterable[T], depth: int = 12) -> Iterator[T]:
     """Yield the items of an iterator that runs up to `depth` items ahead on another thread.
 
     An error raised there is raised here, in its place. When the caller stops early, so does the thread.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 import neardup
-from neardup.settings.methods import Method, SimHash
+from neardup.settings.methods import MethodSettings, SimHash
 from reference import near, priority, sieve
 from reference.documents import documents_of, fingerprinted
 
@@ -41,7 +41,7 @@ def table_of(texts: Texts, first: int = 0, ranks: Sequence[float | None] | None 
 
 def run(
     texts: Texts,
-    method: Method,
+    method: MethodSettings,
     *,
     against: Texts | None = None,
     ranks: Sequence[float | None] | None = None,
@@ -74,7 +74,7 @@ def pairs_of(pairs: pa.Table) -> list[tuple]:
 
 def expected(
     texts: Texts,
-    method: Method,
+    method: MethodSettings,
     *,
     against: Texts = (),
     ranks: Sequence[float | None] | None = None,
@@ -89,7 +89,7 @@ def expected(
 
 def expected_connected(
     texts: Texts,
-    method: Method,
+    method: MethodSettings,
     *,
     against: Texts = (),
     ranks: Sequence[float | None] | None = None,
@@ -100,31 +100,36 @@ def expected_connected(
     return _answer(order, len(against), _oracle(method).connected(documents, rules), [])
 
 
-def expected_pairs(texts: Texts, method: Method, max_bucket: int = 100_000) -> list[tuple]:
+def expected_pairs(texts: Texts, method: MethodSettings, max_bucket: int = 100_000) -> list[tuple]:
     """Return all pairs of the oracle."""
     order, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
     return _answer(order, 0, {}, _oracle(method).find_pairs(documents, rules)).pairs
 
 
-def expected_bound(texts: Texts, method: Method, max_bucket: int) -> int:
+def expected_bound(texts: Texts, method: MethodSettings, max_bucket: int) -> int:
     """Return how many documents have earlier ones in a bucket that does not list them."""
     _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
     return sieve.sieve(documents, rules).left_out
 
 
-def expected_collisions(texts: Texts, method: Method, max_bucket: int = 100_000) -> tuple[int, int]:
+def expected_collisions(texts: Texts, method: MethodSettings, max_bucket: int = 100_000) -> tuple[int, int]:
     """Return how many pairs of near fingerprints the sieve finds unlike, and how many documents meet a full list."""
     _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
     decisions = near.sieve(documents, rules)
     return decisions.collisions, decisions.full
 
 
-def _oracle(method: Method) -> Any:
+def _oracle(method: MethodSettings) -> Any:
     return near if isinstance(method, SimHash) else sieve
 
 
 def _in_order(
-    texts: Texts, method: Method, against: Texts, ranks: Sequence[float | None] | None, keep: str, max_bucket: int
+    texts: Texts,
+    method: MethodSettings,
+    against: Texts,
+    ranks: Sequence[float | None] | None,
+    keep: str,
+    max_bucket: int,
 ) -> tuple[list[int], Any, Any]:
     everything = [*against, *texts]
     all_ranks = None if ranks is None else [*([None] * len(against)), *ranks]

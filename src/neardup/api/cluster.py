@@ -23,7 +23,7 @@ from neardup.output.report import build_report
 from neardup.progress import Progress
 from neardup.results import Clustering
 from neardup.schemas import cluster_summary_schema, clusters_schema
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
 
@@ -31,7 +31,7 @@ from neardup.settings.running import Running, Sieve
 def cluster(
     source: Source,
     *,
-    method: Method | str = "minhash",
+    method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -101,7 +101,7 @@ def cluster(
             with stages.stage("write"):
                 _write(folder, run, groups, names)
         report = build_report("cluster", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
-        rows = first_rows(groups, names, run.places, MAX_SHOWN)
+        rows = first_rows(groups, names, run.locations, MAX_SHOWN)
         report = describe_groups(report, groups, rows)
         if folder is not None:
             write.write_report(report, render_clusters(report, rows), folder.result)
@@ -130,8 +130,8 @@ def _write(folder: OutputDirectory, run: Run, groups: Groups, names: list[str]) 
 def _tables(run: Run, groups: Groups, names: list[str]) -> list[tuple[Iterator[pa.RecordBatch], pa.Schema]]:
     """Return the batches and the schema of both tables."""
     measures = run.method.measures
-    documents = cluster_batches(groups, run.outcome.removals, run.places, measures)
+    documents = cluster_batches(groups, run.outcome.removals, run.locations, measures)
     return [
         (documents, clusters_schema(measures)),
-        (group_batches(groups, names, run.places), cluster_summary_schema()),
+        (group_batches(groups, names, run.locations), cluster_summary_schema()),
     ]

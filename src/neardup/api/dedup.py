@@ -19,7 +19,7 @@ from neardup.output.tables import pair_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.results import Deduplication
 from neardup.schemas import pairs_schema, removed_schema
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
 
@@ -27,7 +27,7 @@ from neardup.settings.running import Running, Sieve
 def dedup(
     source: Source,
     *,
-    method: Method | str = "minhash",
+    method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
     against: Source | None = None,
@@ -132,8 +132,8 @@ def dedup(
 def _tables(run: Run, wanted: bool) -> tuple[pa.Table, pa.Table]:
     """Return the removed documents and the pairs; both empty unless wanted."""
     measures = run.method.measures
-    removed = removed_batches(run.outcome.removals, run.places, measures) if wanted else ()
-    pairs = pair_batches(run.outcome.pairs, run.places, measures) if wanted else ()
+    removed = removed_batches(run.outcome.removals, run.locations, measures) if wanted else ()
+    pairs = pair_batches(run.outcome.pairs, run.locations, measures) if wanted else ()
     return write.to_table(removed, removed_schema(measures)), write.to_table(pairs, pairs_schema(measures))
 
 
@@ -142,8 +142,8 @@ def _write(folder: OutputDirectory, run: Run, stages: Stages) -> list[Example]:
     removals = run.outcome.removals
     shown = write.pick_examples(removals, run.method.strength(removals.measured))
     with stages.stage("write", run.outcome.corpus.num_documents) as progress:
-        write.write_removed(removals, run.places, run.method.measures, folder.result / "removed.parquet")
+        write.write_removed(removals, run.locations, run.method.measures, folder.result / "removed.parquet")
         write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
         write.write_kept(run.tasks, run.identities, run.outcome, folder.result / "kept", shown, progress)
     with stages.stage("report"):
-        return write.examples(shown, run.places, run.method)
+        return write.examples(shown, run.locations, run.method)

@@ -25,7 +25,7 @@ from neardup.output.table_file import check_output
 from neardup.progress import Progress
 from neardup.results import Evaluation
 from neardup.schemas import curve_schema, length_schema
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.running import Running, Sieve
 from neardup.verify.scores import Score
@@ -38,7 +38,7 @@ def evaluate(
     *,
     label: str | None = None,
     pairs: Source | None = None,
-    method: Method | str = "minhash",
+    method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
     plot: str | os.PathLike[str] | None = None,
@@ -113,7 +113,7 @@ def evaluate(
 
 def compare_methods(
     source: Source,
-    methods: Sequence[str] | Mapping[str, Method | str],
+    methods: Sequence[str] | Mapping[str, MethodSettings | str],
     *,
     label: str | None = None,
     pairs: Source | None = None,
@@ -186,7 +186,7 @@ class _Settings(NamedTuple):
     running: Running
 
 
-def _evaluate(settings: _Settings, method: Method, progress: bool | Progress) -> Evaluation:
+def _evaluate(settings: _Settings, method: MethodSettings, progress: bool | Progress) -> Evaluation:
     """Score a method."""
     inputs, label, pairs, sieve, running = settings
     tasks = tasks_of(inputs, sieve.keep)

@@ -31,11 +31,11 @@ from neardup.methods.registry import method_of
 from neardup.output import write
 from neardup.output.report import build_report, fingerprint_pairs_report
 from neardup.output.table_file import TableFile
-from neardup.output.tables import Named, pair_batches
+from neardup.output.tables import IdsOnly, pair_batches
 from neardup.progress import Progress, Stages
 from neardup.results import DuplicatePairs
 from neardup.schemas import DISTANCE, pairs_schema
-from neardup.settings.methods import Method, SimHash
+from neardup.settings.methods import MethodSettings, SimHash
 from neardup.settings.presets import method_named, simhash_named
 from neardup.settings.running import Running, Sieve
 from neardup.verify.measured import Measured
@@ -46,7 +46,7 @@ _PLAIN = SimHash()
 def find_pairs(
     source: Source,
     *,
-    method: Method | str | None = None,
+    method: MethodSettings | str | None = None,
     threshold: float | None = None,
     max_distance: int | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -123,15 +123,21 @@ class _Pairs:
 
 
 def _pairs_of_documents(
-    inputs: Inputs, method: Method, sieve: Sieve, running: Running, scratch: Scratch, stages: Stages, found: _Pairs
+    inputs: Inputs,
+    method: MethodSettings,
+    sieve: Sieve,
+    running: Running,
+    scratch: Scratch,
+    stages: Stages,
+    found: _Pairs,
 ) -> dict[str, Any]:
     """Find the pairs among documents; return the report."""
     tasks = tasks_of(inputs, sieve.keep)
     chosen = method_of(for_pages(method, tasks)).resolve()
-    outcome = pipeline.run(tasks, chosen, sieve, running, scratch, stages, all_pairs=True)
-    places = pipeline.locations(tasks, outcome.corpus, scratch)
+    outcome = pipeline.run_pipeline(tasks, chosen, sieve, running, scratch, stages, all_pairs=True)
+    locations = pipeline.locations(tasks, outcome.corpus, scratch)
     with stages.stage("write"):
-        found.take(pair_batches(outcome.pairs, places, chosen.measures), pairs_schema(chosen.measures))
+        found.take(pair_batches(outcome.pairs, locations, chosen.measures), pairs_schema(chosen.measures))
     report = build_report("pairs", tasks, chosen, sieve, outcome, stages)
     report["rejected"] = write.read_rejected(scratch.directory)
     return report
@@ -170,7 +176,7 @@ def fingerprint_paths(source: Source) -> list[str]:
     return [] if texts else paths
 
 
-def _asks_for_more(method: Method) -> str | None:
+def _asks_for_more(method: MethodSettings) -> str | None:
     """Return the setting of a method that fingerprints alone cannot answer, or None."""
     search = method_of(method).search
     if not isinstance(search, Radius):
@@ -181,7 +187,7 @@ def _asks_for_more(method: Method) -> str | None:
     return None if settings.threshold == _PLAIN.threshold else f"threshold={settings.threshold!r}"
 
 
-def _hamming_of(method: Method, file: Fingerprints, name: str) -> SimHash:
+def _hamming_of(method: MethodSettings, file: Fingerprints, name: str) -> SimHash:
     """Return what is to be found among fingerprints, or raise if the method asks for what they cannot tell."""
     given = _asks_for_more(method)
     if given is not None:
@@ -198,7 +204,12 @@ def _hamming_of(method: Method, file: Fingerprints, name: str) -> SimHash:
 
 
 def _pairs_of_fingerprints(
-    files: dict[str, Fingerprints], method: Method, running: Running, scratch: Scratch, stages: Stages, found: _Pairs
+    files: dict[str, Fingerprints],
+    method: MethodSettings,
+    running: Running,
+    scratch: Scratch,
+    stages: Stages,
+    found: _Pairs,
 ) -> dict[str, Any]:
     """Find the pairs among fingerprints, without their texts."""
     first_name, first = next(iter(files.items()))
@@ -215,5 +226,5 @@ def _pairs_of_fingerprints(
     measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
     schema = pairs_schema((DISTANCE,))
     with stages.stage("write"):
-        found.take(pair_batches(Pairs(left, right, measured), Named(ids), (DISTANCE,)), schema)
+        found.take(pair_batches(Pairs(left, right, measured), IdsOnly(ids), (DISTANCE,)), schema)
     return fingerprint_pairs_report(first.scheme, files, near, len(left), stages)

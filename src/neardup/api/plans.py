@@ -10,7 +10,7 @@ from neardup.errors import InputError
 from neardup.methods.minhash import MinHashMethod
 from neardup.output.charts import s_curve, save_drawing
 from neardup.output.table_file import check_output
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import minhash_named
 
 
@@ -18,7 +18,7 @@ def plan(
     *,
     documents: float,
     document_bytes: float = 4000,
-    method: Method | str = "minhash",
+    method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     plot: str | os.PathLike[str] | None = None,
 ) -> Plan:

@@ -24,9 +24,9 @@ from neardup.errors import InputError, NeardupError, OutputError, SettingError
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.directory import OutputDirectory
-from neardup.output.tables import Places
+from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
-from neardup.settings.methods import Method as Settings
+from neardup.settings.methods import MethodSettings
 from neardup.settings.running import Running, Sieve
 
 
@@ -41,7 +41,7 @@ class Run(NamedTuple):
     identities: list[tuple[str, int, float]]
     method: Method
     outcome: Outcome
-    places: Places
+    locations: DocumentLocations
     warnings: list[str]
 
 
@@ -95,7 +95,7 @@ def workspace(folder: OutputDirectory | None) -> Iterator[Scratch]:
 
 def decide(
     inputs: Inputs,
-    settings: Settings,
+    settings: MethodSettings,
     sieve: Sieve,
     running: Running,
     folder: OutputDirectory | None,
@@ -115,10 +115,10 @@ def decide(
     method = method_of(for_pages(settings, tasks)).resolve()
     identities = [task.part.identity() for task in tasks]
     resuming = prepare(scratch, tasks, identities, method, sieve, resume)
-    outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, resume=resuming)
-    places = pipeline.locations(tasks, outcome.corpus, scratch)
-    warnings += _check_ids(scratch, outcome.corpus, places, inputs.id_column, table)
-    return Run(tasks, identities, method, outcome, places, warnings)
+    outcome = pipeline.run_pipeline(tasks, method, sieve, running, scratch, stages, resume=resuming)
+    locations = pipeline.locations(tasks, outcome.corpus, scratch)
+    warnings += _check_ids(scratch, outcome.corpus, locations, inputs.id_column, table)
+    return Run(tasks, identities, method, outcome, locations, warnings)
 
 
 def row_mask(run: Run) -> npt.NDArray[np.bool_]:
@@ -136,17 +136,19 @@ def row_mask(run: Run) -> npt.NDArray[np.bool_]:
         start = end
         if task.against:
             continue
-        last_row = int(run.places.rows(documents[-1:]).max(initial=-1))
+        last_row = int(run.locations.rows(documents[-1:]).max(initial=-1))
         mask = np.zeros(max(len(documents) + rejected, last_row + 1), np.bool_)
-        rows = slice(None) if len(mask) == len(documents) else run.places.rows(documents)
+        rows = slice(None) if len(mask) == len(documents) else run.locations.rows(documents)
         mask[rows] = kept[documents]
         masks.append(mask)
     return np.concatenate(masks)
 
 
-def _check_ids(scratch: Scratch, corpus: Corpus, places: Places, id_column: str | None, table: str) -> list[str]:
+def _check_ids(
+    scratch: Scratch, corpus: Corpus, locations: DocumentLocations, id_column: str | None, table: str
+) -> list[str]:
     """Return a warning if ids repeat; raise InputError if the user named the column."""
-    repeated = find_repeated_id(scratch, corpus, places)
+    repeated = find_repeated_id(scratch, corpus, locations)
     if repeated is None:
         return []
     if id_column is not None:

@@ -11,7 +11,7 @@ from neardup.documents.page_charset import decode_page
 from neardup.errors import InputError
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify import comparison as comparing
@@ -24,7 +24,7 @@ def compare(
     left: Text,
     right: Text,
     *,
-    method: Method | str | None = None,
+    method: MethodSettings | str | None = None,
     threshold: float | None = None,
     max_distance: int | None = None,
 ) -> Comparison:

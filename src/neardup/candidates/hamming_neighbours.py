@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neardup.kernels.sieve_arrays import Neighbours
 
 
-class Near(NamedTuple):
+class HammingNeighbours(NamedTuple):
     """Which documents have near fingerprints.
 
     neighbours : of each fingerprint. wanted : bool by document, True where another document is near, whose set may be
@@ -28,7 +28,7 @@ class Near(NamedTuple):
     num_pairs: int
 
 
-def find_near(
+def find_neighbours(
     fingerprints: npt.NDArray[np.uint64],
     order: npt.NDArray[np.uint32],
     members: npt.NDArray[np.bool_],
@@ -36,7 +36,7 @@ def find_near(
     *,
     threads: int = 1,
     collect: Callable[[Iterable[Pairs]], Pairs] | None = None,
-) -> Near:
+) -> HammingNeighbours:
     """Join the distinct fingerprints of documents.
 
     Parameters
@@ -63,7 +63,7 @@ def find_near(
     neighbours = Neighbours(node, starts, others, np.concatenate([distance, distance])[by_node])
     wanted = np.zeros(len(order), np.bool_)
     wanted[order[positions]] = ((np.diff(starts) > 0) | (num_documents > 1))[inverse]
-    return Near(neighbours, wanted, len(distinct), len(left))
+    return HammingNeighbours(neighbours, wanted, len(distinct), len(left))
 
 
 def collect_pairs(batches: Iterable[Pairs]) -> Pairs:

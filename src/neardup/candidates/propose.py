@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from neardup.candidates.blocks import Radius
 from neardup.candidates.buckets import NO_BUCKET, fill_buckets, find_copies
-from neardup.candidates.hamming_neighbours import find_near
+from neardup.candidates.hamming_neighbours import find_neighbours
 from neardup.candidates.samples import Samples
 from neardup.features.described import Keys, Lists
 
@@ -121,7 +121,7 @@ def propose_by_distance(
     radius : the bits of a fingerprint, and the distance.
     """
     representative, members, askers = _members(keys, order, all_pairs)
-    near = find_near(keys.values, order, askers | members, radius)
+    near = find_neighbours(keys.values, order, askers | members, radius)
     node, starts = near.neighbours.node.astype(np.int64), near.neighbours.starts
     listing = np.flatnonzero(members)
     by_node = listing[np.argsort(node[listing], kind="stable")]

@@ -12,7 +12,7 @@ import click
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import Command, option
 from neardup.errors import InputError, MissingExtraError
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
@@ -83,7 +83,12 @@ def _side(name: str) -> str | Path:
 
 
 def _print(
-    result: Comparison, explained: list[Explanation], method: Method, names: tuple[str, str], plain: bool, full: bool
+    result: Comparison,
+    explained: list[Explanation],
+    method: MethodSettings,
+    names: tuple[str, str],
+    plain: bool,
+    full: bool,
 ) -> None:
     from neardup.cli.render import compare, explain, outlines
 

@@ -12,7 +12,7 @@ from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import Named, inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import METHODS
 from neardup.settings.running import Running, Sieve
 
@@ -72,7 +72,7 @@ def evaluate(
     exit_if_incomplete(next(iter(reports.values()))["incomplete"], values["on_error"])
 
 
-def _methods(values: dict[str, Any], compare: str | None) -> dict[str, Method]:
+def _methods(values: dict[str, Any], compare: str | None) -> dict[str, MethodSettings]:
     """Return the methods to score, by name, taking their options out of the values."""
     if compare is None:
         name = values["method"] or "minhash"

@@ -11,7 +11,7 @@ import click
 from neardup.cli.settings import Function, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.limits import limits_of
-from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.presets import METHODS, SKETCHES
 from neardup.settings.shingling import Jieba, Shingling
 
@@ -87,7 +87,7 @@ def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS
     return function
 
 
-def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
+def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSettings:
     """Return the method that a command was given, or the default, taking its options out of the values.
 
     Raises
@@ -98,7 +98,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> Method:
     return _with_options(METHODS[values.pop("method", None) or default], values)
 
 
-def _with_options(start: Method, values: dict[str, Any]) -> Method:
+def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettings:
     """Return settings with the given options in place of their values."""
     method = type(start)
     chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
@@ -123,7 +123,7 @@ def _with_options(start: Method, values: dict[str, Any]) -> Method:
     return replace(start, **given)
 
 
-def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Method]:
+def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
     """Return several methods by their names, taking their options out of the values; each gets those that it has."""
     fields = {name: limits_of(type(METHODS[name])).keys() for name in names}
     taken = {field for name in names for field in fields[name]}
@@ -138,7 +138,7 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
     return methods
 
 
-def build_sketch(values: dict[str, Any], default: str = "minhash") -> Method:
+def build_sketch(values: dict[str, Any], default: str = "minhash") -> MethodSettings:
     """Return the settings of signatures or fingerprints that a command was given, as `build_method` does."""
     return _with_options(SKETCHES[values.pop("method", None) or default], values)
 

@@ -19,7 +19,7 @@ class Outcome:
     """What a run decided.
 
     kept : bool by document. removals : the removed documents. pairs : all pairs measured at or above the threshold.
-    compared : pairs measured. bound_met : documents with an earlier one in a bucket that does not list it.
+    compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
     collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
     distinct fingerprints, and how many pairs of these are near, where fingerprints propose pairs. recall : estimated;
     None where no pair can be missed. audited : measured on a sample. short : documents of fewer than SHORT features.
@@ -30,7 +30,7 @@ class Outcome:
     removals: Removals
     pairs: Pairs
     compared: int
-    bound_met: int
+    num_bucket_overflows: int
     collisions: int
     num_fingerprints: int
     num_near_pairs: int

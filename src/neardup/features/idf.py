@@ -238,7 +238,7 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[npt.NDArray[np.ui
     return shingles.hashes, num_features > 0
 
 
-def given_idf(method: SimHash) -> IdfTable | None:
+def resolve_idf(method: SimHash) -> IdfTable | None:
     """Return the table that a method names, or None if it names none: rarity counts where there is a corpus only.
 
     Raises

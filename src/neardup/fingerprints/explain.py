@@ -11,11 +11,11 @@ import pyarrow as pa
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.foreign_schemes import resolve_scheme
-from neardup.features.idf import IdfTable, given_idf
+from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
-from neardup.settings.methods import Method, SimHash
+from neardup.settings.methods import MethodSettings, SimHash
 from neardup.settings.presets import simhash_named
 from neardup.settings.shingling import PAGE_TOKENS
 
@@ -113,7 +113,7 @@ def keywords(
 def explain(
     text: str | Iterable[str] | Iterable[WeightedFeature],
     *,
-    method: Method | str = "simhash",
+    method: MethodSettings | str = "simhash",
     idf: IdfTable | None = None,
 ) -> Explanation:
     """Return how a text becomes its SimHash fingerprint, step by step: features, weights, hashes, sums of votes.
@@ -189,7 +189,7 @@ def _work(
             f"There are no features, and so no fingerprint: got {_shorten(text)}. Leave such texts out: nothing says "
             "that two of them are alike."
         )
-    summands = weigh(described, idf or given_idf(described.method), with_strings=with_strings)
+    summands = weigh(described, idf or resolve_idf(described.method), with_strings=with_strings)
     return summands, add_up(summands, method)
 
 

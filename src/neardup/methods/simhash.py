@@ -14,7 +14,7 @@ from neardup.candidates.propose import Candidates, propose_by_distance
 from neardup.decide.outcome import SHORT, Outcome
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
-from neardup.features.idf import IdfTable, given_idf
+from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.shingles import Workspace
 from neardup.fingerprints.simhash import SCHEME_NAME, SCHEME_VERSION, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
@@ -72,7 +72,7 @@ class SimHashMethod(Method):
         """
         if self.settings.weights != "tfidf" or self.settings.idf in ("corpus", "lines"):
             return self
-        table = given_idf(self.settings)
+        table = resolve_idf(self.settings)
         assert isinstance(table, IdfTable)
         return SimHashMethod(replace(self.settings, idf=table), table)
 
@@ -126,7 +126,7 @@ class SimHashMethod(Method):
         return Curve(np.arange(farthest + 1), SimHashMethod(loosest, self.idf))
 
     def compare(self, left: str, right: str) -> PairMeasures:
-        method = self if self.idf is not None else replace(self, idf=given_idf(self.settings))
+        method = self if self.idf is not None else replace(self, idf=resolve_idf(self.settings))
         found = super(SimHashMethod, method).compare(left, right)
         described = method._describe_pair(left, right)
         found = found._replace(similarity=found.jaccard)

@@ -15,7 +15,7 @@ from neardup.decide.groups import Groups, pick_others
 from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.output.wording import visible
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify.passages import marked_passages, spans_of
 
@@ -28,7 +28,7 @@ _LEAST_RARITY = 0.05  # of a label that all groups share: telling where there is
 ReadTexts = Callable[[npt.NDArray[np.uint32]], Iterable[tuple[int, str]]]
 
 
-def name_groups(groups: Groups, method: Method, read_texts: ReadTexts) -> list[str]:
+def name_groups(groups: Groups, method: MethodSettings, read_texts: ReadTexts) -> list[str]:
     """Return the names of the largest groups, at most MAX_NAMED, each in one line.
 
     Parameters
@@ -79,7 +79,7 @@ def outline_names(groups: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
     return names
 
 
-def passage_name(texts: Sequence[str], method: Method) -> str:
+def passage_name(texts: Sequence[str], method: MethodSettings) -> str:
     """Return the first words of the longest passage of the first text that all others share, else its first words."""
     first, *others = texts
     spans = spans_of(first, method)
@@ -93,7 +93,7 @@ def passage_name(texts: Sequence[str], method: Method) -> str:
     return _first_words(max(runs, key=len, default=first))
 
 
-def _opening(text: str, method: Method) -> str:
+def _opening(text: str, method: MethodSettings) -> str:
     """Return the beginning of what is compared of a document."""
     compared = extract_text(pa.array([text], pa.large_string()), method)[0].as_py()
     return (compared or "")[:_MAX_CHARACTERS]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup.decide.decisions import Removals
 from neardup.decide.groups import Groups, pick_others
-from neardup.output.tables import Places
+from neardup.output.tables import DocumentLocations
 from neardup.schemas import Measures, cluster_summary_schema, clusters_schema
 from neardup.verify.measured import Measured, measured_of_copies
 
@@ -20,16 +20,18 @@ _ROWS = 65_536
 _LARGEST = 10  # groups that the record holds
 
 
-def cluster_batches(groups: Groups, removals: Removals, places: Places, measures: Measures) -> Iterator[pa.RecordBatch]:
+def cluster_batches(
+    groups: Groups, removals: Removals, locations: DocumentLocations, measures: Measures
+) -> Iterator[pa.RecordBatch]:
     """Yield a row for each document, in their order; see schemas.clusters_schema."""
     sizes = groups.sizes
     for start in range(0, len(groups.cluster_of), _ROWS):
         documents = np.arange(start, min(start + _ROWS, len(groups.cluster_of)), dtype=np.uint32)
         clusters = groups.cluster_of[start : start + _ROWS]
         columns = [
-            places.ids(documents),
-            places.parts(documents),
-            pa.array(places.rows(documents)),
+            locations.ids(documents),
+            locations.parts(documents),
+            pa.array(locations.rows(documents)),
             pa.array(clusters),
             pa.array(sizes[clusters]),
             pa.array(groups.members[groups.offsets[clusters]] == documents),
@@ -49,37 +51,37 @@ def _measured(removals: Removals, documents: npt.NDArray[np.uint32], measures: M
     return whole
 
 
-def group_batches(groups: Groups, names: Sequence[str], places: Places) -> Iterator[pa.RecordBatch]:
+def group_batches(groups: Groups, names: Sequence[str], locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
     """Yield a row for each cluster of two documents or more, the largest first; see schemas.cluster_summary_schema."""
     for start in range(0, groups.num_groups, _ROWS):
         stop = min(start + _ROWS, groups.num_groups)
         firsts = groups.members[groups.offsets[start:stop]].astype(np.uint32)
         examples, offsets = pick_others(groups, start, stop, MAX_EXAMPLES)
-        ids = places.ids(examples.astype(np.uint32))
+        ids = locations.ids(examples.astype(np.uint32))
         named: list[str | None] = list(names[start:stop])
         columns = [
             pa.array(np.arange(start, stop)),
             pa.array(groups.sizes[start:stop]),
             pa.array(named + [None] * (stop - start - len(named)), pa.string()),
-            places.ids(firsts),
+            locations.ids(firsts),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=cluster_summary_schema())
 
 
-def first_rows(groups: Groups, names: Sequence[str], places: Places, most: int) -> list[dict[str, Any]]:
-    """Return the rows of the largest groups as plain values, with the places of the documents that they name.
+def first_rows(groups: Groups, names: Sequence[str], locations: DocumentLocations, most: int) -> list[dict[str, Any]]:
+    """Return the rows of the largest groups as plain values, with the locations of the documents that they name.
 
     Each has a list `places`, of the file and the row of the first document and of the examples.
     """
     largest = groups._replace(num_groups=min(groups.num_groups, most))
-    rows = [row for batch in group_batches(largest, names, places) for row in batch.to_pylist()]
+    rows = [row for batch in group_batches(largest, names, locations) for row in batch.to_pylist()]
     others, offsets = pick_others(groups, 0, largest.num_groups, MAX_EXAMPLES)
     for row, start, stop in zip(rows, offsets[:-1], offsets[1:], strict=True):
         first = groups.members[groups.offsets[row["cluster"]]]
         shown = np.array([first, *others[start:stop]], np.uint32)
         row["places"] = [
-            list(pair) for pair in zip(places.parts(shown).to_pylist(), places.rows(shown).tolist(), strict=True)
+            list(pair) for pair in zip(locations.parts(shown).to_pylist(), locations.rows(shown).tolist(), strict=True)
         ]
     return rows
 

@@ -51,7 +51,7 @@ def build_report(
         **method.describe_search(outcome),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, sieve.audit),
-        "bound": {"max_bucket": max_bucket, "documents": outcome.bound_met},
+        "bound": {"max_bucket": max_bucket, "documents": outcome.num_bucket_overflows},
         **method.histogram(near),
         "cluster_sizes": _cluster_sizes(outcome.removals.kept),
         "timings": _timings(stages),
@@ -61,7 +61,7 @@ def build_report(
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
-        "warnings": [*warn_of_bound(outcome.bound_met, max_bucket), *method.warnings(outcome), *warnings],
+        "warnings": [*warn_of_bound(outcome.num_bucket_overflows, max_bucket), *method.warnings(outcome), *warnings],
     }
 
 

@@ -1,4 +1,4 @@
-"""Turn decisions into tables: removed documents and duplicate pairs, with their ids and places."""
+"""Turn decisions into tables: removed documents and duplicate pairs, with their ids and locations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neardup.schemas import Measures, pairs_schema, removed_schema
 _ROWS = 65_536
 
 
-class Places:
+class DocumentLocations:
     """Where each document came from: its id, its part and its row there.
 
     names : of the parts. rows : int64 by document, its row in its part. ids : large_string by document, or None where
@@ -56,7 +56,7 @@ class Places:
         return arrow_of_strings(["source", "against"]).take(index).cast(pa.string())
 
 
-class Named:
+class IdsOnly:
     """The ids of fingerprints that came without their documents."""
 
     def __init__(self, ids: pa.Array) -> None:
@@ -67,32 +67,32 @@ class Named:
         return self._ids.take(arrow_of(documents)).cast(pa.string())
 
 
-def removed_batches(removals: Removals, places: Places, measures: Measures) -> Iterator[pa.RecordBatch]:
+def removed_batches(removals: Removals, locations: DocumentLocations, measures: Measures) -> Iterator[pa.RecordBatch]:
     """Yield the table of removed documents, in the order of the documents; see schemas.removed_schema."""
     for start in range(0, len(removals.documents), _ROWS):
         part = removals.take(slice(start, start + _ROWS))
         columns = [
-            places.ids(part.documents),
-            places.parts(part.documents),
-            arrow_of(places.rows(part.documents)),
-            places.ids(part.kept),
-            places.parts(part.kept),
-            arrow_of(places.rows(part.kept)),
-            places.roles(part.kept),
+            locations.ids(part.documents),
+            locations.parts(part.documents),
+            arrow_of(locations.rows(part.documents)),
+            locations.ids(part.kept),
+            locations.parts(part.kept),
+            arrow_of(locations.rows(part.kept)),
+            locations.roles(part.kept),
             *part.measured.arrow(measures),
             arrow_of(part.kept.astype(np.int64)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=removed_schema(measures))
-        places.release()
+        locations.release()
 
 
-def pair_batches(pairs: Pairs, places: Places | Named, measures: Measures) -> Iterator[pa.RecordBatch]:
+def pair_batches(pairs: Pairs, locations: DocumentLocations | IdsOnly, measures: Measures) -> Iterator[pa.RecordBatch]:
     """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.pairs_schema."""
     first, second = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     order = np.lexsort((second, first))
     for start in range(0, len(order), _ROWS):
         part = order[start : start + _ROWS]
         columns = [
-            places.ids(first[part]), places.ids(second[part]), *pairs.measured.take(part).arrow(measures),
+            locations.ids(first[part]), locations.ids(second[part]), *pairs.measured.take(part).arrow(measures),
         ]  # fmt: skip
         yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))

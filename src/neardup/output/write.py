@@ -20,13 +20,13 @@ from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.payload import Pages, filter_rows
 from neardup.documents.reading import Task
 from neardup.errors import InputError
-from neardup.executor import read_ahead
+from neardup.executor import prefetch
 from neardup.features.extract import extract_text
 from neardup.features.spans import TokenSpan
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter
 from neardup.output.report_items import Example
-from neardup.output.tables import Places, removed_batches
+from neardup.output.tables import DocumentLocations, removed_batches
 from neardup.progress import Progress
 from neardup.schemas import DISTANCE, SIMILARITY, Measures, removed_schema
 from neardup.verify.passages import marked_passages, spans_of
@@ -136,7 +136,7 @@ def _ahead_in_groups(items: Iterator[_Item]) -> Iterator[_Item]:
                 group, num_bytes = [], 0
         yield group
 
-    for group in read_ahead(groups()):
+    for group in prefetch(groups()):
         yield from group
 
 
@@ -196,13 +196,13 @@ def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32
         yield document, batch.text[document - start].as_py() or ""
 
 
-def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
+def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list[Example]:
     """Return the removed documents to show, each beside its kept one, with what they share marked."""
     removals, measured, settings = shown.removals, shown.removals.measured, method.settings
     columns = [
-        places.ids(removals.documents).to_pylist(), places.parts(removals.documents).to_pylist(),
-        places.rows(removals.documents).tolist(), places.ids(removals.kept).to_pylist(),
-        places.parts(removals.kept).to_pylist(), places.rows(removals.kept).tolist(),
+        locations.ids(removals.documents).to_pylist(), locations.parts(removals.documents).to_pylist(),
+        locations.rows(removals.documents).tolist(), locations.ids(removals.kept).to_pylist(),
+        locations.parts(removals.kept).to_pylist(), locations.rows(removals.kept).tolist(),
     ]  # fmt: skip
     spans: dict[int, list[TokenSpan]] = {}
     compared = extract_text(arrow_of_strings(list(shown.texts.values())), settings)
@@ -230,9 +230,9 @@ def examples(shown: Shown, places: Places, method: Method) -> list[Example]:
     return result
 
 
-def write_removed(removals: Removals, places: Places, measures: Measures, path: Path) -> None:
+def write_removed(removals: Removals, locations: DocumentLocations, measures: Measures, path: Path) -> None:
     """Write removed.parquet."""
-    write_parquet(removed_batches(removals, places, measures), removed_schema(measures), path)
+    write_parquet(removed_batches(removals, locations, measures), removed_schema(measures), path)
 
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:

@@ -330,4 +330,4 @@ class SimHash(Shingling):
         return self.top if self.top is not None else 20 if self.weights == "tfidf" else 0
 
 
-Method = MinHash | SimHash
+MethodSettings = MinHash | SimHash

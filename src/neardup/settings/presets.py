@@ -7,7 +7,7 @@ from typing import Any
 
 from neardup.errors import SettingError
 from neardup.settings.limits import limits_of
-from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.shingling import Jieba, Shingling, Tokenizer
 
 
@@ -167,7 +167,7 @@ def page(
     )  # fmt: skip
 
 
-METHODS: dict[str, Method] = {
+METHODS: dict[str, MethodSettings] = {
     "minhash": MinHash(),
     "simhash": SimHash(),
     "structure": structure(),
@@ -187,11 +187,13 @@ FINGERPRINTS: dict[str, SimHash] = {
 """The settings of fingerprints by the same names; that of a page's structure has the features of `structure`."""
 
 
-SKETCHES: dict[str, Method] = {"minhash": METHODS["minhash"], "content": METHODS["content"], **FINGERPRINTS}
+SKETCHES: dict[str, MethodSettings] = {"minhash": METHODS["minhash"], "content": METHODS["content"], **FINGERPRINTS}
 """The settings of signatures and fingerprints by the same names."""
 
 
-def method_named(method: Method | str, threshold: float | None = None, max_distance: int | None = None) -> Method:
+def method_named(
+    method: MethodSettings | str, threshold: float | None = None, max_distance: int | None = None
+) -> MethodSettings:
     """Return settings as they are, or those that a name stands for, with another limit if one is given.
 
     Raises
@@ -224,7 +226,7 @@ def method_named(method: Method | str, threshold: float | None = None, max_dista
     return replace(start, **given)
 
 
-def minhash_named(method: Method | str, threshold: float | None = None) -> MinHash:
+def minhash_named(method: MethodSettings | str, threshold: float | None = None) -> MinHash:
     """Return settings of MinHash as they are, or those that a name stands for, with another threshold if one is given.
 
     Raises
@@ -241,7 +243,7 @@ def minhash_named(method: Method | str, threshold: float | None = None) -> MinHa
     )
 
 
-def sketch_named(method: Method | str) -> Method:
+def sketch_named(method: MethodSettings | str) -> MethodSettings:
     """Return settings of signatures or fingerprints as they are, or those that a name of SKETCHES stands for.
 
     Raises
@@ -264,7 +266,7 @@ def sketch_named(method: Method | str) -> Method:
     return found
 
 
-def simhash_named(method: Method | str) -> SimHash:
+def simhash_named(method: MethodSettings | str) -> SimHash:
     """Return settings of fingerprints as they are, or those that a name stands for: simhash, structure, decay, paths.
 
     Raises

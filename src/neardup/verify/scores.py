@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-Places = npt.NDArray[np.uint32]
+Positions = npt.NDArray[np.uint32]
 SAME, DIFFERENT, UNKNOWN = 1, 0, -1
 
 
@@ -55,7 +55,7 @@ class Labels(NamedTuple):
 
     codes: Ints
 
-    def judge(self, left: Places, right: Places) -> npt.NDArray[np.int8]:
+    def judge(self, left: Positions, right: Positions) -> npt.NDArray[np.int8]:
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
         left_codes, right_codes = self.codes[left], self.codes[right]
         known = (left_codes >= 0) & (right_codes >= 0)
@@ -90,11 +90,11 @@ class Judgements(NamedTuple):
     same : bool, whether a pair is one of duplicates.
     """
 
-    left: Places
-    right: Places
+    left: Positions
+    right: Positions
     same: npt.NDArray[np.bool_]
 
-    def judge(self, left: Places, right: Places) -> npt.NDArray[np.int8]:
+    def judge(self, left: Positions, right: Positions) -> npt.NDArray[np.int8]:
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
         verdicts = np.full(len(left), UNKNOWN, np.int8)
         if len(self.left):
@@ -118,7 +118,7 @@ class Judgements(NamedTuple):
 Truth = Labels | Judgements
 
 
-def pair_keys(left: Places, right: Places) -> npt.NDArray[np.uint64]:
+def pair_keys(left: Positions, right: Positions) -> npt.NDArray[np.uint64]:
     """Return a number for each pair, whichever of the two is named first; they sort as (lesser, greater) do."""
     return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(left, right).astype(np.uint64)
 

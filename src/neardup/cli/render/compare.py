@@ -15,7 +15,7 @@ from neardup.methods.registry import method_of
 from neardup.output.wording import percent, plural, visible, what_copies_share
 from neardup.results import Comparison
 from neardup.schemas import DISTANCE
-from neardup.settings.methods import Method
+from neardup.settings.methods import MethodSettings
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 
@@ -23,7 +23,7 @@ _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to 
 def print_comparison(
     result: Comparison,
     names: tuple[str, str],
-    method: Method,
+    method: MethodSettings,
     *,
     plain: bool = False,
     full: bool = False,
@@ -63,7 +63,7 @@ def print_comparison(
 
 def print_similarity(
     result: Comparison,
-    method: Method,
+    method: MethodSettings,
     *,
     others: Sequence[tuple[str, str, str]] = (),
     console: Console | None = None,
@@ -79,7 +79,7 @@ def print_similarity(
     console.print()
 
 
-def _measures(result: Comparison, method: Method) -> Rows:
+def _measures(result: Comparison, method: MethodSettings) -> Rows:
     found, rows = result.measures, Rows()
     union = found.num_left + found.num_right - found.num_shared
     answers = method_of(method)
@@ -132,7 +132,7 @@ def _share_of(shared: int, size: int, unit: str, name: str) -> str:
     return f"containment: {shared:,} of the {size:,} {unit} of {name}"
 
 
-def _verdict(result: Comparison, method: Method) -> Text:
+def _verdict(result: Comparison, method: MethodSettings) -> Text:
     found = result.measures
     if not (found.num_left and found.num_right):
         empty = " and ".join(n for n, size in (("A", found.num_left), ("B", found.num_right)) if not size)
@@ -146,7 +146,7 @@ def _verdict(result: Comparison, method: Method) -> Text:
     return Text("  Not duplicates: ", "bold yellow").append(reason, "not bold default")
 
 
-def _reason(result: Comparison, method: Method) -> str:
+def _reason(result: Comparison, method: MethodSettings) -> str:
     """Return which measure decided, and how."""
     distance, figures = result.measures.distance, f"{result.similarity:.4f}"
     answers = method_of(method)

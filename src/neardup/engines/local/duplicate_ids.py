@@ -10,7 +10,7 @@ from neardup import schemas
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.documents.corpus import Corpus
 from neardup.engines.local.scratch import Scratch
-from neardup.output.tables import Places
+from neardup.output.tables import DocumentLocations
 
 _MOST_SHOWN = 1000
 
@@ -29,7 +29,7 @@ class RepeatedId(NamedTuple):
         return f"The id {self.id!r} stands for two documents, {self.first} and {self.second}.{others}"
 
 
-def find_repeated_id(scratch: Scratch, corpus: Corpus, places: Places) -> RepeatedId | None:
+def find_repeated_id(scratch: Scratch, corpus: Corpus, locations: DocumentLocations) -> RepeatedId | None:
     """Return the first id that two of the new documents have, or None if there is none or no id column."""
     hashes = scratch.column(schemas.ID_HASHES)[corpus.num_against :]
     if len(hashes) == 0:
@@ -43,11 +43,11 @@ def find_repeated_id(scratch: Scratch, corpus: Corpus, places: Places) -> Repeat
     left, right = left[truly] + np.uint32(corpus.num_against), right[truly] + np.uint32(corpus.num_against)
     for first, second in sorted(zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)):
         pair = np.array([first, second], np.uint32)
-        ids = places.ids(pair).to_pylist()
+        ids = locations.ids(pair).to_pylist()
         if ids[0] == ids[1]:
             first_place, second_place = (
                 f"row {row} of {part}"
-                for row, part in zip(places.rows(pair).tolist(), places.parts(pair).to_pylist(), strict=True)
+                for row, part in zip(locations.rows(pair).tolist(), locations.parts(pair).to_pylist(), strict=True)
             )
             return RepeatedId(ids[0], first_place, second_place, len(left))
     return None

@@ -92,7 +92,7 @@ def evaluate(
     told : the column of labels, or judged pairs.
     """
     with _scratch() as scratch:
-        outcome = pipeline.run(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+        outcome = pipeline.run_pipeline(tasks, method, sieve, running, scratch, stages, all_pairs=True)
         rejected = read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, told, outcome, scratch)
@@ -137,7 +137,7 @@ def _search_curve(
     limits, loose = method.curve()
     with _scratch() as scratch:
         wide = sieve if sieve.max_bucket is not None else replace(sieve, max_bucket=_WIDE_BUCKET)
-        outcome = pipeline.run(tasks, loose, wide, running, scratch, stages, all_pairs=True)
+        outcome = pipeline.run_pipeline(tasks, loose, wide, running, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)
     at_least = method.limit.at_least
     all_found = count_within(limits, found.limits, at_least=at_least)
@@ -145,7 +145,7 @@ def _search_curve(
     scores = [Score(*one, positives) for one in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)]
     return scores, [
         f"In the search for the curve, {warning}"
-        for warning in warn_of_bound(outcome.bound_met, wide.max_bucket or loose.max_bucket)
+        for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket or loose.max_bucket)
     ]
 
 
@@ -157,7 +157,7 @@ def _score_clusters(
     if isinstance(truth, Judgements):
         return None, None
     with _scratch() as scratch:
-        removals = pipeline.run(tasks, method, sieve, running, scratch, stages).removals
+        removals = pipeline.run_pipeline(tasks, method, sieve, running, scratch, stages).removals
     sieved = np.arange(len(truth.codes))
     sieved[removals.documents] = removals.kept
     parents = np.arange(len(truth.codes), dtype=np.uint32)
@@ -185,10 +185,10 @@ def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> R
 
 def _read_known(tasks: list[Task], told: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
     """Read the labels, or find the documents of the judged pairs; and the lengths of all texts."""
-    places = pipeline.locations(tasks, outcome.corpus, scratch)
+    locations = pipeline.locations(tasks, outcome.corpus, scratch)
     column = told if isinstance(told, str) else None
     documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
-    rows, first = places.rows(documents), 0
+    rows, first = locations.rows(documents), 0
     lengths, labels = np.zeros(len(rows), np.int64), []
     for task, end in zip(tasks, outcome.corpus.part_ends.tolist(), strict=True):
         read = read_labels(task.part, task.columns.text, column)
@@ -205,10 +205,10 @@ def _read_known(tasks: list[Task], told: str | Verdicts, outcome: Outcome, scrat
     if isinstance(told, str):
         truth, counts = _truth_of_labels(pa.concat_arrays(labels), told)
         return _Known(truth, classes, counts, [])
-    repeated = find_repeated_id(scratch, outcome.corpus, places)
+    repeated = find_repeated_id(scratch, outcome.corpus, locations)
     if repeated is not None:
         raise InputError(f"{repeated} Judged pairs name documents by their ids: name another id_column (--id-column).")
-    judgements, counts, warnings = _truth_of_verdicts(told, places.ids(documents))
+    judgements, counts, warnings = _truth_of_verdicts(told, locations.ids(documents))
     return _Known(judgements, classes, counts, warnings)
 
 

@@ -31,13 +31,13 @@ from neardup.engines.local.searches import (
 from neardup.engines.local.sets import build_sets
 from neardup.executor import count_threads
 from neardup.methods.base import Method
-from neardup.output.tables import Places
+from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
 from neardup.settings.running import Running, Sieve
 from neardup.verify.recall import Recall, estimate_recall
 
 
-def run(
+def run_pipeline(
     tasks: list[Task],
     method: Method,
     sieve: Sieve,
@@ -77,7 +77,7 @@ def run(
     order, near = queue.order, search.near
     return Outcome(
         corpus, kept, removals, Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured),
-        confirmed.compared, confirmed.bound_met, confirmed.collisions,
+        confirmed.compared, confirmed.num_bucket_overflows, confirmed.collisions,
         0 if near is None else near.num_fingerprints, 0 if near is None else near.num_pairs,
         _recall(confirmed, method, queue, compared), audited, short,
     )  # fmt: skip
@@ -144,14 +144,14 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compar
     return estimate_recall(similarity, roots(parents)[left], probability)
 
 
-def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> Places:
+def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLocations:
     """Return where each document of a run came from."""
     ids = None
     if any(task.columns.id is not None for task in tasks):
         offsets, data = scratch.column(schemas.ID_OFFSETS), scratch.column(schemas.IDS)
         ids = pa.LargeStringArray.from_buffers(corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data))
     names = [task.part.name for task in tasks]
-    return Places(names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages)
+    return DocumentLocations(names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages)
 
 
 def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed, method: Method) -> Removals:

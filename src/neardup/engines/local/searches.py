@@ -19,7 +19,7 @@ from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
 from neardup.candidates.buckets import NO_BUCKET, fill_buckets
 from neardup.candidates.hamming_join import Pairs as NearPairs
-from neardup.candidates.hamming_neighbours import Near, find_near
+from neardup.candidates.hamming_neighbours import HammingNeighbours, find_neighbours
 from neardup.candidates.samples import Samples, needed_by_size
 from neardup.decide.sieve import decide
 from neardup.engines.local.scratch import Scratch
@@ -74,8 +74,8 @@ class Confirmed(NamedTuple):
 
     kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
     order of `right`, and what was measured of it; best : bool, on the pair that removed its right document.
-    compared : pairs measured. bound_met : documents that a bucket kept from an earlier one. collisions : pairs whose
-    fingerprints are near and whose features are not.
+    compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
+    collisions : pairs whose fingerprints are near and whose features are not.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -84,7 +84,7 @@ class Confirmed(NamedTuple):
     measured: Measured
     best: npt.NDArray[np.bool_]
     compared: int
-    bound_met: int
+    num_bucket_overflows: int
     collisions: int
 
 
@@ -93,7 +93,7 @@ class LocalSearch(ABC):
 
     wanted: npt.NDArray[np.bool_]
     """By document: whether its set will be compared."""
-    near: Near | None = None
+    near: HammingNeighbours | None = None
     """What is near among fingerprints, if there are any."""
 
     def __init__(self, scratch: Scratch, method: Method, queue: Queue, scope: Scope) -> None:
@@ -233,7 +233,7 @@ class SampleSearch(LocalSearch):
 class DistanceSearch(LocalSearch):
     """Documents whose fingerprints are within a Hamming distance."""
 
-    near: Near
+    near: HammingNeighbours
 
     def propose(self) -> None:
         """Join the distinct fingerprints of all documents with features."""
@@ -242,7 +242,7 @@ class DistanceSearch(LocalSearch):
         members = queue.featured[queue.order]
         if self.scope.connected:
             members &= queue.representative == np.arange(len(queue.order))
-        self.near = find_near(
+        self.near = find_neighbours(
             read_keys(self.scratch),
             queue.order,
             members,
@@ -306,11 +306,11 @@ class ComposedSearch(LocalSearch):
             measured = join_measured(measured.take(asked), copies)
             left_out[plain] = False
         by_right = np.lexsort((left, right))
-        bound_met = int(np.count_nonzero(left_out[queue.num_against if removes else 0 :]))
+        num_bucket_overflows = int(np.count_nonzero(left_out[queue.num_against if removes else 0 :]))
         progress.advance(len(queue.order), 0)
         return Confirmed(
             kept, left[by_right], right[by_right], measured.take(by_right), best[by_right], len(self._candidates.left),
-            bound_met, 0,
+            num_bucket_overflows, 0,
         )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.engines.local.batches import map_batches
 from neardup.errors import InputError, SettingError
 from neardup.features.foreign_schemes import resolve_scheme
-from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features, given_idf
+from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features, resolve_idf
 from neardup.features.shingles import scan_of, shingle_documents
 from neardup.features.token_lists import limits_of_counts, shingle_strings
 from neardup.features.weights import add_own_weights, distinct_features
@@ -34,7 +34,7 @@ from neardup.fingerprints.simhash_documents import Described, add_up, fingerprin
 from neardup.fingerprints.sketches import Sketches
 from neardup.kernels.token_arrays import TokenStrings
 from neardup.progress import Progress
-from neardup.settings.methods import Method, MinHash, SimHash
+from neardup.settings.methods import MethodSettings, MinHash, SimHash
 
 _LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch: of less, threads wait for one another between batches
 _BATCHES_A_THREAD = 4
@@ -199,7 +199,7 @@ class SimHashSigner(Signer):
     weight_limits = "a finite number"
 
     def __init__(self, method: SimHash, counted: IdfTable | None = None) -> None:
-        self.method, self._idf = method, counted or given_idf(method)
+        self.method, self._idf = method, counted or resolve_idf(method)
 
     @property
     def scheme(self) -> dict[str, Any]:
@@ -264,7 +264,7 @@ _SIGNERS: dict[type, Callable[..., Signer]] = {MinHash: MinHashSigner, SimHash: 
 SKETCHES: dict[type, type[Sketches]] = {MinHash: Signatures, SimHash: Fingerprints}
 
 
-def signer_of(method: Method, counted: IdfTable | None = None) -> Signer:
+def signer_of(method: MethodSettings, counted: IdfTable | None = None) -> Signer:
     """Return what makes the rows of a method. counted : the document frequencies of the corpus, if it needs them.
 
     Raises
