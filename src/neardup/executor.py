@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -67,6 +67,14 @@ def map_ordered(
             yield first, future.result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def map_all(items: Sequence[T], work: Callable[[T], Result], threads: int) -> list[Result]:
+    """Return the result of `work` for each item, in order; for one thread or one item no thread is started."""
+    if threads == 1 or len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads, thread_name_prefix="neardup") as pool:
+        return list(pool.map(work, items))
 
 
 def group_small(

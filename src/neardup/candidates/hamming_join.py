@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,6 +12,7 @@ import numpy.typing as npt
 from neardup.candidates.block_levels import Levels, make_levels, to_words
 from neardup.candidates.blocks import check_distance, choose_join_blocks, cut_blocks, num_words
 from neardup.errors import InputError
+from neardup.executor import map_all, map_ordered
 
 if TYPE_CHECKING:
     from neardup.kernels.blocks import Nodes, Records, Scratch
@@ -79,22 +78,17 @@ def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: 
     if count < 2:
         return
     part_bits = min(_MAX_PART_BITS, max(0, (count - 1).bit_length() - _PART_BITS))
-    pool = ThreadPoolExecutor(threads)
-    try:
-        if part_bits == 0:
-            # A copy, since the compiler takes a read-only array for another type, and compiles all once more.
-            records = Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
-            levels = make_levels(bits, max_distance, num_blocks)
-            yield from _join_parts(pool, threads, records, [0, count], levels, max_distance)
-            return
-        records = Records(np.empty(fingerprints.shape, np.uint64), np.empty(count, np.uint32))
-        for block, mask in enumerate(cut_blocks(0, bits, num_blocks)[: max_distance + 1]):
-            words = np.array(to_words(mask, bits), np.uint64)
-            edges = _partition(pool, threads, fingerprints, words, 1 << part_bits, records)
-            levels = make_levels(bits, max_distance, num_blocks, block)
-            yield from _join_parts(pool, threads, records, edges, levels, max_distance)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    if part_bits == 0:
+        # A copy, since the compiler takes a read-only array for another type, and compiles all once more.
+        records = Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
+        yield from _join_parts(threads, records, [0, count], make_levels(bits, max_distance, num_blocks), max_distance)
+        return
+    records = Records(np.empty(fingerprints.shape, np.uint64), np.empty(count, np.uint32))
+    for block, mask in enumerate(cut_blocks(0, bits, num_blocks)[: max_distance + 1]):
+        words = np.array(to_words(mask, bits), np.uint64)
+        edges = _partition(threads, fingerprints, words, 1 << part_bits, records)
+        levels = make_levels(bits, max_distance, num_blocks, block)
+        yield from _join_parts(threads, records, edges, levels, max_distance)
 
 
 class _Part:
@@ -172,26 +166,23 @@ def _check(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks:
     return np.ascontiguousarray(fingerprints)
 
 
-def _partition(
-    pool: ThreadPoolExecutor, threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int, records: Records
-) -> list[int]:
+def _partition(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int, records: Records) -> list[int]:
     """Copy the fingerprints to `records`, part by part; return where each part begins, the end last."""
     from neardup.kernels import radix_partition as kernel
 
     edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
     spans = list(itertools.pairwise(edges))
     counts = np.zeros((threads, parts), np.int64)
-    list(pool.map(lambda i: kernel.count_parts(fingerprints, spans[i], mask, counts[i]), range(threads)))
+    workers = range(threads)
+    map_all(workers, lambda i: kernel.count_parts(fingerprints, spans[i], mask, counts[i]), threads)
     # A part holds the records of the first thread, then those of the second: the order of all fingerprints.
     cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(parts, threads).T.copy()
     starts = [*cursors[0].tolist(), len(fingerprints)]
-    list(pool.map(lambda i: kernel.scatter_parts(fingerprints, spans[i], mask, cursors[i], records), range(threads)))
+    map_all(workers, lambda i: kernel.scatter_parts(fingerprints, spans[i], mask, cursors[i], records), threads)
     return starts
 
 
-def _join_parts(
-    pool: ThreadPoolExecutor, threads: int, records: Records, edges: list[int], levels: Levels, max_distance: int
-) -> Iterator[Pairs]:
+def _join_parts(threads: int, records: Records, edges: list[int], levels: Levels, max_distance: int) -> Iterator[Pairs]:
     """Join every part; yield the pairs in the order of the parts.
 
     A part whose pairs fill the buffer waits until it is the first of all and its pairs are taken: what is in memory at
@@ -206,16 +197,8 @@ def _join_parts(
         for first, stop in itertools.pairwise(edges)
         if stop - first > 1
     ]
-    waiting = iter(parts)
-    running: deque[tuple[_Part, Future[Pairs]]] = deque()
-    while True:
-        while len(running) < 4 * threads and (part := next(waiting, None)) is not None:
-            running.append((part, pool.submit(part.advance)))
-        if not running:
-            return
-        part, future = running.popleft()
-        pairs = future.result()
-        if not part.done:
-            running.appendleft((part, pool.submit(part.advance)))
+    for part, pairs in map_ordered(parts, _Part.advance, threads, ahead=4 * threads):
         if len(pairs.left):
             yield pairs
+        while not part.done:
+            yield part.advance()

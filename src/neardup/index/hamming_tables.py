@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from neardup.candidates.block_levels import make_tables
 from neardup.candidates.blocks import BlockPlan, plan_blocks
+from neardup.executor import map_all
 from neardup.index.row_store import RowStore
 
 if TYPE_CHECKING:
@@ -149,11 +149,7 @@ def find_near(queries: Words, segments: Sequence[Tables], rows: Rows, max_distan
     """Return the rows within the distance of each query."""
     edges = list(range(0, len(queries), _QUERIES_AT_ONCE))
     spans = [(first, min(first + _QUERIES_AT_ONCE, len(queries))) for first in edges]
-    if len(spans) > 1 and threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(lambda span: _find_span(queries, span, segments, rows, max_distance), spans))
-    else:
-        found = [_find_span(queries, span, segments, rows, max_distance) for span in spans]
+    found = map_all(spans, lambda span: _find_span(queries, span, segments, rows, max_distance), threads)
     if not found:
         return Matches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))
     return Matches(*(np.concatenate(columns) for columns in zip(*found, strict=True)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.executor import map_all
 from neardup.fingerprints.signatures import is_empty
 from neardup.index.row_store import RowStore
 from neardup.index.search import Values
@@ -73,8 +73,7 @@ def plant_trees(
             ordered = _sort(values, rows[part], first_values[part], starts[tree], depth)
             sorted_rows[tree, part], heads[tree, part] = ordered
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(plant, range(len(starts))))
+    map_all(range(len(starts)), plant, threads)
     return Trees(np.array(starts, np.int64), depth, np.array(edges, np.int64), sorted_rows, heads)
 
 

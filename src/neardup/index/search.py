@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.executor import map_all
+
 if TYPE_CHECKING:
     from neardup.kernels.band_tables import Found
 
 _BLOCK = 1 << 14  # signatures worked on at once
-_FEW = 256  # for which no second thread is started
 
 Values = npt.NDArray[np.uint32]
 Ask = Callable[[int, "Found"], int]
@@ -40,11 +40,7 @@ def find_in_blocks(queries: Values, prepare: Callable[[Values, int], Ask], threa
         return _collect(len(block), span[0], prepare(block, span[0]))
 
     blocks = list(spans(0, len(queries)))
-    if threads > 1 and len(queries) > _FEW:
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(find_block, blocks))
-    else:
-        parts = [find_block(span) for span in blocks]
+    parts = map_all(blocks, find_block, threads)
     return _in_order([part for found in parts for part in found])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -21,6 +20,7 @@ from neardup.documents.reading import Task
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.engines.local.batches import map_batches
 from neardup.errors import InputError, SettingError
+from neardup.executor import map_all
 from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features, resolve_idf
 from neardup.features.shingles import scan_of, shingle_documents
@@ -323,9 +323,7 @@ def sign_column(column: TokenColumn, signer: Signer, threads: int) -> Sketches:
             span = slice(first + start, first + start + len(rows))
             sign(signer, rows, span.start, values[span], empty[span])
 
-    with ThreadPoolExecutor(threads) as pool:
-        # To start a thread takes longer than to sign one set, and to hand batches over a tenth of signing them.
-        list((pool.map if threads > 1 else map)(work, _batches(column.chunks, size)))
+    map_all(list(_batches(column.chunks, size)), work, threads)
     return signer.sketches(values, signer.scheme_of_tokens(weighted), None, empty)
 
 
