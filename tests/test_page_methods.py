@@ -168,8 +168,8 @@ def test_a_page_without_tags_has_no_features_of_structure():
     [
         ({"tokens": "tags", "nfkc": False}, "tokens='tags' reads the tags of a page, and nfkc is for texts"),
         ({"tokens": "tags", "html": "main"}, "and html is for texts"),
-        ({"structure": 0.5}, "structure is asked of web pages besides their text"),
-        ({"structure": 0.5, "html": "all", "rarity": True}, "whose shingles all count once"),
+        ({"structure": 0.5}, "structure is for web pages that are compared by their text"),
+        ({"structure": 0.5, "html": "all", "rarity": True}, "without rarity: got"),
     ],
 )
 def test_settings_that_say_nothing_together_are_refused(given, said):

@@ -13,7 +13,11 @@ from typing import Protocol
 class Progress(Protocol):
     """An object that follows a run: a progress bar, a log. Any class with these three methods is one.
 
-    Stages follow one another; `advance` belongs to the stage that began last. The calls come from one thread.
+    begin(stage, total_documents) : a stage begins; total_documents is None if the number is unknown.
+    advance(documents, num_bytes) : so many more documents, and bytes of text, are processed in this stage.
+    end(stage, seconds) : the stage ends, after this many seconds without the time of compilation.
+
+    Stages follow one another. The calls come from one thread.
     """
 
     def begin(self, stage: str, total_documents: int | None) -> None:

@@ -25,7 +25,7 @@ class IdfSource:
 
 @dataclass(frozen=True, kw_only=True)
 class MinHash(Shingling):
-    """MinHash signatures cut into bands: which pairs are compared; and the similarity that confirms them.
+    """MinHash signatures cut into bands, which propose pairs, and the similarity that confirms them.
 
     Examples
     --------
@@ -33,9 +33,7 @@ class MinHash(Shingling):
     0.7
     """
 
-    threshold: float = parameter(
-        0.8, Limits("The similarity from which two documents are duplicates.", above=0.0, high=1.0)
-    )
+    threshold: float = parameter(0.8, Limits("The least similarity of two duplicates.", above=0.0, high=1.0))
     recall: float = parameter(
         0.99,
         Limits(
@@ -47,9 +45,9 @@ class MinHash(Shingling):
     similarity: str = parameter(
         "jaccard",
         Limits(
-            "How alike two sets of shingles are: shared ones out of all (jaccard), or out of those of the "
-            "document that may be removed (containment; excerpts go when the whole text comes before: keep=longest), "
-            "or the geometric mean of both shares (cosine).",
+            "The similarity of two sets of shingles: the shared ones out of all (jaccard), or out of those of the "
+            "document that may be removed (containment; with keep=longest it removes excerpts), or the geometric mean "
+            "of both shares (cosine).",
             str,
             choices=("jaccard", "containment", "cosine"),
         ),
@@ -57,25 +55,23 @@ class MinHash(Shingling):
     rarity: bool = parameter(
         False,
         Limits(
-            "Count a shingle of several documents twice if no more than the square root of all hold it, thrice if no "
-            "more than the fourth root do; takes one more pass.",
+            "Count a shingle of several documents twice if no more than the square root of all documents contain it, "
+            "three times if no more than the fourth root; takes one more pass.",
             bool,
         ),
     )
     num_bands: int | None = parameter(
         None,
-        Limits(
-            "Bands of a signature; chosen from threshold and recall when unset.", int, low=1, high=512, optional=True
-        ),
+        Limits("Bands of a signature. Default: chosen from threshold and recall.", int, low=1, high=512, optional=True),
     )
     rows_per_band: int | None = parameter(
         None,
-        Limits("Hashes in a band; chosen from threshold and recall when unset.", int, low=1, high=64, optional=True),
+        Limits("Hashes in a band. Default: chosen from threshold and recall.", int, low=1, high=64, optional=True),
     )
     num_hashes: int | None = parameter(
         None,
         Limits(
-            "Hashes in a signature that `sign` makes; 128 when unset, or those of num_bands x rows_per_band.",
+            "Hashes in a signature of `sign`. Default: num_bands x rows_per_band if set, else 128.",
             int,
             low=1,
             high=MAX_HASHES,
@@ -85,7 +81,7 @@ class MinHash(Shingling):
     structure: float | None = parameter(
         None,
         Limits(
-            "Of web pages, the similarity of structure that a duplicate must reach besides that of its text.",
+            "The least similarity of structure of two duplicates, for web pages that are compared by their text too.",
             above=0.0,
             high=1.0,
             optional=True,
@@ -114,7 +110,7 @@ class MinHash(Shingling):
 
         if self.structure is not None and (self.html is None or self.rarity):
             raise SettingError(
-                f"structure is asked of web pages besides their text, whose shingles all count once: got "
+                f"structure is for web pages that are compared by their text, without rarity: got "
                 f"structure={self.structure!r} with html={self.html!r}, rarity={self.rarity}. Use html='main', or "
                 "structure() (--method structure) for the structure alone."
             )
@@ -147,10 +143,10 @@ class MinHash(Shingling):
 
 @dataclass(frozen=True, kw_only=True)
 class SimHash(Shingling):
-    """SimHash fingerprints, the Hamming distance within which two are alike, and how features are weighed.
+    """SimHash fingerprints: the weights of features, and the Hamming distance of duplicates.
 
-    A scheme other than "native" is another program's, bit for bit: it says what a feature is, its hash and its
-    weight, and none of these may be set beside it. `weights="own"` takes pairs of a feature and its weight from
+    A scheme other than "native" is that of another program, bit for bit. It fixes features, hashes and weights, and
+    none of these may be set beside it. `weights="own"` takes pairs of a feature and its weight from
     the callable `tokens`.
 
     Examples
@@ -171,7 +167,7 @@ class SimHash(Shingling):
     max_distance: int = parameter(
         3,
         Limits(
-            "The number of differing bits up to which two documents are duplicates.",
+            "The greatest number of differing bits of two duplicates.",
             int,
             low=0,
             high=MAX_HAMMING_DISTANCE,
@@ -180,8 +176,8 @@ class SimHash(Shingling):
     weights: str = parameter(
         "tf",
         Limits(
-            "What a feature weighs: 1, its frequency in the document, or that times its inverse document frequency; "
-            "elements and paths of a page by their depth; in Python also what a callable returns beside it.",
+            "The weight of a feature: 1, its frequency in the document, or that times its inverse document frequency; "
+            "of elements and paths of a page, by their depth; in Python also the weight that a callable returns.",
             str,
             choices=("one", "tf", "tfidf", "depth"),
             callers=("own",),
@@ -189,12 +185,12 @@ class SimHash(Shingling):
     )
     decay: float = parameter(
         0.45,
-        Limits("With weights=depth, what an element weighs against the one that it stands in.", above=0.0, high=1.0),
+        Limits("With weights=depth, the weight of an element relative to its parent.", above=0.0, high=1.0),
     )
     idf: str | IdfSource = parameter(
         "corpus",
         Limits(
-            "Where document frequencies come from: one pass over the corpus, the lines of each document, or a table "
+            "The source of document frequencies: one pass over the corpus, the lines of each document, or a table "
             "saved by `neardup idf`.",
             str,
             words=("corpus", "lines"),
@@ -204,7 +200,8 @@ class SimHash(Shingling):
     top: int | None = parameter(
         None,
         Limits(
-            "Features of a document that count, the weightiest; 20 with tfidf when unset, else all; 0 for all.",
+            "The number of features of a document that count, those of most weight; 0 for all. Default: 20 with tfidf, "
+            "else all.",
             int,
             low=0,
             high=1_000_000,
@@ -212,7 +209,7 @@ class SimHash(Shingling):
         ),
     )
     levels: bool = parameter(
-        False, Limits("Weigh features 1 to 5 by the fifth of the document's weights they fall into.", bool)
+        False, Limits("Weigh features 1 to 5, by the fifth of the document's weights that they are in.", bool)
     )
     hash: str | FeatureHash = parameter(
         "native",
@@ -235,20 +232,21 @@ class SimHash(Shingling):
     confirm: str | None = parameter(
         None,
         Limits(
-            "What removes a document: the distance of the fingerprints alone, or also the exact Jaccard similarity of "
-            "the features, since unrelated texts can collide; jaccard when unset, hamming where there are no texts.",
+            "The condition of duplicates: the distance of the fingerprints alone (hamming), or also the exact Jaccard "
+            "similarity of the features, as unrelated texts can collide (jaccard). Default: jaccard, or hamming without "
+            "texts.",
             str,
             choices=("jaccard", "hamming"),
             optional=True,
         ),
     )
     threshold: float = parameter(
-        0.5, Limits("With confirm=jaccard, the similarity that a duplicate must reach.", above=0.0, high=1.0)
+        0.5, Limits("With confirm=jaccard, the least similarity of two duplicates.", above=0.0, high=1.0)
     )
     num_blocks: int | None = parameter(
         None,
         Limits(
-            "Blocks that fingerprints are cut into to find near ones; by their number when unset. Changes no answer.",
+            "Blocks of a fingerprint in the search. Default: by the number of fingerprints. Changes no result.",
             int,
             low=1,
             high=64,

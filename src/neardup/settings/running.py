@@ -1,4 +1,4 @@
-"""The settings of a run: which document of several is kept, and how the machine is used."""
+"""The settings of a run: which document of a cluster is kept, and how the machine is used."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from neardup.settings.limits import Checked, Limits, parameter
 
 @dataclass(frozen=True, kw_only=True)
 class Sieve(Checked):
-    """Which document of several alike is kept, and how far the search goes."""
+    """Which document of a cluster is kept, and how far the search goes."""
 
     keep: str = parameter(
         "first",
         Limits(
-            "Which document of several alike stays: by place, by length, or by a column of numbers or dates.",
+            "The document of a cluster that is kept: by position, by length, or by a column of numbers or dates.",
             str,
             choices=("first", "last", "longest", "shortest"),
             prefixes=("max:", "min:"),
@@ -23,7 +23,8 @@ class Sieve(Checked):
     linkage: str = parameter(
         "sieve",
         Limits(
-            "Remove what resembles a kept document (sieve), or all but one of each chain of resemblances (connected).",
+            "Remove each document that is similar to a kept one (sieve), or all but one of each chain of similar "
+            "documents (connected).",
             str,
             choices=("sieve", "connected"),
         ),
@@ -31,9 +32,9 @@ class Sieve(Checked):
     max_bucket: int | None = parameter(
         None,
         Limits(
-            "Documents that one bucket lists at most, its earliest, so that boilerplate does not turn the work "
-            "quadratic; the report says when others were left out. When unset: 64 in a band, 1,000 of one "
-            "fingerprint, 10,000 that share a sampled shingle (containment).",
+            "The greatest number of documents in a bucket, the earliest ones; it keeps the work linear on boilerplate, "
+            "and the report shows when documents were left out. Default: 64 in a band, 1,000 of one fingerprint, 10,000 "
+            "with one sampled shingle (containment).",
             int,
             low=1,
             high=100_000,
@@ -43,29 +44,34 @@ class Sieve(Checked):
     audit: int = parameter(
         0,
         Limits(
-            "Documents to compare with all others exactly, to measure the recall; 0 for none.", int, low=0, high=100_000
+            "The number of documents to compare exactly with all others, to measure the recall; 0 for none.",
+            int,
+            low=0,
+            high=100_000,
         ),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running(Checked):
-    """How a run uses the machine. Nothing here changes the answer."""
+    """How a run uses the machine. Nothing here changes the result."""
 
     threads: int | None = parameter(
-        None, Limits("Worker threads; all processors of this process when unset.", int, low=1, high=1024, optional=True)
+        None,
+        Limits(
+            "Worker threads. Default: one for each processor of this process.", int, low=1, high=1024, optional=True
+        ),
     )
     batch_rows: int | None = parameter(
         None,
-        Limits(
-            "Documents that are worked on at once; by their size when unset.", int, low=1, high=1_000_000, optional=True
-        ),
+        Limits("Documents processed at a time. Default: by their size.", int, low=1, high=1_000_000, optional=True),
     )
     on_error: str = parameter(
         "reject",
         Limits(
-            "What cannot be read: reject lists it in rejected.jsonl, and a file that cannot be read to its end makes "
-            "the result incomplete (exit code 1); skip lists it and accepts that; stop ends the run at the first.",
+            "For documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot be read to "
+            "its end makes the result incomplete (exit code 1); skip lists them and accepts that; stop ends the run at "
+            "the first.",
             str,
             choices=("reject", "skip", "stop"),
         ),

@@ -44,7 +44,7 @@ class Jieba(Checked):
     user_dict: str | None = parameter(None, Limits("A dictionary to add, in jieba's format.", str, optional=True))
     words: tuple[str, ...] = parameter((), Limits("Words to add to the dictionary.", tuple))
     stop_words: str | None = parameter(None, Limits("A file of words to leave out, one a line.", str, optional=True))
-    parts_of_speech: tuple[str, ...] = parameter((), Limits("Parts of speech to keep; all when unset.", tuple))
+    parts_of_speech: tuple[str, ...] = parameter((), Limits("Parts of speech to keep. Default: all.", tuple))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,14 +65,14 @@ class Shingling(Checked):
     """How a text becomes a set of shingles.
 
     A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram` tokens is a
-    shingle. A text of fewer tokens is one shingle; a text of none has no features and equals nothing. Pages of HTML
-    are texts too, once `html` says which of their text; or their tags are the tokens, and their text plays no part.
+    shingle. A text of fewer tokens is one shingle; a text of none has no features and equals nothing. HTML pages
+    are compared by the text that `html` names, or by their tags as tokens.
     """
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
         Limits(
-            "What a token is: Unicode words (a Chinese, Japanese or Thai character is one), code points, words "
+            "The tokens of a text: Unicode words (a Chinese, Japanese or Thai character is a word), code points, words "
             "between white space, or Chinese words by jieba (extra zh); of an HTML page its start tags with their "
             "attributes (with SimHash also its elements, or their tag paths); in Python also the strings that a "
             "callable returns.",
@@ -91,7 +91,7 @@ class Shingling(Checked):
     html: str | None = parameter(
         None,
         Limits(
-            "Documents are HTML pages, of which this is compared: the main text (extra web), or all text shown.",
+            "Documents are HTML pages; compare their main text (extra web), or all text that they show.",
             str,
             choices=("main", "all"),
             optional=True,
