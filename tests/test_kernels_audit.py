@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.kernels import audit as kernel
-from neardup.kernels.sieve_arrays import Sets
+from neardup.kernels.sieve import make_postings
+from neardup.kernels.sorted_sets import Sets
 from reference.sets import jaccard
 
 SETS = st.sets(st.one_of(st.integers(0, 9), st.integers(2**64 - 4, 2**64 - 1)), max_size=8)
@@ -43,12 +44,12 @@ def compare_all(sets, contents, keys, sampled, threshold, stretch_size) -> kerne
     hashes = np.array([value for one in sets for value in sorted(one)], np.uint64)
     content, columns = np.array(contents, np.uint64), np.array(keys, np.uint64).T.copy()
     samples = np.array(sampled, np.int64)
-    table = kernel.make_table(int(sizes[samples].sum()))
-    kernel.fill(table, hashes, starts[samples], sizes[samples])
+    postings = make_postings(int(sizes[samples].sum()), int(sizes[samples].sum()))
+    kernel.fill(postings, hashes, starts[samples], sizes[samples])
     sample = kernel.Sample(samples, sizes[samples], content[samples], np.ascontiguousarray(columns[:, samples]))
     counts = kernel.Counts(np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64))
     for first in range(0, len(sets), stretch_size):
         part = slice(first, first + stretch_size)
         stretch = kernel.Stretch(first, content[part], np.ascontiguousarray(columns[:, part]))
-        kernel.compare(table, sample, stretch, Sets(hashes, starts, sizes), threshold, counts)
+        kernel.compare(postings, sample, stretch, Sets(hashes, starts, sizes), threshold, counts)
     return counts

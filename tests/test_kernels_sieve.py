@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.kernels import bands
 from neardup.kernels import sieve as kernel
-from neardup.kernels import sieve_arrays as arrays
 from neardup.kernels import sorted_sets as set_kernel
 from reference import near as near_reference
 from reference import sieve as reference
@@ -34,11 +33,11 @@ def made_up(documents: list[tuple[int, set[int]]]) -> list[reference.Document]:
     return result
 
 
-def sets_of(documents: list[reference.Document]) -> arrays.Sets:
+def sets_of(documents: list[reference.Document]) -> set_kernel.Sets:
     return arrays_of_sets([one.shingles for one in documents])
 
 
-def arrays_of_sets(sets: list[frozenset]) -> arrays.Sets:
+def arrays_of_sets(sets: list[frozenset]) -> set_kernel.Sets:
     """Return sets written by the kernel that the engine uses, sketches and all."""
     lengths = np.array([len(one) for one in sets], np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1].astype(np.int64)
@@ -46,25 +45,25 @@ def arrays_of_sets(sets: list[frozenset]) -> arrays.Sets:
     written = np.empty(2 * len(hashes) + len(sets) + 1, np.uint64)
     set_starts, sizes = np.empty(len(sets), np.int64), np.empty(len(sets), np.uint32)
     set_kernel.write_sets(hashes, starts, starts + lengths, np.ones(len(sets), np.bool_), written, set_starts, sizes)
-    return arrays.Sets(written, set_starts, sizes)
+    return set_kernel.Sets(written, set_starts, sizes)
 
 
-def order_of(documents: list[reference.Document]) -> arrays.Order:
+def order_of(documents: list[reference.Document]) -> kernel.Order:
     return order_of_texts([one.tokens if one.shingles else i for i, one in enumerate(documents)])
 
 
-def order_of_texts(texts: list) -> arrays.Order:
+def order_of_texts(texts: list) -> kernel.Order:
     representative = first_places(texts)
     count = len(texts)
-    return arrays.Order(
+    return kernel.Order(
         np.arange(count, dtype=np.uint32), np.array(representative, np.uint32), np.zeros(count, np.uint8),
         np.zeros(count, np.uint32),
     )  # fmt: skip
 
 
 def buckets_of(
-    documents: list[reference.Document], order: arrays.Order, max_bucket: int, copies_are_members: bool
-) -> arrays.Buckets:
+    documents: list[reference.Document], order: kernel.Order, max_bucket: int, copies_are_members: bool
+) -> kernel.Buckets:
     count = len(documents)
     original = order.representative == np.arange(count)
     members = [i for i in range(count) if documents[i].shingles and (copies_are_members or original[i])]
@@ -78,15 +77,15 @@ def buckets_of(
         first.append(column if copies_are_members else column[order.representative])
         starts.append(sum(len(one) for one in listed))
         listed.append(own)
-    return arrays.Buckets(np.array(first).reshape(NUM_BANDS, count), np.concatenate(listed), np.array(starts, np.int64))
+    return kernel.Buckets(np.array(first).reshape(NUM_BANDS, count), np.concatenate(listed), np.array(starts, np.int64))
 
 
-def empty_found(capacity: int) -> arrays.Found:
+def empty_found(capacity: int) -> kernel.Found:
     kinds = (np.uint32, np.uint32, np.float64, np.uint16, np.float64, np.uint8, np.uint8)
-    return arrays.Found(*(np.empty(capacity, kind) for kind in kinds), np.zeros(4, np.int64))
+    return kernel.Found(*(np.empty(capacity, kind) for kind in kinds), np.zeros(4, np.int64))
 
 
-def drain(found: arrays.Found) -> list[tuple[reference.Pair, bool]]:
+def drain(found: kernel.Found) -> list[tuple[reference.Pair, bool]]:
     """Take out the pairs found so far, each with whether it removed its right document."""
     count = int(found.counters[0])
     found.counters[0] = 0
@@ -103,13 +102,13 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
     """Run the kernel `step` positions at a time in the least room; return pairs, kept, counters."""
     order, sets = order_of(documents), sets_of(documents)
     buckets = buckets_of(documents, order, rules.max_bucket, all_pairs)
-    kernel_rules = arrays.Rules(rules.threshold, arrays.JACCARD, rules.max_bucket, rules.num_against, all_pairs)
+    kernel_rules = kernel.Rules(rules.threshold, kernel.JACCARD, rules.max_bucket, rules.num_against, all_pairs)
     found = empty_found(NUM_BANDS * rules.max_bucket + 2)
     pairs, begin = [], 0
     while begin < len(documents):
         stop = min(len(documents), begin + step)
         part = buckets._replace(first=np.ascontiguousarray(buckets.first[:, begin:stop]))
-        reached = kernel.sieve(begin, stop, order, arrays.Compared(sets, sets), part, kernel_rules, found)
+        reached = kernel.sieve(begin, stop, order, kernel.Compared(sets, sets), part, kernel_rules, found)
         assert begin < reached <= stop
         begin = reached
         pairs += drain(found)
@@ -119,20 +118,20 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
 def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_samples: int, needed: list[int], step: int):
     """Run the kernel for containment, its postings grown as it asks."""
     order, sets = order_of(documents), sets_of(documents)
-    kernel_rules = arrays.Rules(rules.threshold, arrays.CONTAINMENT, rules.max_bucket, rules.num_against, all_pairs)
-    postings = arrays.make_postings(len(documents) * num_samples, 8)
+    kernel_rules = kernel.Rules(rules.threshold, kernel.CONTAINMENT, rules.max_bucket, rules.num_against, all_pairs)
+    postings = kernel.make_postings(len(documents) * num_samples, 8)
     kernel.enter_samples(postings, sets, np.arange(len(documents), dtype=np.uint32), num_samples)
     found, hits = empty_found(num_samples * rules.max_bucket + 4), np.zeros(len(documents), np.int32)
     pairs, begin = [], 0
     while begin < len(documents):
         span = (begin, min(len(documents), begin + step))
         reached = kernel.sieve_contained(
-            span, order, arrays.Compared(sets, sets), postings, np.array(needed, np.int64), hits, kernel_rules, found
+            span, order, kernel.Compared(sets, sets), postings, np.array(needed, np.int64), hits, kernel_rules, found
         )
         assert not hits.any()
         pairs += drain(found)
         if reached == begin:
-            postings = arrays.grow(postings)
+            postings = kernel.grow(postings)
         begin = reached
     return pairs, order.kept.tolist(), found.counters
 
@@ -187,14 +186,14 @@ def test_containment_decides_as_the_oracle(
         assert counters[2] == reference.sieve(sampled, rules).left_out
 
 
-def measured_by_kernel(sets: arrays.Sets, measure: int, threshold: float) -> float:
+def measured_by_kernel(sets: set_kernel.Sets, measure: int, threshold: float) -> float:
     """Measure the second set against the first, as the sieve does."""
     if not kernel._may_reach(sets, 1, 0, measure, threshold):
         return -1.0
     return kernel._similarity(sets, 1, 0, measure, threshold)
 
 
-CODES = {"jaccard": arrays.JACCARD, "containment": arrays.CONTAINMENT, "cosine": arrays.COSINE}
+CODES = {"jaccard": kernel.JACCARD, "containment": kernel.CONTAINMENT, "cosine": kernel.COSINE}
 
 
 @pytest.mark.parametrize(
@@ -241,29 +240,29 @@ def with_fingerprints(documents: list[tuple[int, set[int], int]]) -> list[near_r
     ]
 
 
-def neighbours_of(documents: list[near_reference.Document], max_distance: int) -> arrays.Neighbours:
+def neighbours_of(documents: list[near_reference.Document], max_distance: int) -> kernel.Neighbours:
     """Return each fingerprint, the lowest first, with all others that are near."""
     values = sorted({one.fingerprint for one in documents if one.features})
-    node = [values.index(one.fingerprint) if one.features else arrays.NO_NODE for one in documents]
+    node = [values.index(one.fingerprint) if one.features else kernel.NO_NODE for one in documents]
     near = [[j for j in range(len(values)) if j != i and distance(values[i], values[j]) <= max_distance]
             for i in range(len(values))]  # fmt: skip
     distances = [distance(values[i], values[j]) for i, others in enumerate(near) for j in others]
     starts = np.concatenate([[0], np.cumsum([len(others) for others in near])]).astype(np.int64)
     others = np.array([j for others in near for j in others], np.uint32)
-    return arrays.Neighbours(np.array(node, np.uint32), starts, others, np.array(distances, np.uint8))
+    return kernel.Neighbours(np.array(node, np.uint32), starts, others, np.array(distances, np.uint8))
 
 
-def empty_lists(num_nodes: int, num_positions: int) -> arrays.Listed:
-    first, last, after = (np.full(size, arrays.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions))
-    return arrays.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
+def empty_lists(num_nodes: int, num_positions: int) -> kernel.Listed:
+    first, last, after = (np.full(size, kernel.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions))
+    return kernel.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
 
 def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int):
     """Run the kernel `step` positions at a time in the least room, doubled when it gets nowhere."""
     order = order_of_texts([one.tokens if one.features else i for i, one in enumerate(documents)])
     sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, rules.max_distance)
-    measure = arrays.HAMMING if rules.threshold is None else arrays.JACCARD
-    kernel_rules = arrays.Rules(rules.threshold or 0.0, measure, rules.max_bucket, rules.num_against, all_pairs, 64)
+    measure = kernel.HAMMING if rules.threshold is None else kernel.JACCARD
+    kernel_rules = kernel.Rules(rules.threshold or 0.0, measure, rules.max_bucket, rules.num_against, all_pairs, 64)
     listed = empty_lists(len(near.starts) - 1, len(documents))
     found, pairs, removals, begin = empty_found(2), [], {}, 0
     while begin < len(documents):
@@ -320,7 +319,7 @@ def test_documents_that_a_full_list_leaves_out_ask_for_no_room():
     documents = with_fingerprints([(i, {i}, 0) for i in range(1000)])
     order = order_of_texts([one.tokens for one in documents])
     sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, 0)
-    rules, found = arrays.Rules(0.5, arrays.JACCARD, 2, 0, False, 64), empty_found(4)
+    rules, found = kernel.Rules(0.5, kernel.JACCARD, 2, 0, False, 64), empty_found(4)
     span = (0, len(documents))
     assert kernel.sieve_near(span, order, sets, near, empty_lists(1, len(documents)), rules, found) == 1000
     assert found.counters.tolist() == [0, 1 + 2 * 998, 997, 1 + 2 * 998]

@@ -115,4 +115,4 @@ def test_overlaps_are_those_of_python_sets(documents):
 @given(st.sets(HASHES, max_size=40), st.sets(HASHES, max_size=40))
 def test_an_overlap_is_the_same_from_both_sides(left, right):
     arrays = [np.array(sorted(one), np.uint64) for one in (left, right)]
-    assert kernel.overlap(*arrays) == kernel.overlap(*arrays[::-1]) == len(left & right)
+    assert kernel.overlap(*arrays, 0) == kernel.overlap(*arrays[::-1], 0) == len(left & right)

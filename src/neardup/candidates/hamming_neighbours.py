@@ -12,7 +12,7 @@ from neardup.candidates.blocks import Radius, num_words
 from neardup.candidates.hamming_join import Pairs, join
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve_arrays import Neighbours
+    from neardup.kernels.sieve import Neighbours
 
 
 class HammingNeighbours(NamedTuple):
@@ -48,7 +48,7 @@ def find_neighbours(
     threads : worker threads.
     collect : puts the pairs together, in scratch columns for example; None for arrays in memory.
     """
-    from neardup.kernels.sieve_arrays import NO_NODE, Neighbours
+    from neardup.kernels.sieve import NO_NODE, Neighbours
 
     positions = np.flatnonzero(members)
     words = num_words(radius.bits)

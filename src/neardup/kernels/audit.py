@@ -7,22 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-
-U64 = np.uint64
-_EMPTY = np.int64(-1)
-
-
-class Table(NamedTuple):
-    """An open-addressing hash table from a shingle to the sampled documents that have it.
-
-    keys : uint64 and first : int64 (num_slots,), a power of two; next : int64 and member : int64 (num_entries,),
-    chained lists.
-    """
-
-    keys: np.ndarray
-    first: np.ndarray
-    next: np.ndarray
-    member: np.ndarray
+from neardup.kernels.hash_tables import find_slot
+from neardup.kernels.sieve import NONE
 
 
 class Sample(NamedTuple):
@@ -49,38 +35,17 @@ class Counts(NamedTuple):
     true: np.ndarray
 
 
-def make_table(num_entries: int) -> Table:
-    """Return an empty table that holds `num_entries` at most half full."""
-    num_slots = 1 << max(4, (2 * num_entries).bit_length())
-    return Table(
-        np.zeros(num_slots, np.uint64),
-        np.full(num_slots, _EMPTY, np.int64),
-        np.empty(num_entries, np.int64),
-        np.empty(num_entries, np.int64),
-    )
-
-
 @kernel
-def _slot(table, key):
-    """Return the slot of a key, or the empty one where it belongs."""
-    mask = len(table.keys) - 1
-    slot = np.int64(key & U64(mask))
-    while table.first[slot] != _EMPTY and table.keys[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@kernel
-def fill(table, hashes, starts, sizes):
-    """Enter the sets of the sampled documents, hashes[starts[i]:starts[i] + sizes[i]]."""
+def fill(postings, hashes, starts, sizes):
+    """Enter the sets of the sampled documents, hashes[starts[i]:starts[i] + sizes[i]]. postings : new."""
     entry = 0
     for sample in range(len(starts)):
         for i in range(starts[sample], starts[sample] + np.int64(sizes[sample])):
-            slot = _slot(table, hashes[i])
-            table.keys[slot] = hashes[i]
-            table.member[entry] = sample
-            table.next[entry] = table.first[slot]
-            table.first[slot] = entry
+            slot = find_slot(postings.keys, postings.head, NONE, hashes[i])
+            postings.keys[slot] = hashes[i]
+            postings.member[entry] = sample
+            postings.next[entry] = postings.head[slot]
+            postings.head[slot] = entry
             entry += 1
 
 
@@ -93,10 +58,10 @@ def _share_band(left, left_column, right, right_column):
 
 
 @kernel
-def compare(table, sample, stretch, sets, threshold, counts):
+def compare(postings, sample, stretch, sets, threshold, counts):
     """Compare every document of a stretch with every sampled one and count the pairs at or above the threshold.
 
-    Copies are not counted. Requires: `sets` sorted for all documents of the stretch.
+    postings : as `fill` leaves them. Copies are not counted. Requires: `sets` sorted for all documents of the stretch.
     """
     shared = np.zeros(len(sample.documents), np.int64)
     touched = np.empty(len(sample.documents), np.int64)
@@ -105,14 +70,14 @@ def compare(table, sample, stretch, sets, threshold, counts):
         size = np.int64(sets.sizes[document])
         count = 0
         for i in range(sets.starts[document], sets.starts[document] + size):
-            entry = table.first[_slot(table, sets.hashes[i])]
-            while entry != _EMPTY:
-                member = table.member[entry]
+            entry = postings.head[find_slot(postings.keys, postings.head, NONE, sets.hashes[i])]
+            while entry != NONE:
+                member = postings.member[entry]
                 if shared[member] == 0:
                     touched[count] = member
                     count += 1
                 shared[member] += 1
-                entry = table.next[entry]
+                entry = postings.next[entry]
         for i in range(count):
             other = touched[i]
             similarity = shared[other] / (size + np.int64(sample.sizes[other]) - shared[other])

@@ -8,19 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-
-U64 = np.uint64
-
-
-@kernel
-def _slot_of(value, hashes, counts):
-    """Return the slot of a hash, or the free one where it belongs."""
-    mask = len(hashes) - 1
-    # The low bits are as good as any others of a uniform hash.
-    slot = np.int64(value & U64(mask))
-    while counts[slot] != 0 and hashes[slot] != value:
-        slot = (slot + 1) & mask
-    return slot
+from neardup.kernels.hash_tables import find_slot
 
 
 @kernel
@@ -36,7 +24,7 @@ def add_documents(features, offsets, first, most, missed, table, size):
         if 3 * (size + offsets[document + 1] - offsets[document]) > 2 * len(hashes):
             return document, size
         for i in range(offsets[document], offsets[document + 1]):
-            slot = _slot_of(features[i], hashes, counts)
+            slot = find_slot(hashes, counts, 0, features[i])
             if counts[slot] == 0:
                 hashes[slot], misses[slot] = features[i], missed
                 size += 1
@@ -53,7 +41,7 @@ def move_entries(table, missed, target):
     size = 0
     for old in range(len(hashes)):
         if counts[old] != 0 and np.int64(counts[old]) + np.int64(misses[old]) > missed:
-            slot = _slot_of(hashes[old], target.hashes, target.counts)
+            slot = find_slot(target.hashes, target.counts, 0, hashes[old])
             target.hashes[slot], target.counts[slot], target.misses[slot] = hashes[old], counts[old], misses[old]
             size += 1
     return size

@@ -6,36 +6,149 @@ similarity, postings of sampled shingles for containment, lists of near fingerpr
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
+from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.intrinsics import address_of, prefetch
-from neardup.kernels.sieve_arrays import CONTAINMENT, COSINE, HAMMING, NO_NODE, NONE, REMOVED
-from neardup.kernels.sorted_sets import most_shared, sketch_words
+from neardup.kernels.sorted_sets import Sets, most_shared, overlap, sketch_words
 
 U64 = np.uint64
-_MANY = (
-    8  # candidates from which on a table of a document's elements pays: a look-up takes a third of a step of a merge
-)
+JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
+NO_NODE = np.uint32(0xFFFFFFFF)
+NONE = np.int64(-1)
+REMOVED = np.uint32(0xFFFFFFFF)
 
 
-@kernel
-def _overlap(left, right, needed):
-    """Return the number of shared values of two rising arrays, or less than `needed` once that is out of reach."""
-    i, j, shared = 0, 0, 0
-    while i < len(left) and j < len(right):
-        # Checked every 32 steps, in which at most 32 values can be shared.
-        if shared + min(len(left) - i, len(right) - j) < needed:
-            return shared
-        for _ in range(32):
-            if i >= len(left) or j >= len(right):
-                break
-            a, b = left[i], right[j]
-            shared += a == b
-            i += a <= b
-            j += b <= a
-    return shared
+class Compared(NamedTuple):
+    """What is compared, by document: the sets, and where the rules ask for it those of the structure of web pages."""
+
+    shingles: Sets
+    structure: Sets
+
+
+class Order(NamedTuple):
+    """Documents in the order of the sieve, all by position.
+
+    documents : uint32, the document at each position; representative : uint32, the first position of equal
+    content; kept : uint8, written by the sieve; seen : uint32, zeros before, then the last position, from 1 on, that
+    was compared with this one, or REMOVED.
+    """
+
+    documents: np.ndarray
+    representative: np.ndarray
+    kept: np.ndarray
+    seen: np.ndarray
+
+
+class Buckets(NamedTuple):
+    """The buckets of a stretch of positions.
+
+    first : uint32 (num_bands, num_positions), a bucket's first entry within its band, or NO_BUCKET;
+    members : uint32, all bands one after the other, see `bands.list_members`; band_starts : int64 (num_bands,).
+    """
+
+    first: np.ndarray
+    members: np.ndarray
+    band_starts: np.ndarray
+
+
+class Rules(NamedTuple):
+    """What counts as a duplicate: threshold; JACCARD, CONTAINMENT, HAMMING or COSINE; how many documents a bucket
+    lists, its earliest; how many positions from 0 are kept whatever they resemble; whether none is ever removed (all
+    pairs);
+    the bits of a fingerprint, if there are any; the cosine that the structure of two pages must reach, 0 for none."""
+
+    threshold: float
+    similarity: int
+    max_bucket: int
+    num_against: int
+    all_pairs: bool
+    bits: int = 64
+    structure: float = 0.0
+
+
+class Found(NamedTuple):
+    """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; structure : float64;
+    exact : uint8; best : uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared,
+    documents with an earlier one in a bucket that does not list it, pairs near by fingerprint and below the
+    threshold."""
+
+    left: np.ndarray
+    right: np.ndarray
+    similarity: np.ndarray
+    distance: np.ndarray
+    structure: np.ndarray
+    exact: np.ndarray
+    best: np.ndarray
+    counters: np.ndarray
+
+
+class Postings(NamedTuple):
+    """For each sampled shingle, the earliest documents that have it, those that are kept.
+
+    keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
+    (num_slots,), the latest entry; lengths : int64 (num_slots,), of all documents that have it, kept or removed,
+    listed or not. next : int64, member : uint32, (capacity,).
+    used : int64 (1,), entries in use.
+    """
+
+    keys: np.ndarray
+    head: np.ndarray
+    lengths: np.ndarray
+    next: np.ndarray
+    member: np.ndarray
+    used: np.ndarray
+
+
+class Neighbours(NamedTuple):
+    """Fingerprints, each a node, and which of them are near.
+
+    node : uint32 by position, the node of a document's fingerprint, or NO_NODE. The neighbours of node i are
+    others[starts[i]:starts[i + 1]], uint32, at `distances`, uint8; each pair is there twice.
+    """
+
+    node: np.ndarray
+    starts: np.ndarray
+    others: np.ndarray
+    distances: np.ndarray
+
+
+class Listed(NamedTuple):
+    """The earliest documents of each fingerprint, those that are kept, in their order: chains of positions.
+
+    first, last : int64 by node, NONE where empty; num_members : uint32 by node, of all its documents, kept or removed,
+    listed or not; next : int64 by position.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    num_members: np.ndarray
+    next: np.ndarray
+
+
+def make_postings(num_keys: int, capacity: int) -> Postings:
+    """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
+    num_slots = 1 << max(4, (2 * num_keys).bit_length())
+    return Postings(
+        np.zeros(num_slots, np.uint64),
+        np.full(num_slots, NONE, np.int64),
+        np.zeros(num_slots, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.uint32),
+        np.zeros(1, np.int64),
+    )
+
+
+def grow(postings: Postings) -> Postings:
+    """Return the same postings with room for twice as many entries."""
+    free = np.empty(len(postings.member), np.int64)
+    return postings._replace(
+        next=np.concatenate([postings.next, free]), member=np.concatenate([postings.member, free.astype(np.uint32)])
+    )
 
 
 @kernel
@@ -68,12 +181,20 @@ def _similarity(sets, document, other, measure, threshold):
     size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
     start, other_start = sets.starts[document], sets.starts[other]
     mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
-    shared = _overlap(mine, theirs, _least_shared(size, other_size, measure, threshold))
+    shared = overlap(mine, theirs, _least_shared(size, other_size, measure, threshold))
     if measure == CONTAINMENT:
         return shared / size
     if measure == COSINE:
         return shared / np.sqrt(np.float64(size) * np.float64(other_size))
     return shared / (size + other_size - shared)
+
+
+@kernel
+def _measure(sets, document, other, measure, threshold):
+    """Return the exact similarity of two documents, or any value below the threshold."""
+    if _may_reach(sets, document, other, measure, threshold):
+        return _similarity(sets, document, other, measure, threshold)
+    return -1.0
 
 
 @kernel
@@ -115,6 +236,23 @@ def _append(found, left, right, similarity, distance, structure, exact):
     found.best[place] = 0
     found.counters[0] = place + 1
     return place
+
+
+@kernel
+def _better(best, pair, found):
+    """Return which of two pairs removes a document: the more similar; of two alike, that with the earlier document."""
+    if best < 0 or found.similarity[pair] > found.similarity[best]:
+        return pair
+    return pair if found.similarity[pair] == found.similarity[best] and found.left[pair] < found.left[best] else best
+
+
+@kernel
+def _removes(best, rules, found):
+    """Mark the pair that removes a document; return whether there is one."""
+    if best < 0 or rules.all_pairs:
+        return False
+    found.best[best] = 1
+    return True
 
 
 @kernel
@@ -166,18 +304,10 @@ def _judge(position, candidates, order, compared, rules, found):
             earlier = order.documents[other_first]
             similarity = _similarity(compared.shingles, document, earlier, rules.similarity, rules.threshold)
             if similarity >= rules.threshold and rules.structure > 0.0:
-                structure = -1.0
-                if _may_reach(compared.structure, document, earlier, COSINE, rules.structure):
-                    structure = _similarity(compared.structure, document, earlier, COSINE, rules.structure)
+                structure = _measure(compared.structure, document, earlier, COSINE, rules.structure)
         if similarity >= rules.threshold and structure >= rules.structure:
-            place = _append(found, other, position, similarity, 0, structure, exact)
-            ahead = best < 0 or similarity > found.similarity[best]
-            if ahead or (similarity == found.similarity[best] and other < found.left[best]):
-                best = place
-    if best >= 0 and not rules.all_pairs:
-        found.best[best] = 1
-        return True
-    return False
+            best = _better(best, _append(found, other, position, similarity, 0, structure, exact), found)
+    return _removes(best, rules, found)
 
 
 @kernel
@@ -220,23 +350,13 @@ def sieve(begin, stop, order, compared, buckets, rules, found):
 
 
 @kernel
-def _slot(keys, key):
-    """Return the slot of a key, or the free one where it belongs."""
-    mask = len(keys) - 1
-    slot = np.int64(key & U64(mask))
-    while keys[slot] != U64(0) and keys[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@kernel
 def enter_samples(postings, sets, documents, num_samples):
     """Enter the least `num_samples` shingles of each document as keys. Requires: sorted sets."""
     for document in documents:
         start = sets.starts[document]
         for i in range(start, start + min(np.int64(sets.sizes[document]), num_samples)):
             if sets.hashes[i] != U64(0):
-                postings.keys[_slot(postings.keys, sets.hashes[i])] = sets.hashes[i]
+                postings.keys[find_slot(postings.keys, postings.keys, U64(0), sets.hashes[i])] = sets.hashes[i]
 
 
 @kernel
@@ -248,7 +368,7 @@ def _hits(postings, sample, needed, max_bucket, hits, candidates):
     """
     touched, full = 0, 0
     for key in sample:
-        slot = _slot(postings.keys, key)
+        slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
             continue
         if postings.lengths[slot] > max_bucket:
@@ -275,7 +395,7 @@ def _hits(postings, sample, needed, max_bucket, hits, candidates):
 def _post(postings, position, own, kept, max_bucket):
     """Enter a document under its shingles; those that have `max_bucket` documents already do not list it."""
     for key in own:
-        slot = _slot(postings.keys, key)
+        slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
             continue
         postings.lengths[slot] += 1
@@ -349,22 +469,14 @@ def _judge_near(position, order, sets, near, listed, rules, found):
                 found.counters[1] += 1
                 if rules.similarity != HAMMING:
                     kept = order.documents[np.int64(order.representative[member])]
-                    similarity = -1.0
-                    if _may_reach(sets, document, kept, rules.similarity, rules.threshold):
-                        similarity = _similarity(sets, document, kept, rules.similarity, rules.threshold)
+                    similarity = _measure(sets, document, kept, rules.similarity, rules.threshold)
             if rules.similarity == HAMMING or similarity >= rules.threshold:
-                place = _append(found, member, position, similarity, distance, 1.0, exact)
-                ahead = best < 0 or similarity > found.similarity[best]
-                if ahead or (similarity == found.similarity[best] and member < found.left[best]):
-                    best = place
+                best = _better(best, _append(found, member, position, similarity, distance, 1.0, exact), found)
             else:
                 found.counters[3] += 1
             member = listed.next[member]
     found.counters[2] += full
-    if best >= 0 and not rules.all_pairs:
-        found.best[best] = 1
-        return True
-    return False
+    return _removes(best, rules, found)
 
 
 @kernel

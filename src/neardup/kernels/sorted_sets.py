@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from neardup.kernels.compiled import kernel
@@ -10,11 +12,23 @@ from neardup.kernels.intrinsics import count_ones
 U64 = np.uint64
 
 
-@kernel
-def _spread(hashes, scratch, ends):
-    """Order uniform hashes by their leading bits, about one a bucket: one pass of a counting sort.
+class Sets(NamedTuple):
+    """Sorted sets, each after its sketch, as `write_sets` writes them.
 
-    ends : int64, at least one longer than the number of buckets, a power of two near len(hashes).
+    hashes : uint64; starts : int64, sizes : uint32, by document.
+    """
+
+    hashes: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+
+
+@kernel
+def bucket_starts(hashes, ends):
+    """Set where each bucket of uniform hashes begins, about a hash each; return the shift from a hash to its bucket.
+
+    The first step of a counting sort; ends : int64, longer by one than the number of buckets, a power of two near
+    len(hashes).
     """
     bits = 1
     while (1 << bits) < len(hashes):
@@ -25,10 +39,7 @@ def _spread(hashes, scratch, ends):
         ends[np.int64(value >> shift) + 1] += 1
     for bucket in range(1 << bits):
         ends[bucket + 1] += ends[bucket]
-    for value in hashes:
-        bucket = np.int64(value >> shift)
-        scratch[ends[bucket]] = value
-        ends[bucket] += 1
+    return shift
 
 
 @kernel
@@ -64,7 +75,11 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
         span = hashes[starts[document] : stops[document]]
         if not wanted[document] or len(span) == 0:
             continue
-        _spread(span, spread, ends)
+        shift = bucket_starts(span, ends)
+        for value in span:
+            bucket = np.int64(value >> shift)
+            spread[ends[bucket]] = value
+            ends[bucket] += 1
         size = 0
         for i in range(len(span)):
             value = spread[i]
@@ -119,14 +134,20 @@ def most_shared(sets, start, size, other_start, other_size):
 
 
 @kernel
-def overlap(left, right):
-    """Return the number of values that two rising arrays share."""
+def overlap(left, right, needed):
+    """Return the number of shared values of two rising arrays, or less than `needed` once that is out of reach."""
     i, j, shared = 0, 0, 0
     while i < len(left) and j < len(right):
-        a, b = left[i], right[j]
-        shared += a == b
-        i += a <= b
-        j += b <= a
+        # Checked every 32 steps, in which at most 32 values can be shared.
+        if shared + min(len(left) - i, len(right) - j) < needed:
+            return shared
+        for _ in range(32):
+            if i >= len(left) or j >= len(right):
+                break
+            a, b = left[i], right[j]
+            shared += a == b
+            i += a <= b
+            j += b <= a
     return shared
 
 
@@ -136,5 +157,5 @@ def pair_overlaps(hashes, starts, sizes, left, right, shared):
     for i in range(len(left)):
         a, b = left[i], right[i]
         shared[i] = overlap(
-            hashes[starts[a] : starts[a] + np.int64(sizes[a])], hashes[starts[b] : starts[b] + np.int64(sizes[b])]
+            hashes[starts[a] : starts[a] + np.int64(sizes[a])], hashes[starts[b] : starts[b] + np.int64(sizes[b])], 0
         )

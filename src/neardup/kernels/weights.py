@@ -6,31 +6,10 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.mixing import mix
+from neardup.kernels.sorted_sets import bucket_starts
 
 U64 = np.uint64
 _REPEATED = U64(0x9E3779B97F4A7C15)
-
-
-@kernel
-def _spread(hashes, order, ends):
-    """Order uniform hashes by their leading bits, about one a bucket: one stable pass of a counting sort.
-
-    order : int64, filled with places in `hashes`; ends : int64, longer by one than the number of buckets, a power of
-    two near len(hashes).
-    """
-    bits = 1
-    while (1 << bits) < len(hashes):
-        bits += 1
-    shift = U64(64 - bits)
-    ends[: (1 << bits) + 1] = 0
-    for value in hashes:
-        ends[np.int64(value >> shift) + 1] += 1
-    for bucket in range(1 << bits):
-        ends[bucket + 1] += ends[bucket]
-    for i in range(len(hashes)):
-        bucket = np.int64(hashes[i] >> shift)
-        order[ends[bucket]] = i
-        ends[bucket] += 1
 
 
 @kernel
@@ -51,8 +30,11 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
     for document in range(len(offsets) - 1):
         start, first = offsets[document], size
         span = hashes[start : offsets[document + 1]]
-        if len(span):
-            _spread(span, order, ends)
+        shift = bucket_starts(span, ends)
+        for i in range(len(span)):
+            bucket = np.int64(span[i] >> shift)
+            order[ends[bucket]] = i
+            ends[bucket] += 1
         for i in range(len(span)):
             value = span[order[i]]
             place = size

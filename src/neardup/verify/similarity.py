@@ -10,7 +10,7 @@ import numpy.typing as npt
 from neardup.features.described import Lists
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve_arrays import Sets
+    from neardup.kernels.sorted_sets import Sets
 
 SIMILARITIES = ("jaccard", "containment", "cosine")
 
@@ -32,7 +32,7 @@ class Rule(NamedTuple):
 def sort_sets(lists: Lists) -> Sets:
     """Return lists of hashes as sorted sets, each behind its sketch: see kernels/sorted_sets.py."""
     from neardup.kernels import sorted_sets as kernel
-    from neardup.kernels.sieve_arrays import Sets
+    from neardup.kernels.sorted_sets import Sets
 
     count = len(lists.offsets) - 1
     room = len(lists.hashes) + int(np.maximum(1, lists.sizes // 4 + 1).sum())

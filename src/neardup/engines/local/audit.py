@@ -30,6 +30,7 @@ def audit(
     Copies share every band and are left out, as they are from the estimate.
     """
     from neardup.kernels import audit as kernel
+    from neardup.kernels.sieve import make_postings
 
     total = corpus.num_documents
     sets = build_sets(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, progress, "all-sets")
@@ -38,8 +39,9 @@ def audit(
     samples = np.sort(featured[drawn]).astype(np.int64)
     if len(samples) == 0:
         return None
-    table = kernel.make_table(int(sets.sizes[samples].astype(np.int64).sum()))
-    kernel.fill(table, sets.hashes, sets.starts[samples], sets.sizes[samples])
+    num_hashes = int(sets.sizes[samples].astype(np.int64).sum())
+    postings = make_postings(num_hashes, num_hashes)
+    kernel.fill(postings, sets.hashes, sets.starts[samples], sets.sizes[samples])
     content = scratch.column(schemas.CONTENT)
     columns = [scratch.column(schemas.KEYS.at(band)) for band in range(bands.num_bands)]
     sample_keys = np.stack([column[samples] for column in columns])
@@ -48,7 +50,7 @@ def audit(
     for first in range(0, total, _STRETCH):
         stop = min(total, first + _STRETCH)
         stretch = kernel.Stretch(first, content[first:stop], np.stack([column[first:stop] for column in columns]))
-        kernel.compare(table, sampled, stretch, sets, threshold, kernel.Counts(found, true))
+        kernel.compare(postings, sampled, stretch, sets, threshold, kernel.Counts(found, true))
         progress.advance(stop - first, 0)
         scratch.release_pages()
     return audit_recall(found, true)

@@ -33,7 +33,7 @@ from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve_arrays import Found, Order, Rules, Sets
+    from neardup.kernels.sieve import Found, Order, Rules, Sets
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
 _PAIRS_AT_ONCE = 65_536
@@ -109,7 +109,7 @@ class LocalSearch(ABC):
 
     def _rules(self) -> Rules:
         """Return the rules of a method for the kernels of kernels/sieve.py."""
-        from neardup.kernels import sieve_arrays as kernel
+        from neardup.kernels import sieve as kernel
 
         rule = self.method.rule or Rule("jaccard", 1.0)
         measures = {
@@ -126,7 +126,7 @@ class LocalSearch(ABC):
 
         A step that gets nowhere has grown its own buffers, or finds more pairs with one document than `capacity`.
         """
-        from neardup.kernels.sieve_arrays import Order
+        from neardup.kernels.sieve import Order
 
         order, representative = self.queue.order, self.queue.representative
         kept = np.zeros(len(order), np.uint8)
@@ -183,8 +183,8 @@ class BandSearch(LocalSearch):
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         from neardup.kernels import sieve as kernel
-        from neardup.kernels.sieve_arrays import Buckets
-        from neardup.kernels.sieve_arrays import Compared as Arrays
+        from neardup.kernels.sieve import Buckets
+        from neardup.kernels.sieve import Compared as Arrays
 
         arrays, rules, starts = Arrays(*compared), self._rules(), self._starts
         members = self.scratch.column(schemas.MEMBERS)
@@ -206,8 +206,8 @@ class SampleSearch(LocalSearch):
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         from neardup.kernels import sieve as kernel
-        from neardup.kernels.sieve_arrays import Compared as Arrays
-        from neardup.kernels.sieve_arrays import grow, make_postings
+        from neardup.kernels.sieve import Compared as Arrays
+        from neardup.kernels.sieve import grow, make_postings
 
         arrays, rules, samples = Arrays(*compared), self._rules(), self.method.search
         assert isinstance(samples, Samples)
@@ -257,7 +257,7 @@ class DistanceSearch(LocalSearch):
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         from neardup.kernels import sieve as kernel
-        from neardup.kernels.sieve_arrays import NONE, Listed
+        from neardup.kernels.sieve import NONE, Listed
 
         near, rules = self.near.neighbours, self._rules()
         num_nodes, num_positions = len(near.starts) - 1, len(self.queue.order)
@@ -412,7 +412,7 @@ def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> C
 
 
 def _empty_found(size: int) -> Found:
-    from neardup.kernels.sieve_arrays import Found
+    from neardup.kernels.sieve import Found
 
     columns = [np.empty(size, column.dtype) for column in schemas.PAIR]
     return Found._make([*columns, np.zeros(4, np.int64)])

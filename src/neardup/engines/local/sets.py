@@ -15,7 +15,7 @@ from neardup.progress import Progress
 from neardup.schemas import Column
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve_arrays import Sets
+    from neardup.kernels.sorted_sets import Sets
 
 _STRETCH = 1024  # documents at a time
 _RELEASE_EVERY = 8  # stretches
@@ -36,7 +36,7 @@ def build_sets(
     document begin; name : of the sets.
     """
     from neardup.kernels import sorted_sets as kernel
-    from neardup.kernels.sieve_arrays import Sets
+    from neardup.kernels.sorted_sets import Sets
 
     hashes, starts = (scratch.column(column) for column in columns)
     sizes = np.zeros(len(starts), np.uint32)
