@@ -22,14 +22,14 @@ from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
+from neardup.documents.texts import is_text
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sign import (
     SKETCHES,
+    Column,
     Counts,
     Signer,
-    TokenColumn,
-    list_element,
     sign_column,
     sign_corpus,
     signer_of,
@@ -51,7 +51,8 @@ from neardup.settings.presets import sketch_named
 from neardup.settings.running import Running
 from neardup.version import __version__
 
-_ROWS_AT_ONCE, _SAMPLE, _FEATURES_AT_ONCE = 4096, 16, 1 << 17  # of fewer features, threads wait for one another
+_ROWS_AT_ONCE, _SAMPLE = 4096, 16
+_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of fewer features, threads wait for one another
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 Features = Iterable[str] | Iterable[tuple[str, float]] | Mapping[str, float]
@@ -131,7 +132,7 @@ def sign(
     Returns
     -------
     Signatures of MinHash, Fingerprints of SimHash, a row for each document. Those of weighted sets have a scheme of
-    their own. `report` has the counts and times of a run over documents.
+    their own. `report` has the counts and times if files, a table or an output file were processed.
 
     Raises
     ------
@@ -162,15 +163,15 @@ def sign(
     chosen = sketch_named(method)
     running = Running(threads=threads, on_error=on_error)
     file = None if output is None else TableFile(Path(output), overwrite=overwrite)
-    column = None if text_column or id_column or in_format else _as_column(source)
-    if isinstance(column, TokenColumn):
-        sketches = sign_column(column, signer_of(chosen), count_threads(running.threads))
-        if file is not None:
-            write_sketches(iter([sketches]), file, with_hex)
-        return sketches
-    if isinstance(column, (list, pa.Array, pa.ChunkedArray)):  # a row for each text, in their order
-        running = replace(running, on_error="stop")
-    documents = source if column is None else column
+    documents, column = (source, None) if text_column or id_column or in_format else _as_column(source)
+    if column is not None:
+        in_memory = file is None and method_of(chosen).counted is None
+        if in_memory or not is_text(column.kind):
+            sketches = sign_column(column, signer_of(chosen), count_threads(running.threads))
+            if file is not None:
+                write_sketches(iter([sketches]), file, with_hex)
+            return sketches
+        running = replace(running, on_error="stop")  # a row for each text
     inputs = Inputs(documents, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     parts: list[Sketches] = []
     take = parts.extend if file is None else partial(write_sketches, file=file, with_hex=with_hex)
@@ -205,15 +206,11 @@ def minhash(text: str | Features, *, method: MinHash | None = None) -> npt.NDArr
     >>> float((left == right).mean().round(1))  # exactly 2 of 6
     0.3
     """
-    signer = signer_of(_only_minhash(method or MinHash()))
-    if isinstance(text, str):
-        values: npt.NDArray[np.uint32] = signer.sign_texts(pa.array([text], pa.large_string())).values[0]
-        return values
     row: Any = text
     if isinstance(row, bytes) or not isinstance(row, Iterable):
         raise _refuse(row)
-    row = text if isinstance(text, Mapping) else list(text)
-    values = sign_column(_python_column([row]), signer, 1).values[0]
+    column = _python_column([row if isinstance(row, (str, Mapping)) else list(row)])
+    values: npt.NDArray[np.uint32] = sign_column(column, signer_of(_only_minhash(method or MinHash())), 1).values[0]
     return values
 
 
@@ -308,12 +305,12 @@ def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str,
     }
 
 
-def _as_column(source: Any) -> Any:
-    """Return tokens as a TokenColumn, a column of texts as a list or an Arrow array, other documents as given."""
+def _as_column(source: Any) -> tuple[Any, Column | None]:
+    """Return what can be read again in place of the source, and its column if it is one of texts or of tokens."""
     if isinstance(source, str) and not looks_like_path(source):
-        return [source]
+        source = [source]
     if isinstance(source, (Set, Mapping)):
-        return _python_column([source])
+        source = [source]
     if isinstance(source, bytes):
         raise _refuse(source)
     if hasattr(source, "__arrow_c_stream__") and hasattr(source, "dtype"):  # a Series; a frame has dtypes
@@ -321,20 +318,16 @@ def _as_column(source: Any) -> Any:
     elif hasattr(source, "__arrow_c_array__") and not hasattr(source, "__arrow_c_stream__"):
         source = pa.array(source)
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
-        if list_element(source.type) is None:
-            return source
-        return TokenColumn(source.type, len(source), source.chunks if isinstance(source, pa.ChunkedArray) else [source])
+        if pa.types.is_struct(source.type):  # a table in this form
+            return source, None
+        chunks = source.chunks if isinstance(source, pa.ChunkedArray) else [source]
+        return source, Column(source.type, len(source), chunks)
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "__arrow_c_stream__") or hasattr(source, "features"):
-        return source
+        return source, None
     if not isinstance(source, Iterable):
         raise _refuse(source)
     rows = list(source)
-    first = _first_filled(rows)
-    if isinstance(first, os.PathLike) or named_paths(rows):
-        return tuple(rows)
-    if isinstance(first, (str, bytes)) or not isinstance(first, Iterable):
-        return rows
-    return _python_column(rows)
+    return rows, None if named_paths(rows) else _python_column(rows)
 
 
 def _first_filled(rows: list[Any]) -> Any:
@@ -344,25 +337,28 @@ def _first_filled(rows: list[Any]) -> Any:
     return next(filled, given[0] if given else "")
 
 
-def _python_column(rows: list[Any]) -> TokenColumn:
+def _python_column(rows: list[Any]) -> Column:
     """Return Python's rows as a column of the type that the first of them has."""
     first = _first_filled(rows)
     convert: Callable[[list[Any]], pa.Array]
-    if isinstance(first, Mapping):
+    if isinstance(first, (str, bytes)) or not isinstance(first, Iterable):
+        kind, convert = pa.large_string(), partial(pa.array, type=pa.large_string())
+    elif isinstance(first, Mapping):
         kind, convert = _WEIGHTED, _from_mappings
     elif isinstance(next(iter(first), ""), (str, NoneType)):
         kind, convert = STRING_LISTS, _from_sets
     else:
         kind, convert = _WEIGHTED, _from_pairs
-    return TokenColumn(kind, len(rows), _blocks(rows), partial(_convert, convert=convert))
+    size = _CHARACTERS_AT_ONCE if kind == pa.large_string() else _FEATURES_AT_ONCE
+    return Column(kind, len(rows), _blocks(rows, size), partial(_convert, convert=convert))
 
 
-def _blocks(rows: list[Any]) -> Iterator[list[Any]]:
-    """Yield rows that together have about _FEATURES_AT_ONCE features, if all are as long as the first of them."""
+def _blocks(rows: list[Any], size: int) -> Iterator[list[Any]]:
+    """Yield rows that together are about so long, if all are as long as the first of them."""
     start = 0
     while start < len(rows):
         length = sum(len(row) for row in rows[start : start + _SAMPLE] if hasattr(row, "__len__"))
-        step = min(_ROWS_AT_ONCE, max(1, _SAMPLE * _FEATURES_AT_ONCE // max(1, length)))
+        step = min(_ROWS_AT_ONCE, max(1, _SAMPLE * size // max(1, length)))
         yield rows[start : start + step]
         start += step
 

@@ -31,7 +31,7 @@ class Sketches(ABC):
     ----------
     values : array whose first dimension is the rows.
     scheme : how they were made, in values that JSON can hold: equal, or not comparable.
-    ids : of the rows; row numbers when None.
+    ids : of the rows; row numbers, as text, when None.
     empty : bool array, which rows are of documents without features; none when None.
     """
 
@@ -63,7 +63,7 @@ class Sketches(ABC):
             chosen = np.arange(*rows.indices(count))
         else:
             chosen = np.arange(count)[rows]
-        ids = arrow_of(chosen) if self._ids is None else self._ids.take(arrow_of(chosen))
+        ids = _number_ids(chosen) if self._ids is None else self._ids.take(arrow_of(chosen))
         empty = None if self._empty is None else self._empty[chosen]
         return type(self)(self.values[chosen], self.scheme, ids, empty)
 
@@ -81,7 +81,7 @@ class Sketches(ABC):
     @property
     def ids(self) -> pa.Array:
         """The ids of the rows: Arrow array of strings or int64."""
-        return arrow_of(np.arange(len(self))) if self._ids is None else self._ids
+        return _number_ids(np.arange(len(self))) if self._ids is None else self._ids
 
     @property
     def empty(self) -> npt.NDArray[np.bool_]:
@@ -175,6 +175,10 @@ class Sketches(ABC):
                 f"many of each, or one: {self.kind.lower()}[0]."
             )
         return len(self) if len(other) == 1 else len(other)
+
+
+def _number_ids(rows: npt.NDArray[np.int64]) -> pa.Array:
+    return arrow_of(rows).cast(pa.string())
 
 
 def _to_array(ids: Sequence[Any] | pa.ChunkedArray) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Sign documents with MinHash or SimHash on threads: the texts of a corpus, or a column of token lists."""
+"""Sign documents with MinHash or SimHash on threads: those of a corpus, or a column of texts or token lists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from neardup.features.token_lists import limits_of_counts, shingle_strings
 from neardup.features.weights import add_own_weights, distinct_features
 from neardup.fingerprints import minhash
 from neardup.fingerprints.fingerprints import Fingerprints
-from neardup.fingerprints.signatures import Signatures
+from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.fingerprints.simhash import num_words
 from neardup.fingerprints.simhash_documents import Described, add_up, fingerprint_documents, scheme_of, weigh
 from neardup.fingerprints.sketches import Sketches
@@ -47,10 +47,10 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Weights: TypeAlias = npt.NDArray[np.float64]
 
 
-class TokenColumn(NamedTuple):
-    """A column of token lists.
+class Column(NamedTuple):
+    """A column of texts or of token lists.
 
-    kind : Arrow type of the lists. chunks : Arrow arrays of this type, or lists of Python's rows. convert : returns the
+    kind : Arrow type of the rows. chunks : Arrow arrays of this type, or lists of Python's rows. convert : returns the
     Arrow array of such a list, given the number of its first row.
     """
 
@@ -69,14 +69,6 @@ class Counts:
     short: int = 0
     text_bytes: int = 0
     rejected: list[Rejected] = field(default_factory=list)
-
-
-class Signed(NamedTuple):
-    """The rows of a batch of texts. values, empty : as of Sketches. num_short : texts of too few features."""
-
-    values: npt.NDArray[Any]
-    empty: Mask
-    num_short: int
 
 
 class Signer(ABC):
@@ -99,8 +91,8 @@ class Signer(ABC):
         """Return an array for the values of so many rows."""
 
     @abstractmethod
-    def sign_texts(self, texts: pa.Array) -> Signed:
-        """Return the rows of texts."""
+    def sign_texts(self, texts: pa.Array, out: npt.NDArray[Any], empty: Mask) -> int:
+        """Fill the rows of texts; return how many have too few features to be reliable."""
 
     @abstractmethod
     def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
@@ -157,8 +149,8 @@ class MinHashSigner(Signer):
         memory = pa.allocate_buffer(4 * num_rows * self.method.signature_length)
         return np.frombuffer(memory, np.uint32).reshape(num_rows, self.method.signature_length)
 
-    def sign_texts(self, texts: pa.Array) -> Signed:
-        method, out = self.method, self.allocate(len(texts))
+    def sign_texts(self, texts: pa.Array, out: npt.NDArray[Any], empty: Mask) -> int:
+        method = self.method
         scan = scan_of(texts, method)
         if scan is None:
             shingles = shingle_documents(texts, method)
@@ -168,7 +160,8 @@ class MinHashSigner(Signer):
             if flagged.any():
                 shingles = shingle_documents(texts.filter(arrow_of(flagged)), method)
                 out[flagged] = minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed)
-        return Signed(out, self.sketches(out, {}).empty, 0)
+        empty[:] = is_empty(out)
+        return 0
 
     def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
         return minhash.sign_strings(*_view_tokens(tokens), limits, self.method.seed, out)
@@ -211,10 +204,11 @@ class SimHashSigner(Signer):
     def allocate(self, num_rows: int) -> npt.NDArray[Any]:
         return np.empty((num_rows, num_words(self.method.bits)), np.uint64)
 
-    def sign_texts(self, texts: pa.Array) -> Signed:
+    def sign_texts(self, texts: pa.Array, out: npt.NDArray[Any], empty: Mask) -> int:
         found = fingerprint_documents(texts, self.method, self._idf)
         sizes = np.diff(found.offsets)
-        return Signed(found.fingerprints, sizes == 0, int(np.count_nonzero((sizes > 0) & (sizes < SHORT))))
+        out[:], empty[:] = found.fingerprints, sizes == 0
+        return int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
 
     def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
         hashed, damaged = _hash_tokens(tokens, limits)
@@ -285,18 +279,22 @@ def sign_corpus(
 ) -> Iterator[Sketches]:
     """Yield the rows of the documents of all tasks, in order; counts is kept up to date on the way."""
     scheme = signer.scheme
-    for batch, signed in map_batches(tasks, signer.sign_texts, threads, progress, reject):
-        num_rows = len(signed.values)
-        ids = arrow_of(np.arange(counts.read, counts.read + num_rows)) if batch.ids is None else batch.ids
-        counts.read += num_rows
-        counts.without_features += int(np.count_nonzero(signed.empty))
-        counts.short += signed.num_short
+
+    def work(texts: pa.Array) -> tuple[npt.NDArray[Any], Mask, int]:
+        values, empty = signer.allocate(len(texts)), np.zeros(len(texts), np.bool_)
+        return values, empty, signer.sign_texts(texts, values, empty)
+
+    for batch, (values, empty, num_short) in map_batches(tasks, work, threads, progress, reject):
+        ids = arrow_of(np.arange(counts.read, counts.read + len(values))) if batch.ids is None else batch.ids
+        counts.read += len(values)
+        counts.without_features += int(np.count_nonzero(empty))
+        counts.short += num_short
         counts.text_bytes += int(batch.text.nbytes)
-        yield signer.sketches(signed.values, scheme, ids.cast(pa.string()), signed.empty)
+        yield signer.sketches(values, scheme, ids.cast(pa.string()), empty)
 
 
-def sign_column(column: TokenColumn, signer: Signer, threads: int) -> Sketches:
-    """Return the rows of a column of token lists, with or without weights.
+def sign_column(column: Column, signer: Signer, threads: int) -> Sketches:
+    """Return the rows of a column of texts, or of token lists with or without weights.
 
     Raises
     ------
@@ -304,13 +302,17 @@ def sign_column(column: TokenColumn, signer: Signer, threads: int) -> Sketches:
         If it is of another type, damaged, or a weight is out of its limits.
     """
     element = list_element(column.kind)
-    weighted = element is not None and _is_weighted(element)
-    if element is None or not (weighted or is_text(element)):
+    if is_text(column.kind):
+        sign, scheme = _sign_texts, signer.scheme
+    elif element is not None and is_text(element):
+        sign, scheme = _sign_tokens, signer.scheme_of_tokens(False)
+    elif element is not None and _is_weighted(element):
+        sign, scheme = _sign_weighted, signer.scheme_of_tokens(True)
+    else:
         raise InputError(
             "A column to sign contains texts, lists of strings, or lists of a string and its weight (struct or map): "
             f"got {column.kind}. Pass one such column: table['text']."
         )
-    sign = _sign_weighted if weighted else _sign_tokens
     values, empty = signer.allocate(column.num_rows), np.zeros(column.num_rows, np.bool_)
     turn, size = Lock(), _batch_bytes(column, threads)
 
@@ -324,7 +326,14 @@ def sign_column(column: TokenColumn, signer: Signer, threads: int) -> Sketches:
             sign(signer, rows, span.start, values[span], empty[span])
 
     map_all(list(_batches(column.chunks, size)), work, threads)
-    return signer.sketches(values, signer.scheme_of_tokens(weighted), None, empty)
+    return signer.sketches(values, scheme, None, empty)
+
+
+def _sign_texts(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[Any], empty: Mask) -> None:
+    texts, bad = as_text(rows, "the text")
+    if bad:
+        raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Correct it, or leave it out.")
+    signer.sign_texts(texts, out, empty)
 
 
 def _sign_tokens(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[Any], empty: Mask) -> None:
@@ -355,7 +364,7 @@ def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[
     signer.sign_weighted(hashed, weights, out, empty)
 
 
-def _batch_bytes(column: TokenColumn, threads: int) -> int:
+def _batch_bytes(column: Column, threads: int) -> int:
     if column.convert is not None:  # they come in blocks
         return _MOST_BYTES
     num_bytes = sum(int(chunk.nbytes) for chunk in column.chunks)
