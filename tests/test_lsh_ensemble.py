@@ -43,7 +43,6 @@ def test_the_sets_found_are_those_that_share_a_band_of_their_partition(data, num
         patch.setattr(row_store, "_LEAST_TO_COMPACT", 1)
         patch.setattr(prefix_trees, "_SORT_COST", sort_cost)
         patch.setattr(search, "_BLOCK", 2)
-        patch.setattr(search, "_FEW", 1)
         index = neardup.LSHEnsemble(threshold, recall, num_partitions=num_partitions, threads=2)
         stored = [*first, *second]
         for start, rows in ((0, first), (len(first), second)):

@@ -35,7 +35,6 @@ def test_steps_in_any_order_leave_what_the_naive_forest_has(data, num_trees, dep
         each = data.draw(st.integers(0, 1))
         patch.setattr(forest, "_CANDIDATES_A_TREE", each)
         patch.setattr(search, "_BLOCK", 2)
-        patch.setattr(search, "_FEW", 1)
         index = neardup.LSHForest(num_trees, threads=2)
         for step, rows, k in data.draw(st.lists(steps, max_size=20)):
             values = np.array(rows, np.uint32).reshape(-1, num_hashes)

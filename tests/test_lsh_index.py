@@ -71,7 +71,6 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
         patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
         patch.setattr(band_tables, "_LEAST_SLOTS", 1)
         patch.setattr(search, "_BLOCK", 2)
-        patch.setattr(search, "_FEW", 1)
         index = neardup.LSHIndex(MinHash(threshold=0.5, **bands), threads=2)
         for step, value in data.draw(operations(num_hashes)):
             if step == "add":
