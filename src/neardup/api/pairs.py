@@ -144,12 +144,12 @@ def _pairs_of_documents(
 
 
 def fingerprints_of(source: Source) -> dict[str, Fingerprints]:
-    """Return the fingerprints that a source holds, by the names of its parts; none if it holds texts.
+    """Return the fingerprints of a source by the names of its parts; none if it has texts.
 
     Raises
     ------
     InputError
-        If some parts hold fingerprints, and others texts.
+        If some parts are fingerprints, and others texts.
     """
     if isinstance(source, Fingerprints):
         return {"source": source}
@@ -164,13 +164,13 @@ def fingerprint_paths(source: Source) -> list[str]:
     Raises
     ------
     InputError
-        If a path names nothing, or some files hold fingerprints and others texts.
+        If a path names nothing, or some files are fingerprints and others texts.
     """
-    paths = [one.location for name in named_paths(source) if name != "-" for one in find(name)]
+    paths = [file.location for name in named_paths(source) if name != "-" for file in find(name)]
     texts = [path for path in paths if not is_fingerprint_file(path)]
     if texts and len(texts) < len(paths):
         raise InputError(
-            f"Some inputs hold fingerprints, and others texts: {texts[0]} has no fingerprints. Make them first "
+            f"Some inputs are fingerprints, and others texts: {texts[0]} has no fingerprints. Make them first "
             "(neardup sign --method simhash), with the same settings."
         )
     return [] if texts else paths
@@ -188,16 +188,18 @@ def _asks_for_more(method: MethodSettings) -> str | None:
 
 
 def _hamming_of(method: MethodSettings, file: Fingerprints, name: str) -> SimHash:
-    """Return what is to be found among fingerprints, or raise if the method asks for what they cannot tell."""
+    """Return the settings of a search among fingerprints, or raise if the method needs the texts."""
     given = _asks_for_more(method)
     if given is not None:
         raise SettingError(
-            f"{name} holds fingerprints, which compare by Hamming distance alone: got {given}. Use "
+            f"{name} has fingerprints, which compare by Hamming distance alone: got {given}. Use "
             "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
         )
     method = simhash_named(method)
-    asked, plain = scheme_of(method), scheme_of(_PLAIN)
-    ours = {key: value for key, value in asked.items() if value != plain.get(key) and (key, value) != ("idf", "corpus")}
+    requested, plain = scheme_of(method), scheme_of(_PLAIN)
+    ours = {
+        key: value for key, value in requested.items() if value != plain.get(key) and (key, value) != ("idf", "corpus")
+    }
     require_same(ours, {key: file.scheme.get(key) for key in ours}, "the method", name)
     blocks, bits = method.num_blocks, int(file.scheme["bits"])
     return SimHash(bits=bits, max_distance=method.max_distance, num_blocks=blocks, confirm="hamming")

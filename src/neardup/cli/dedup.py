@@ -46,7 +46,7 @@ def dedup(
 
     INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a pattern, an address
     such as s3://bucket/key, or - for standard input. DIR gets kept/ in the format of the input, removed.parquet,
-    rejected.jsonl, report.json and report.html; it appears once all of it is whole.
+    rejected.jsonl, report.json and report.html; it appears once it is complete.
 
     \b
     Examples:

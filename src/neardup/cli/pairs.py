@@ -30,7 +30,7 @@ def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **va
     """Find all pairs of duplicates of a collection, with their exact similarity.
 
     FILE gets a row for each pair: left_id, right_id, similarity (or distance, of fingerprints), exact. It appears once
-    it is whole. INPUT may be files of fingerprints, as neardup sign --method simhash writes them (.parquet): no
+    it is complete. INPUT may be files of fingerprints, as neardup sign --method simhash writes them (.parquet): no
     text is needed then, and --method simhash is the default.
 
     \b

@@ -233,7 +233,7 @@ class SimHash(Shingling):
         None,
         Limits(
             "The condition of duplicates: the distance of the fingerprints alone (hamming), or also the exact Jaccard "
-            "similarity of the features, as unrelated texts can collide (jaccard). Default: jaccard, or hamming without "
+            "similarity of the features, as unrelated texts can collide (jaccard). Default: jaccard, hamming without "
             "texts.",
             str,
             choices=("jaccard", "hamming"),

@@ -33,8 +33,8 @@ class Sieve(Checked):
         None,
         Limits(
             "The greatest number of documents in a bucket, the earliest ones; it keeps the work linear on boilerplate, "
-            "and the report shows when documents were left out. Default: 64 in a band, 1,000 of one fingerprint, 10,000 "
-            "with one sampled shingle (containment).",
+            "and the report shows when documents were left out. Default: 64 in a band, 1,000 of one fingerprint, "
+            "10,000 with one sampled shingle (containment).",
             int,
             low=1,
             high=100_000,
