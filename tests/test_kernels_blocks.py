@@ -11,7 +11,7 @@ from neardup.candidates.block_levels import make_levels, make_tables, to_words
 from neardup.candidates.blocks import cut_blocks, num_words
 from neardup.kernels import blocks as kernel
 from neardup.kernels import radix_partition
-from neardup.kernels.block_levels import choose_level
+from neardup.kernels.blocks import choose_level
 from reference import hamming as reference
 
 WIDTHS = (32, 64, 128, 256)

@@ -103,7 +103,6 @@ class _Part:
     def advance(self) -> Pairs:
         """Return more pairs; `done` says whether these are the last."""
         from neardup.kernels import blocks as kernel
-        from neardup.kernels.block_levels import choose_level
 
         room = self._take_room()
         count = len(self.records.positions)
@@ -111,7 +110,7 @@ class _Part:
             room.places[:count], room.order[:count], room.cells[:count], room.words[:count], room.ends
         )
         if self.level < 0:
-            self.level = choose_level(self.records.fingerprints, self.nodes, room.ends)
+            self.level = kernel.choose_level(self.records.fingerprints, self.nodes, room.ends)
         found = kernel.Found(
             np.empty(PAIRS_AT_ONCE, np.uint32),
             np.empty(PAIRS_AT_ONCE, np.uint32),

@@ -46,7 +46,7 @@ def hash_features(
         kernel.md5(strings.data, strings.offsets, keys, digests)
         return digests.astype("<u4", copy=False).view(">u8")[:, ::-1][:, :num_words].astype(np.uint64, order="C")
     hashes = np.empty(len(strings.offsets) - 1, np.uint64)
-    (kernel.fnv1 if function == "fnv1" else kernel.fnv1a)(strings.data, strings.offsets, hashes)
+    kernel.fnv(strings.data, strings.offsets, function == "fnv1", hashes)
     return hashes[:, None]
 
 

@@ -36,22 +36,13 @@ def join_runs(data, offsets, firsts, num_tokens, separator, joined, joined_offse
 
 
 @kernel
-def fnv1(data, offsets, hashes):
-    """Fill hashes (uint64) with the 64-bit FNV-1 hash of each string: multiply, then xor (Fowler, Noll and Vo)."""
+def fnv(data, offsets, multiply_first, hashes):
+    """Fill hashes (uint64) with the 64-bit hash of each string by Fowler, Noll and Vo: FNV-1 multiplies before the xor,
+    FNV-1a after it."""
     for i in range(len(offsets) - 1):
         state = _OFFSET
         for byte in data[offsets[i] : offsets[i + 1]]:
-            state = (state * _PRIME) ^ U64(byte)
-        hashes[i] = state
-
-
-@kernel
-def fnv1a(data, offsets, hashes):
-    """Fill hashes (uint64) with the 64-bit FNV-1a hash of each string: xor, then multiply (Fowler, Noll and Vo)."""
-    for i in range(len(offsets) - 1):
-        state = _OFFSET
-        for byte in data[offsets[i] : offsets[i + 1]]:
-            state = (state ^ U64(byte)) * _PRIME
+            state = (state * _PRIME) ^ U64(byte) if multiply_first else (state ^ U64(byte)) * _PRIME
         hashes[i] = state
 
 

@@ -6,6 +6,7 @@ Each is a plain Python function, which is also its specification; compiled calle
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,124 +81,97 @@ def fold_product(x: np.uint64, y: np.uint64) -> np.uint64:
     return np.uint64((product ^ product >> 64) & 0xFFFFFFFFFFFFFFFF)
 
 
-@intrinsic
-def _load_u64(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        first = builder.gep(array.data, [args[1]], inbounds=True)
-        word = builder.bitcast(first, ir.IntType(64).as_pointer())
-        return builder.load(word, align=1)
+def compile_as(
+    function: Callable[..., Any],
+    sign: Callable[..., Any],
+    build: Callable[..., ir.Value | None],
+    inline: str = "always",
+) -> None:
+    """Let compiled code that calls a function of one to three arguments run what `build` writes.
 
-    return types.uint64(data, types.intp), generate
+    sign : from the Numba types of the arguments to the signature. build : from the builder and the arguments as LLVM
+    has them, an array as the address of its first element, to the result, None for none. inline : of Numba's overload.
+    """
 
+    def define(*kinds: Any) -> Any:
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
+            given = [
+                context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+                for kind, value in zip(signature.args, values, strict=True)
+            ]
+            result = build(builder, *given)
+            return context.get_dummy_value() if result is None else result
 
-@intrinsic
-def _store_u64(typing_context: Any, data: types.Array, index: types.Integer, value: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        first = builder.gep(array.data, [args[1]], inbounds=True)
-        builder.store(args[2], builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
-        return context.get_dummy_value()
+        return sign(*kinds), generate
 
-    return types.void(data, types.intp, types.uint64), generate
-
-
-@intrinsic
-def _filled_bytes(typing_context: Any, data: types.Array, index: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        block = ir.VectorType(ir.IntType(8), 64)
-        first = builder.bitcast(builder.gep(array.data, [args[1]], inbounds=True), block.as_pointer())
-        filled = builder.icmp_unsigned("!=", builder.load(first, align=1), ir.Constant(block, [0] * 64))
-        return builder.bitcast(filled, ir.IntType(64))
-
-    return types.uint64(data, types.intp), generate
-
-
-@intrinsic
-def _address_of(typing_context: Any, array: types.Array) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.ptrtoint(context.make_array(signature.args[0])(context, builder, args[0]).data, ir.IntType(64))
-
-    return types.int64(array), generate
+    count, into = function.__code__.co_argcount, overload(function, inline=inline)  # type: ignore[call-arg]
+    if count == 1:  # Numba takes no function of any number of arguments
+        one = intrinsic(lambda typing_context, a: define(a))
+        into(lambda a: lambda a: one(a))
+    elif count == 2:
+        two = intrinsic(lambda typing_context, a, b: define(a, b))
+        into(lambda a, b: lambda a, b: two(a, b))
+    else:
+        three = intrinsic(lambda typing_context, a, b, c: define(a, b, c))
+        into(lambda a, b, c: lambda a, b, c: three(a, b, c))
 
 
-@intrinsic
-def _load_at(typing_context: Any, address: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), align=1)
-
-    return types.uint64(types.int64), generate
+_BYTE, _HALF, _WORD, _BLOCK = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.VectorType(ir.IntType(8), 64)
 
 
-@intrinsic
-def _load_half_at(typing_context: Any, address: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        half = builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()), align=1)
-        return builder.zext(half, ir.IntType(64))
-
-    return types.uint64(types.int64), generate
+def _at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
+    """Return the address of array[index] as that of another type."""
+    return builder.bitcast(builder.gep(array, [index], inbounds=True), kind.as_pointer())
 
 
-@intrinsic
-def _load_byte_at(typing_context: Any, address: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        byte = builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
-        return builder.zext(byte, ir.IntType(64))
+def _load(kind: ir.Type) -> Callable[..., ir.Value]:
+    """Return what loads an integer from an address."""
 
-    return types.uint64(types.int64), generate
+    def build(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+        value = builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
+        return value if kind is _WORD else builder.zext(value, _WORD)
 
-
-@intrinsic
-def _prefetch(typing_context: Any, address: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        place, number = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, number(0), number(3), number(1)])  # to be read, soon, as data
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
+    return build
 
 
-@intrinsic
-def _fold_product(typing_context: Any, x: types.Integer, y: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        half, whole = ir.IntType(64), ir.IntType(128)
-        product = builder.mul(*(builder.zext(one, whole) for one in args))
-        upper = builder.trunc(builder.lshr(product, ir.Constant(whole, 64)), half)
-        return builder.xor(builder.trunc(product, half), upper)
-
-    return types.uint64(types.uint64, types.uint64), generate
+def _build_store_u64(builder: ir.IRBuilder, data: ir.Value, index: ir.Value, value: ir.Value) -> None:
+    builder.store(value, _at(builder, data, index, _WORD), align=1)
 
 
-@intrinsic
-def _count_trailing_zeros(typing_context: Any, value: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+def _build_filled_bytes(builder: ir.IRBuilder, data: ir.Value, index: ir.Value) -> ir.Value:
+    block = builder.load(_at(builder, data, index, _BLOCK), align=1)
+    return builder.bitcast(builder.icmp_unsigned("!=", block, ir.Constant(_BLOCK, [0] * 64)), _WORD)
 
 
-@intrinsic
-def _count_ones(typing_context: Any, value: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.ctpop(args[0])
+def _build_prefetch(builder: ir.IRBuilder, address: ir.Value) -> None:
+    place = builder.inttoptr(address, _BYTE.as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), [place.type, _HALF, _HALF, _HALF])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+    builder.call(function, [place, _HALF(0), _HALF(3), _HALF(1)])  # to be read, soon, as data
 
-    return types.int64(types.uint64), generate
+
+def _build_fold_product(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    whole = ir.IntType(128)
+    product = builder.mul(builder.zext(x, whole), builder.zext(y, whole))
+    upper = builder.trunc(builder.lshr(product, ir.Constant(whole, 64)), _WORD)
+    return builder.xor(builder.trunc(product, _WORD), upper)
 
 
-# Numba inlines them where they are called.
-overload(load_u64, inline="always")(lambda data, index: lambda data, index: _load_u64(data, index))  # type: ignore[call-arg]
-overload(store_u64, inline="always")(
-    lambda data, index, value: lambda data, index, value: _store_u64(data, index, value)  # type: ignore[call-arg]
+compile_as(
+    load_u64,
+    lambda data, index: types.uint64(data, types.intp),
+    lambda builder, data, index: builder.load(_at(builder, data, index, _WORD), align=1),
 )
-overload(filled_bytes, inline="always")(lambda data, index: lambda data, index: _filled_bytes(data, index))  # type: ignore[call-arg]
-overload(address_of, inline="always")(lambda array: lambda array: _address_of(array))  # type: ignore[call-arg]
-overload(load_at, inline="always")(lambda address: lambda address: _load_at(address))  # type: ignore[call-arg]
-overload(load_half_at, inline="always")(lambda address: lambda address: _load_half_at(address))  # type: ignore[call-arg]
-overload(load_byte_at, inline="always")(lambda address: lambda address: _load_byte_at(address))  # type: ignore[call-arg]
-overload(prefetch, inline="always")(lambda address: lambda address: _prefetch(address))  # type: ignore[call-arg]
-overload(fold_product, inline="always")(lambda x, y: lambda x, y: _fold_product(x, y))  # type: ignore[call-arg]
-overload(count_trailing_zeros, inline="always")(lambda value: lambda value: _count_trailing_zeros(value))  # type: ignore[call-arg]
-overload(count_ones, inline="always")(lambda value: lambda value: _count_ones(value))  # type: ignore[call-arg]
+compile_as(store_u64, lambda data, index, value: types.void(data, types.intp, types.uint64), _build_store_u64)
+compile_as(filled_bytes, lambda data, index: types.uint64(data, types.intp), _build_filled_bytes)
+compile_as(address_of, lambda array: types.int64(array), lambda builder, array: builder.ptrtoint(array, _WORD))
+for _function, _kind in ((load_at, _WORD), (load_half_at, _HALF), (load_byte_at, _BYTE)):
+    compile_as(_function, lambda address: types.uint64(types.int64), _load(_kind))
+compile_as(prefetch, lambda address: types.void(types.int64), _build_prefetch)
+compile_as(fold_product, lambda x, y: types.uint64(types.uint64, types.uint64), _build_fold_product)
+compile_as(
+    count_trailing_zeros,
+    lambda value: types.int64(types.uint64),
+    lambda builder, value: builder.cttz(value, ir.IntType(1)(0)),
+)
+compile_as(count_ones, lambda value: types.int64(types.uint64), lambda builder, value: builder.ctpop(value))

@@ -37,23 +37,16 @@ def mix_64(hashes):
 
 
 @kernel
-def sign_affine32(hashes, multipliers, addends, signature):
-    """Fill signature[i] with the least (a_i x + b_i) mod 2^32; all arrays uint32. No hashes: all ones."""
-    signature[:] = np.uint32(0xFFFFFFFF)
+def sign_affine(hashes, multipliers, addends, signature):
+    """Fill signature[i] with the least a_i x + b_i, modulo 2^32 or 2^64: all arrays uint32, or all uint64.
+
+    No hashes: all ones.
+    """
+    kind = signature.dtype.type
+    signature[:] = ~kind(0)
     for x in hashes:
         for row in range(len(multipliers)):
-            signature[row] = min(signature[row], np.uint32(multipliers[row] * x + addends[row]))
-
-
-@kernel
-def sign_affine64(hashes, multipliers, addends, signature):
-    """Fill signature[i] with the least (a_i x + b_i) mod 2^64; all arrays uint64. No hashes: all ones."""
-    for row in range(len(multipliers)):
-        a, b = multipliers[row], addends[row]
-        least = U64(0xFFFFFFFFFFFFFFFF)
-        for i in range(len(hashes)):
-            least = min(least, a * hashes[i] + b)
-        signature[row] = least
+            signature[row] = min(signature[row], kind(multipliers[row] * x + addends[row]))
 
 
 @kernel

@@ -13,7 +13,7 @@ _STRETCH = 4096  # rows hashed at a time
 
 
 @kernel
-def _hash(fingerprints, row, mask):
+def hash_masked(fingerprints, row, mask):
     """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under a mask."""
     value = U64(0)
     for word in range(fingerprints.shape[1]):
@@ -34,7 +34,7 @@ def find_cells(fingerprints, first, mask, num_cells, cells):
             cells[i] = np.uint32((value * _SECOND_FACTOR) >> shift)
     else:
         for i in range(len(cells)):
-            cells[i] = np.uint32(_hash(fingerprints, first + i, mask) >> shift)
+            cells[i] = np.uint32(hash_masked(fingerprints, first + i, mask) >> shift)
 
 
 @kernel

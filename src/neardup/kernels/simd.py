@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import models, register_model
+
+from neardup.kernels.intrinsics import compile_as
 
 LANES = 128
 
@@ -33,9 +35,9 @@ def raise_lanes(most: np.ndarray, a: np.ndarray, x: np.uint64) -> np.ndarray:
     return np.asarray(np.maximum(most, (a.view(np.uint16) * words.view(np.uint16)).view(np.uint32)))
 
 
-def store(array: np.ndarray, index: int, one: np.ndarray) -> None:
+def store(array: np.ndarray, index: int, lanes: np.ndarray) -> None:
     """Write lanes to a uint32 array from `index` on."""
-    array[index : index + LANES] = one
+    array[index : index + LANES] = lanes
 
 
 class _Lanes(types.Type):
@@ -53,18 +55,9 @@ class _Model(models.PrimitiveModel):
         super().__init__(manager, kind, _VECTOR)
 
 
-def _place(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-    """Return the address of the lanes at args[0][args[1]]."""
-    array = context.make_array(signature.args[0])(context, builder, args[0])
-    return builder.bitcast(builder.gep(array.data, [args[1]], inbounds=True), _VECTOR.as_pointer())
-
-
-@intrinsic
-def _load(typing_context: Any, array: types.Array, index: types.Integer) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.load(_place(context, builder, signature, args), align=4)
-
-    return _LANES(array, types.intp), generate
+def _at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
+    """Return the address of the lanes at array[index]."""
+    return builder.bitcast(builder.gep(array, [index], inbounds=True), _VECTOR.as_pointer())
 
 
 def _spread(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
@@ -75,29 +68,24 @@ def _spread(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
     return builder.shuffle_vector(first, nothing, ir.Constant(half, [0] * (LANES // 2)))
 
 
-@intrinsic
-def _raise(typing_context: Any, most: Any, a: Any, x: Any) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        most, a, x = args
-        upper = builder.trunc(builder.lshr(x, ir.Constant(ir.IntType(64), 32)), ir.IntType(32))
-        words = [_spread(builder, word) for word in (upper, builder.trunc(x, ir.IntType(32)))]
-        everywhere = builder.shuffle_vector(*words, ir.Constant(_VECTOR, list(range(LANES))))
-        halves = builder.mul(*(builder.bitcast(one, _HALVES) for one in (a, everywhere)))
-        value = builder.bitcast(halves, _VECTOR)
-        return builder.select(builder.icmp_unsigned(">", value, most), value, most)
-
-    return _LANES(_LANES, _LANES, types.uint64), generate
+def _build_raise(builder: ir.IRBuilder, most: ir.Value, a: ir.Value, x: ir.Value) -> ir.Value:
+    upper = builder.trunc(builder.lshr(x, ir.Constant(ir.IntType(64), 32)), ir.IntType(32))
+    words = [_spread(builder, word) for word in (upper, builder.trunc(x, ir.IntType(32)))]
+    everywhere = builder.shuffle_vector(*words, ir.Constant(_VECTOR, list(range(LANES))))
+    halves = builder.mul(*(builder.bitcast(lanes, _HALVES) for lanes in (a, everywhere)))
+    value = builder.bitcast(halves, _VECTOR)
+    return builder.select(builder.icmp_unsigned(">", value, most), value, most)
 
 
-@intrinsic
-def _store(typing_context: Any, array: types.Array, index: types.Integer, one: Any) -> Any:
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        builder.store(args[2], _place(context, builder, signature, args), align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, _LANES), generate
+def _build_store(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, lanes: ir.Value) -> None:
+    builder.store(lanes, _at(builder, array, index), align=4)
 
 
-overload(load)(lambda array, index: lambda array, index: _load(array, index))  # type: ignore[call-arg]
-overload(raise_lanes)(lambda most, a, x: lambda most, a, x: _raise(most, a, x))  # type: ignore[call-arg]
-overload(store)(lambda array, index, one: lambda array, index, one: _store(array, index, one))  # type: ignore[call-arg]
+compile_as(
+    load,
+    lambda array, index: _LANES(array, types.intp),
+    lambda builder, array, index: builder.load(_at(builder, array, index), align=4),
+    inline="never",
+)
+compile_as(raise_lanes, lambda most, a, x: _LANES(_LANES, _LANES, types.uint64), _build_raise, inline="never")
+compile_as(store, lambda array, index, lanes: types.void(array, types.intp, _LANES), _build_store, inline="never")

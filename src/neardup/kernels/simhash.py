@@ -45,6 +45,15 @@ def _add_three(a, b, c):
 
 
 @kernel
+def _add_four(ones, twos, values, first):
+    """Return the carry of weight 4, and the new ones and twos, after adding values first to first + 3."""
+    two_a, ones = _add_three(ones, values[first], values[first + 1])
+    two_b, ones = _add_three(ones, values[first + 2], values[first + 3])
+    four, twos = _add_three(twos, two_a, two_b)
+    return four, ones, twos
+
+
+@kernel
 def _add_up(planes, level, carry):
     """Add a number of weight 2^level to the counts."""
     while carry != U64(0):
@@ -60,19 +69,11 @@ def _count(values, planes):
     planes[:] = U64(0)
     ones, twos, fours, eights = U64(0), U64(0), U64(0), U64(0)
     for i in range(0, len(values) - _GROUP + 1, _GROUP):
-        two_a, ones = _add_three(ones, values[i], values[i + 1])
-        two_b, ones = _add_three(ones, values[i + 2], values[i + 3])
-        four_a, twos = _add_three(twos, two_a, two_b)
-        two_a, ones = _add_three(ones, values[i + 4], values[i + 5])
-        two_b, ones = _add_three(ones, values[i + 6], values[i + 7])
-        four_b, twos = _add_three(twos, two_a, two_b)
+        four_a, ones, twos = _add_four(ones, twos, values, i)
+        four_b, ones, twos = _add_four(ones, twos, values, i + 4)
         eight_a, fours = _add_three(fours, four_a, four_b)
-        two_a, ones = _add_three(ones, values[i + 8], values[i + 9])
-        two_b, ones = _add_three(ones, values[i + 10], values[i + 11])
-        four_a, twos = _add_three(twos, two_a, two_b)
-        two_a, ones = _add_three(ones, values[i + 12], values[i + 13])
-        two_b, ones = _add_three(ones, values[i + 14], values[i + 15])
-        four_b, twos = _add_three(twos, two_a, two_b)
+        four_a, ones, twos = _add_four(ones, twos, values, i + 8)
+        four_b, ones, twos = _add_four(ones, twos, values, i + 12)
         eight_b, fours = _add_three(fours, four_a, four_b)
         sixteen, eights = _add_three(eights, eight_a, eight_b)
         _add_up(planes, 4, sixteen)

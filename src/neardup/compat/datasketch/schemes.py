@@ -65,10 +65,9 @@ class Scheme:
         multipliers, addends = np.array(permutations[0], self.dtype), np.array(permutations[1], self.dtype)
         if self.name == "legacy":
             kernel.sign_mersenne(hashes, multipliers, addends, signature)
-        elif self.bits == 64:
-            kernel.sign_affine64(kernel.mix_64(hashes), multipliers, addends, signature)
         else:
-            kernel.sign_affine32(kernel.mix_32(hashes), multipliers, addends, signature)
+            mixed = kernel.mix_64(hashes) if self.bits == 64 else kernel.mix_32(hashes)
+            kernel.sign_affine(mixed, multipliers, addends, signature)
         return signature
 
     def hashes(self, values: list[Any]) -> npt.NDArray[np.uint64]:

@@ -33,7 +33,8 @@ from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve import Found, Order, Rules, Sets
+    from neardup.kernels.sieve import Found, Order, Rules
+    from neardup.kernels.sorted_sets import Sets
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
 _PAIRS_AT_ONCE = 65_536
