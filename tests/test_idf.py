@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import neardup
 from neardup import IdfTable, InputError, SchemeError, SimHash
 from neardup.features.idf import inverse_frequencies
+from neardup.lsh import keywords
 from reference import simhash as reference
 
 METHOD = SimHash()
@@ -106,3 +108,13 @@ def test_words_of_a_callable_are_taken_as_they_are():
 def test_counts_that_cannot_be_are_refused(counts, message):
     with pytest.raises(InputError, match=message):
         IdfTable.from_counts(counts, num_documents=5)
+
+
+def test_keywords_are_cut_as_the_table_was():
+    table = neardup.document_frequencies(
+        ["the cat sat", "the dog sat", "a bird"], method=SimHash(tokens="whitespace", ngram=2)
+    )
+    assert {word for word, _ in keywords("the cat sat", table)} == {"the cat", "cat sat"}
+    assert keywords("the cat sat", table) == keywords(
+        "the cat sat", table, method=SimHash(tokens="whitespace", ngram=2)
+    )

@@ -15,6 +15,7 @@ from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
+from neardup.settings.limits import limits_of
 from neardup.settings.methods import MethodSettings, SimHash
 from neardup.settings.presets import simhash_named
 from neardup.settings.shingling import PAGE_TOKENS
@@ -79,14 +80,15 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
 def keywords(
     text: str, idf: IdfTable | None = None, *, top: int = 20, method: SimHash | None = None
 ) -> list[WeightedFeature]:
-    """Return the features of a text that weigh most by TF-IDF, the weightiest first.
+    """Return the features of a text with the greatest TF-IDF weights, in falling order.
 
     Parameters
     ----------
     text : a text.
-    idf : the document frequencies; None for those that method names, or those among the lines of the text.
-    top : features to return at most.
-    method : how the text is cut into features, as the table was made; `SimHash()` when None.
+    idf : the document frequencies. Default: those that method names, or those among the lines of the text.
+    top : the greatest number of features to return.
+    method : the settings that cut the text into features, as those of the table. Default: those of the table (jieba and
+        callables excepted), or `SimHash()`.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def keywords(
     >>> [word for word, weight in keywords("The cat is the one", table, top=4)][-2:]
     ['cat', 'the']
     """
-    method = method or SimHash()
+    method = method or _method_of(idf)
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     summands, _ = _work(
         text, replace(method, weights="tfidf", idf=source, top=top, levels=False), None, may_be_empty=True
@@ -108,6 +110,13 @@ def keywords(
     assert summands.strings is not None
     features = summands.strings.to_list()
     return [(features[place], float(weights[place])) for place in order.tolist()]
+
+
+def _method_of(idf: IdfTable | None) -> SimHash:
+    """Return the settings that a table of document frequencies was made with, where its scheme names them."""
+    scheme = {} if idf is None else dict(idf.scheme)
+    scheme.pop("version", None)
+    return SimHash(**scheme) if scheme.get("tokens") in limits_of(SimHash)["tokens"].choices else SimHash()
 
 
 def explain(
