@@ -233,7 +233,7 @@ def test_a_threshold_alone_is_short_for_a_method():
     assert neardup.LSHIndex().threshold == 0.8
     with pytest.raises(SettingError, match=r"threshold is part of the method: got threshold=0\.3 and MinHash"):
         neardup.LSHIndex(MinHash(), threshold=0.3)
-    with pytest.raises(SettingError, match=r"method must be MinHash: got 0\.3"):
+    with pytest.raises(SettingError, match=r"method must be .*: got 0\.3"):
         neardup.LSHIndex(0.3)
     with pytest.raises(SettingError, match="threshold must be a number above 0 and at most 1: got 0"):
         neardup.LSHIndex(threshold=0)

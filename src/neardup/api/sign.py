@@ -34,7 +34,7 @@ from neardup.engines.local.sign import (
     sign_corpus,
     signer_of,
 )
-from neardup.errors import InputError, SettingError
+from neardup.errors import InputError
 from neardup.executor import count_threads
 from neardup.features.feature_strings import split_pairs
 from neardup.features.token_lists import STRING_LISTS, limits_of_counts, list_strings
@@ -47,7 +47,7 @@ from neardup.output.report import incomplete_by, peak_memory
 from neardup.output.table_file import TableFile
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import MinHash, SimHash
-from neardup.settings.presets import sketch_named
+from neardup.settings.presets import minhash_named, sketch_named
 from neardup.settings.running import Running
 from neardup.version import __version__
 
@@ -210,15 +210,9 @@ def minhash(text: str | Features, *, method: MinHash | None = None) -> npt.NDArr
     if isinstance(row, bytes) or not isinstance(row, Iterable):
         raise _refuse(row)
     column = _python_column([row if isinstance(row, (str, Mapping)) else list(row)])
-    values: npt.NDArray[np.uint32] = sign_column(column, signer_of(_only_minhash(method or MinHash())), 1).values[0]
+    settings = minhash_named(sketch_named(method or MinHash()))
+    values: npt.NDArray[np.uint32] = sign_column(column, signer_of(settings), 1).values[0]
     return values
-
-
-def _only_minhash(method: MinHash) -> MinHash:
-    found = sketch_named(method)
-    if not isinstance(found, MinHash):
-        raise SettingError(f"method must be MinHash: got {method!r:.80}. Use MinHash(ngram=5), say.")
-    return found
 
 
 def _run(

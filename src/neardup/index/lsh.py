@@ -20,6 +20,7 @@ from neardup.index.row_index import RowIndex, least_equal, open_signatures
 from neardup.index.row_store import SignatureRows, one_row
 from neardup.index.search import Matches
 from neardup.settings.methods import MinHash
+from neardup.settings.presets import minhash_named
 
 AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
 
@@ -74,10 +75,7 @@ class LSHIndex(RowIndex):
                 f"threshold is part of the method: got threshold={threshold!r} and {method!r:.80}. Leave one of the "
                 "two out."
             )
-        if method is not None and not isinstance(method, MinHash):
-            raise SettingError(f"method must be MinHash: got {method!r:.80}. Use MinHash(threshold=0.8), say.")
-        if method is None:
-            method = MinHash() if threshold is None else MinHash(threshold=threshold)
+        method = minhash_named("minhash" if method is None else method, threshold)
         if method.num_bands is not None and method.rows_per_band is not None:
             self.bands = Bands(method.num_bands, method.rows_per_band)
         else:
