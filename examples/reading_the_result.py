@@ -7,7 +7,7 @@ import neardup
 
 DATA = Path(__file__).parent / "data"
 
-result = neardup.dedup(DATA / "licenses.parquet", audit=200)
+result = neardup.dedup(DATA / "licenses.parquet", audit_sample=200)
 
 # removed: a row for each removed document; `cluster` is the number of the kept one, equal within a cluster.
 sizes = Counter(result.removed["cluster"].to_pylist())

@@ -81,7 +81,7 @@ def test_rejected_documents_are_counted_and_their_list_is_named():
 def test_a_warning_of_the_report_is_printed():
     lines = [json.dumps({"text": f"one two three four five six seven eight nine {i}"}) for i in range(40)]
     Path("many.jsonl").write_text("\n".join(lines))
-    settings = ["--threshold", "0.95", "--num-bands", "60", "--rows-per-band", "1", "--max-bucket", "2"]
+    settings = ["--threshold", "0.95", "--num-bands", "60", "--rows-per-band", "1", "--max-bucket-size", "2"]
     assert "Warning: " in run("dedup", "many.jsonl", "-o", "out", *settings).stdout
 
 

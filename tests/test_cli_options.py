@@ -1,4 +1,4 @@
-"""The options are the settings of the library: same names, defaults and limits."""
+"""The options are the settings of the library: same names, defaults and constraints."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from neardup.cli.main import cli
 from neardup.cli.methods import build_method
 from neardup.cli.settings import SettingType, parse_number
 from neardup.errors import SettingError
-from neardup.settings.limits import limits_of
+from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MinHash, SimHash
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.settings.shingling import Jieba
 
 METHODS = {"minhash": MinHash, "simhash": SimHash}
-SETTINGS = [MinHash, SimHash, Sieve, Running]
+SETTINGS = [MinHash, SimHash, SelectionSettings, RunSettings]
 OF_SIGN = {"num_hashes"}  # settings of signatures alone
 FIELDS = [
     (settings, field) for settings in SETTINGS for field in dataclasses.fields(settings) if field.name not in OF_SIGN
@@ -45,13 +45,13 @@ def parsed(command: str, *arguments: str) -> dict:
 def test_every_setting_is_an_option_of_dedup_with_its_default_and_help(settings, field):
     option = options_of("dedup")[field.name]
     if settings in METHODS.values():  # None until given, since each method has defaults of its own
-        owner = MinHash if field.name in limits_of(MinHash) else SimHash
-        assert option.help.startswith(limits_of(owner)[field.name].help)
+        owner = MinHash if field.name in constraints_of(MinHash) else SimHash
+        assert option.help.startswith(constraints_of(owner)[field.name].help)
         if field.default not in (None, False):
             assert str("yes" if field.default is True else field.default) in option.help.partition("[default: ")[2]
         return
     assert option.default == field.default
-    assert option.help == limits_of(settings)[field.name].help
+    assert option.help == constraints_of(settings)[field.name].help
     assert parsed("dedup", "in.parquet", "-o", "out")[field.name] == field.default
 
 
@@ -60,15 +60,18 @@ def test_a_method_with_no_option_has_the_defaults_of_the_library(method):
     assert build_method(parsed("dedup", "in.parquet", "-o", "out", "--method", method)) == METHODS[method]()
 
 
-FINGERPRINT = "--method simhash --bits 128 --weights tfidf --top 30 --no-nfkc"
+FINGERPRINT = "--method simhash --bits 128 --weights tfidf --max-features 30 --no-nfkc"
 CHINESE = "--tokens jieba --jieba-mode search --no-hmm --add-word 石墨烯"
 
 
 def test_options_become_the_settings_of_their_method():
     values = parsed(
-        "compare", "a", "b", *["--method", "simhash", "--bits", "128", "--weights", "tfidf", "--top", "30", "--no-nfkc"]
+        "compare",
+        "a",
+        "b",
+        *["--method", "simhash", "--bits", "128", "--weights", "tfidf", "--max-features", "30", "--no-nfkc"],
     )
-    assert build_method(values) == SimHash(bits=128, weights="tfidf", top=30, nfkc=False)
+    assert build_method(values) == SimHash(bits=128, weights="tfidf", max_features=30, nfkc=False)
     values = parsed(
         "compare", "a", "b", *["--tokens", "jieba", "--jieba-mode", "search", "--no-hmm", "--add-word", "石墨烯"]
     )
@@ -92,10 +95,10 @@ def test_an_option_of_another_method_is_refused(options, said):
 @pytest.mark.parametrize("command", ["dedup", "pairs", "compare"])
 @pytest.mark.parametrize("settings", METHODS.values(), ids=_called)
 def test_every_field_of_a_method_is_an_option(command, settings):
-    assert set(limits_of(settings)) - OF_SIGN <= set(options_of(command))
+    assert set(constraints_of(settings)) - OF_SIGN <= set(options_of(command))
 
 
-OF_A_METHOD = {*limits_of(MinHash), *limits_of(SimHash), "method", "jieba_mode", "hmm", "user_dict"}
+OF_A_METHOD = {*constraints_of(MinHash), *constraints_of(SimHash), "method", "jieba_mode", "hmm", "user_dict"}
 OF_A_METHOD |= {"add_word", "stop_words", "part_of_speech"}
 PRINTING = {"quiet", "as_json", "progress", "help", "help_all"}
 CALLS = {
@@ -117,15 +120,17 @@ def test_the_options_of_a_command_are_the_arguments_of_its_function(command, fun
 
 @pytest.mark.parametrize(
     ("settings", "field"),
-    [(s, f) for s, f in FIELDS if limits_of(s)[f.name].kind is not bool and f.name != "idf"],
+    [(s, f) for s, f in FIELDS if constraints_of(s)[f.name].value_type is not bool and f.name != "idf"],
     ids=_called,
 )
 def test_a_value_outside_the_limits_is_refused_with_what_is_accepted(settings, field):
-    limits = limits_of(SimHash if field.name == "tokens" else settings)[field.name]  # SimHash takes more of them
+    constraint = constraints_of(SimHash if field.name == "tokens" else settings)[
+        field.name
+    ]  # SimHash takes more of them
     option = "--" + field.name.replace("_", "-")
-    wrong = "nonsense" if limits.choices else str((limits.high or 0) * 2 + 1)
+    wrong = "nonsense" if constraint.choices else str((constraint.high or 0) * 2 + 1)
     result = CliRunner().invoke(cli, ["dedup", "in.parquet", "-o", "out", option, wrong])
-    accepted = SettingType(limits).limits.describe()
+    accepted = SettingType(constraint).constraint.describe()
     assert result.exit_code == 2
     assert f"Invalid value for '{option}': must be {accepted}: got '{wrong}'." in result.output
 
@@ -164,7 +169,7 @@ def test_a_misspelt_word_is_corrected():
 def test_numbers_may_have_an_exponent_or_underscores():
     assert parsed("plan", "--documents", "1e8")["documents"] == 1e8
     assert parsed("plan", "--documents", "100_000_000")["documents"] == 1e8
-    assert parsed("dedup", "a", "-o", "b", "--max-bucket", "1e4")["max_bucket"] == 10_000
+    assert parsed("dedup", "a", "-o", "b", "--max-bucket-size", "1e4")["max_bucket_size"] == 10_000
     assert parse_number("2.5", whole=True) is None
     assert parse_number("inf", whole=True) is None
     assert parse_number("five", whole=False) is None
@@ -204,7 +209,7 @@ def test_help_and_version_name_the_program():
 
 
 def test_words_are_completed():
-    limits = limits_of(Sieve)["keep"]
+    constraint = constraints_of(SelectionSettings)["keep"]
     context = click.Context(cli)
-    offered = SettingType(limits).shell_complete(context, options_of("dedup")["keep"], "l")
+    offered = SettingType(constraint).shell_complete(context, options_of("dedup")["keep"], "l")
     assert [item.value for item in offered] == ["last", "longest"]

@@ -83,13 +83,13 @@ def test_dedup_confirmed_by_jaccard_counts_collisions_and_shows_both_measures():
 
 def test_dedup_of_chinese_words_weighed_by_their_own_corpus():
     pytest.importorskip("rjieba")
-    words = ["--tokens", "jieba", "--weights", "tfidf", "--top", "20", "--max-distance", "8"]
+    words = ["--tokens", "jieba", "--weights", "tfidf", "--max-features", "20", "--max-distance", "8"]
     record = json.loads(done("dedup", "zh.jsonl", "-o", "out", "--method", "simhash", *words, "--json"))
-    method = neardup.SimHash(tokens="jieba", weights="tfidf", top=20, max_distance=8)
+    method = neardup.SimHash(tokens="jieba", weights="tfidf", max_features=20, max_distance=8)
     library = neardup.dedup("zh.jsonl", method=method)
     assert pq.read_table("out/removed.parquet").equals(library.removed)
     assert record["timings"][0]["stage"] == "count"
-    assert (record["scheme"]["weights"], record["scheme"]["top"]) == ("tfidf", 20)
+    assert (record["scheme"]["weights"], record["scheme"]["max_features"]) == ("tfidf", 20)
 
 
 def test_pairs_of_texts_have_a_distance():
@@ -339,8 +339,8 @@ ERRORS = {
         ["pairs", "in.jsonl", "-o", "p.csv", "--bits", "64"], "--bits belongs to --method simhash",
     ),
     "an audit of fingerprints": (
-        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--audit", "5"],
-        "audit measures the recall of MinHash: got audit=5 with SimHash",
+        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--audit-sample", "5"],
+        "audit_sample measures the recall of MinHash: got audit_sample=5 with SimHash",
     ),
     "table that is missing": (
         ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "tfidf", "--idf", "nope.parquet"],
@@ -385,10 +385,10 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
 
 
 def test_weights_of_ones_own_are_for_python_alone():
-    result = run("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "own")
+    result = run("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "given")
     assert result.exit_code == 2
-    assert "must be one of 'one', 'tf', 'tfidf', 'depth': got 'own'" in result.stderr
-    assert "own" not in run("sign", "--help-all").stdout.split("--weights")[1].split("--idf")[0].split()
+    assert "must be one of 'one', 'tf', 'tfidf', 'depth': got 'given'" in result.stderr
+    assert "given" not in run("sign", "--help-all").stdout.split("--weights")[1].split("--idf")[0].split()
 
 
 @pytest.mark.parametrize(

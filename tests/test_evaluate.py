@@ -155,14 +155,14 @@ def test_the_curve_finds_no_less_than_the_method_with_bands_of_its_own(real_text
     method = neardup.MinHash(threshold=0.5, recall=0.5)
     result = neardup.evaluate(table_of(texts, ["one"] * len(texts)), method=method)
     row = next(row for row in result.curve.to_pylist() if row["threshold"] == 0.5)
-    every = neardup.find_pairs(texts, method=replace(method, recall=0.999999), max_bucket=100_000).pairs.num_rows
+    every = neardup.find_pairs(texts, method=replace(method, recall=0.999999), max_bucket_size=100_000).pairs.num_rows
     assert result.at_threshold.found < row["found"] == every
 
 
 def test_a_full_bucket_is_told_of_the_search_that_met_it():
     """At 0.8, bands of several rows tell these texts apart; at 0.1, those of one row do not."""
     texts = [f"one two three four five six {number} {number + 1} {number + 2}" for number in range(0, 300, 3)]
-    result = neardup.evaluate(table_of(texts, ["x"] * 100), method=neardup.MinHash(threshold=0.99), max_bucket=5)
+    result = neardup.evaluate(table_of(texts, ["x"] * 100), method=neardup.MinHash(threshold=0.99), max_bucket_size=5)
     assert [one.partition(" documents share")[0].rpartition(" ")[0] for one in result.report["warnings"]] == [
         "In the search for the curve,"
     ]

@@ -1,4 +1,4 @@
-"""What STYLE.md says of the shape of the code: layers, sizes, public names, documented parameters, limits."""
+"""What STYLE.md says of the shape of the code: layers, sizes, public names, documented parameters, constraints."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ import pytest
 
 import neardup
 from neardup.errors import NeardupError, SettingError
-from neardup.settings.limits import Limits, limits_of
+from neardup.settings.constraints import Constraint, constraints_of
 from neardup.settings.methods import MinHash, SimHash
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.settings.shingling import Jieba
 
 SOURCE = Path(neardup.__file__).parent
@@ -285,93 +285,110 @@ def test_a_run_over_files_does_not_load_pandas(tmp_path):
     assert "pandas" not in loaded_after(f"import neardup; neardup.dedup({str(source)!r}, output={str(out)!r})")
 
 
-# Limits: every parameter of the settings is fed what its declaration does not accept.
-SETTINGS = (Jieba, MinHash, SimHash, Sieve, Running)
-ALL_LIMITS = [(settings, name, limits) for settings in SETTINGS for name, limits in limits_of(settings).items()]
+# Constraints: every parameter of the settings is fed what its declaration does not accept.
+SETTINGS = (Jieba, MinHash, SimHash, SelectionSettings, RunSettings)
+ALL_CONSTRAINTS = [
+    (settings, name, constraint) for settings in SETTINGS for name, constraint in constraints_of(settings).items()
+]
 TOGETHER: dict[Any, dict[str, Any]] = {  # what a value needs beside it, by parameter or by parameter and value
     "num_bands": {"rows_per_band": 1},
-    "structure": {"html": "main"},
+    "min_structure": {"html": "main"},
     "decay": {"weights": "depth", "tokens": "elements"},
     ("num_blocks", 1): {"max_distance": 0},
-    ("weights", "own"): {"tokens": len},
+    ("weights", "given"): {"tokens": len},
     ("weights", "depth"): {"tokens": "paths"},
     ("tokens", "elements"): {"weights": "depth"},
     ("tokens", "paths"): {"weights": "depth"},
 }
 
 
-def bad_values(limits: Limits) -> list[Any]:
-    """Return values outside the limits: beside every bound, of other types, and not finite."""
+def bad_values(constraint: Constraint) -> list[Any]:
+    """Return values outside a constraint: beside every bound, of other types, and not finite."""
     values: list[Any] = [[], {}, b"5", object()]
-    if not limits.optional:
+    if not constraint.optional:
         values.append(None)
-    if limits.choices:
-        values += ["", "nonsense", limits.choices[0].upper(), f" {limits.choices[0]}", *limits.prefixes, 0, 1.0, True]
-        return values if limits.or_callable else [*values, len]
-    if limits.kind is bool:
+    if constraint.choices:
+        values += [
+            "",
+            "nonsense",
+            constraint.choices[0].upper(),
+            f" {constraint.choices[0]}",
+            *constraint.prefixes,
+            0,
+            1.0,
+            True,
+        ]
+        return values if constraint.or_callable else [*values, len]
+    if constraint.value_type is bool:
         return [*values, 0, 1, "True", 1.0]
-    if limits.kind is str:
+    if constraint.value_type is str:
         return [*values, "", 0, 1.5, True]
-    if limits.kind is tuple:
+    if constraint.value_type is tuple:
         return [*values, "word", ["word"], (1,), ("",), (None,)]
     values += [True, False, "5", math.nan, math.inf, -math.inf, 1j]
-    if limits.numbers:
-        return [*values, *(number + 1 for number in limits.numbers), float(limits.numbers[0])]
-    if limits.kind is int:
+    if constraint.numbers:
+        return [*values, *(number + 1 for number in constraint.numbers), float(constraint.numbers[0])]
+    if constraint.value_type is int:
         values += [1.5, 1.0]
-        values += [limits.low - 1] if limits.low is not None else []
-        values += [int(limits.high) + 1] if limits.high is not None else []
+        values += [constraint.low - 1] if constraint.low is not None else []
+        values += [int(constraint.high) + 1] if constraint.high is not None else []
         return values
-    values += [limits.above] if limits.above is not None else []
-    values += [math.nextafter(limits.low, -math.inf)] if limits.low is not None else []
-    values += [math.nextafter(limits.high, math.inf)] if limits.high is not None else []
+    values += [constraint.exclusive_min] if constraint.exclusive_min is not None else []
+    values += [math.nextafter(constraint.low, -math.inf)] if constraint.low is not None else []
+    values += [math.nextafter(constraint.high, math.inf)] if constraint.high is not None else []
     return values
 
 
-def good_values(limits: Limits) -> list[Any]:
-    """Return values inside the limits, at their very edge."""
-    values: list[Any] = [None] if limits.optional else []
-    if limits.choices:
-        words = [*limits.choices, *limits.callers, *(f"{prefix}x" for prefix in limits.prefixes)]
-        return [*values, *words, *([len] * limits.or_callable)]
-    if limits.kind is bool:
+def good_values(constraint: Constraint) -> list[Any]:
+    """Return values inside the constraint, at their very edge."""
+    values: list[Any] = [None] if constraint.optional else []
+    if constraint.choices:
+        words = [*constraint.choices, *constraint.python_only, *(f"{prefix}x" for prefix in constraint.prefixes)]
+        return [*values, *words, *([len] * constraint.or_callable)]
+    if constraint.value_type is bool:
         return [True, False]
-    if limits.kind in (str, tuple):
-        return [*values, *limits.words, "x"] if limits.kind is str else [*values, (), ("n",), ("n", "v")]
-    if limits.numbers:
-        return list(limits.numbers)
-    edges = [limits.low, limits.high, None if limits.above is None else math.nextafter(limits.above, math.inf)]
-    return [*values, *(limits.kind(edge) for edge in edges if edge is not None)]
+    if constraint.value_type in (str, tuple):
+        return (
+            [*values, *constraint.sentinels, "x"] if constraint.value_type is str else [*values, (), ("n",), ("n", "v")]
+        )
+    if constraint.numbers:
+        return list(constraint.numbers)
+    edges = [
+        constraint.low,
+        constraint.high,
+        None if constraint.exclusive_min is None else math.nextafter(constraint.exclusive_min, math.inf),
+    ]
+    return [*values, *(constraint.value_type(edge) for edge in edges if edge is not None)]
 
 
 @pytest.mark.parametrize(
     ("settings", "name", "value"),
-    [(settings, name, value) for settings, name, limits in ALL_LIMITS for value in bad_values(limits)],
+    [(settings, name, value) for settings, name, constraint in ALL_CONSTRAINTS for value in bad_values(constraint)],
     ids=lambda value: getattr(value, "__name__", None) or repr(value)[:20],
 )
 def test_a_value_outside_its_limits_is_refused_by_name(settings, name, value):
     with pytest.raises(SettingError) as caught:
         settings(**{name: value})
     message = str(caught.value)
-    limits = limits_of(settings)[name]
-    assert message.startswith(f"{name} must be {limits.describe()}: got {value!r}.")
+    constraint = constraints_of(settings)[name]
+    assert message.startswith(f"{name} must be {constraint.describe()}: got {value!r}.")
     assert f"Change {name} (--{name.replace('_', '-')})" in message
     assert isinstance(caught.value, (NeardupError, ValueError))
     assert "  " not in message
 
 
-@pytest.mark.parametrize(("settings", "name", "limits"), ALL_LIMITS, ids=lambda value: str(value)[:20])
-def test_a_value_at_the_edge_of_its_limits_is_accepted(settings, name, limits):
-    for value in good_values(limits):
+@pytest.mark.parametrize(("settings", "name", "constraint"), ALL_CONSTRAINTS, ids=lambda value: str(value)[:20])
+def test_a_value_at_the_edge_of_its_limits_is_accepted(settings, name, constraint):
+    for value in good_values(constraint):
         by_value = TOGETHER.get((name, value)) if isinstance(value, (str, int)) else None
         beside = by_value or (TOGETHER.get(name, {}) if value is not None else {})
         assert getattr(settings(**{name: value}, **beside), name) is value
 
 
-@pytest.mark.parametrize(("settings", "name", "limits"), ALL_LIMITS, ids=lambda value: str(value)[:20])
-def test_every_limit_says_what_it_is_in_a_sentence(settings, name, limits):
-    assert re.fullmatch(r"[A-Z].*\.", limits.help)
-    assert limits.accepts(settings.__dataclass_fields__[name].default)
+@pytest.mark.parametrize(("settings", "name", "constraint"), ALL_CONSTRAINTS, ids=lambda value: str(value)[:20])
+def test_every_limit_says_what_it_is_in_a_sentence(settings, name, constraint):
+    assert re.fullmatch(r"[A-Z].*\.", constraint.help)
+    assert constraint.accepts(settings.__dataclass_fields__[name].default)
 
 
 def test_bands_need_their_rows():
@@ -381,7 +398,7 @@ def test_bands_need_their_rows():
 
 def test_settings_cannot_be_changed_or_given_by_place():
     for settings in SETTINGS:
-        name = next(iter(limits_of(settings)))
+        name = next(iter(constraints_of(settings)))
         with pytest.raises(AttributeError):
             setattr(settings(), name, None)
         with pytest.raises(TypeError):
@@ -390,7 +407,7 @@ def test_settings_cannot_be_changed_or_given_by_place():
 
 def test_dedup_takes_every_setting_of_the_sieve_and_of_the_run_with_its_default():
     parameters = inspect.signature(neardup.dedup).parameters
-    for settings in (Sieve, Running):
+    for settings in (SelectionSettings, RunSettings):
         for name, field in settings.__dataclass_fields__.items():
             assert parameters[name].default == field.default
     assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in list(parameters.values())[1:])
@@ -398,7 +415,11 @@ def test_dedup_takes_every_setting_of_the_sieve_and_of_the_run_with_its_default(
 
 @pytest.mark.parametrize(
     ("settings", "name", "value"),
-    [(settings, name, bad_values(limits)[-1]) for settings, name, limits in ALL_LIMITS if settings in (Sieve, Running)],
+    [
+        (settings, name, bad_values(constraint)[-1])
+        for settings, name, constraint in ALL_CONSTRAINTS
+        if settings in (SelectionSettings, RunSettings)
+    ],
     ids=str,
 )
 def test_dedup_refuses_a_bad_setting_before_it_reads_anything(settings, name, value):

@@ -34,7 +34,7 @@ def test_packed_keys_rise_and_hold_every_position_once(keys):
 @example([2**64 - 1] * 3, 1)
 @example([2**64 - 1] * 3, 2)
 @example([2**64 - 1] * 3, 3)
-def test_documents_that_share_a_key_share_a_bucket_of_the_earliest_and_one_more(keys, max_bucket):
+def test_documents_that_share_a_key_share_a_bucket_of_the_earliest_and_one_more(keys, max_bucket_size):
     positions = [position for position, key in enumerate(keys) if key is not None]
     packed, bits = (
         packed_keys([keys[place] for place in positions], positions, max(1, len(keys))),
@@ -42,17 +42,17 @@ def test_documents_that_share_a_key_share_a_bucket_of_the_earliest_and_one_more(
     )
     buckets = np.full(len(keys), kernel.NO_BUCKET, np.uint32)
     groups = reference.groups([key if key is not None else f"none {i}" for i, key in enumerate(keys)])
-    count = kernel.count_members(packed, bits, max_bucket)
-    assert count == sum(min(len(group), max_bucket + 1) for group in groups)
+    count = kernel.count_members(packed, bits, max_bucket_size)
+    assert count == sum(min(len(group), max_bucket_size + 1) for group in groups)
     members = np.zeros(count, np.uint32)
-    kernel.list_members(packed, bits, max_bucket, buckets, members)
+    kernel.list_members(packed, bits, max_bucket_size, buckets, members)
     grouped = {position for group in groups for position in group}
     assert {p for p in range(len(keys)) if buckets[p] == kernel.NO_BUCKET} == set(range(len(keys))) - grouped
     taken = 0
     for group in groups:
         (first,) = {int(buckets[position]) for position in group}
-        listed = members[first : first + min(len(group), max_bucket + 1)]
-        assert (listed & ~kernel.LAST_MEMBER).tolist() == sorted(group)[: max_bucket + 1]
+        listed = members[first : first + min(len(group), max_bucket_size + 1)]
+        assert (listed & ~kernel.LAST_MEMBER).tolist() == sorted(group)[: max_bucket_size + 1]
         assert [bool(one & kernel.LAST_MEMBER) for one in listed] == [False] * (len(listed) - 1) + [True]
         taken += len(listed)
     assert taken == count

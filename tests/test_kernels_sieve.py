@@ -62,7 +62,7 @@ def order_of_texts(texts: list) -> kernel.Order:
 
 
 def buckets_of(
-    documents: list[reference.Document], order: kernel.Order, max_bucket: int, copies_are_members: bool
+    documents: list[reference.Document], order: kernel.Order, max_bucket_size: int, copies_are_members: bool
 ) -> kernel.Buckets:
     count = len(documents)
     original = order.representative == np.arange(count)
@@ -72,8 +72,8 @@ def buckets_of(
         keys = np.array([documents[i].asks[band][1] * 0x9E3779B97F4A7C15 % 2**64 for i in members], np.uint64)
         packed, bits = pack_keys(keys, np.array(members, np.uint32), max(1, count)), bits_for(max(1, count))
         column = np.full(count, bands.NO_BUCKET, np.uint32)
-        own = np.empty(bands.count_members(packed, bits, max_bucket), np.uint32)
-        bands.list_members(packed, bits, max_bucket, column, own)
+        own = np.empty(bands.count_members(packed, bits, max_bucket_size), np.uint32)
+        bands.list_members(packed, bits, max_bucket_size, column, own)
         first.append(column if copies_are_members else column[order.representative])
         starts.append(sum(len(one) for one in listed))
         listed.append(own)
@@ -101,9 +101,9 @@ def drain(found: kernel.Found) -> list[tuple[reference.Pair, bool]]:
 def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
     """Run the kernel `step` positions at a time in the least room; return pairs, kept, counters."""
     order, sets = order_of(documents), sets_of(documents)
-    buckets = buckets_of(documents, order, rules.max_bucket, all_pairs)
-    kernel_rules = kernel.Rules(rules.threshold, kernel.JACCARD, rules.max_bucket, rules.num_against, all_pairs)
-    found = empty_found(NUM_BANDS * rules.max_bucket + 2)
+    buckets = buckets_of(documents, order, rules.max_bucket_size, all_pairs)
+    kernel_rules = kernel.Rules(rules.threshold, kernel.JACCARD, rules.max_bucket_size, rules.num_against, all_pairs)
+    found = empty_found(NUM_BANDS * rules.max_bucket_size + 2)
     pairs, begin = [], 0
     while begin < len(documents):
         stop = min(len(documents), begin + step)
@@ -118,10 +118,12 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
 def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_samples: int, needed: list[int], step: int):
     """Run the kernel for containment, its postings grown as it asks."""
     order, sets = order_of(documents), sets_of(documents)
-    kernel_rules = kernel.Rules(rules.threshold, kernel.CONTAINMENT, rules.max_bucket, rules.num_against, all_pairs)
+    kernel_rules = kernel.Rules(
+        rules.threshold, kernel.CONTAINMENT, rules.max_bucket_size, rules.num_against, all_pairs
+    )
     postings = kernel.make_postings(len(documents) * num_samples, 8)
     kernel.enter_samples(postings, sets, np.arange(len(documents), dtype=np.uint32), num_samples)
-    found, hits = empty_found(num_samples * rules.max_bucket + 4), np.zeros(len(documents), np.int32)
+    found, hits = empty_found(num_samples * rules.max_bucket_size + 4), np.zeros(len(documents), np.int32)
     pairs, begin = [], 0
     while begin < len(documents):
         span = (begin, min(len(documents), begin + step))
@@ -145,18 +147,18 @@ def assert_decides_as_the_oracle(pairs, kept, documents, rules) -> None:
 
 @given(DOCUMENTS, THRESHOLDS, st.sampled_from([1, 2, 3, 20]), st.integers(0, 4), st.integers(1, 15))
 @example([(0, {1}), (1, {1}), (0, {1})], 1.0, 20, 2, 15)  # a copy of an earlier document that resembles another
-def test_the_sieve_decides_as_the_oracle(documents, threshold, max_bucket, num_against, step):
+def test_the_sieve_decides_as_the_oracle(documents, threshold, max_bucket_size, num_against, step):
     documents = made_up(documents)
-    rules = reference.Rules(threshold, "jaccard", max_bucket, min(num_against, len(documents)))
+    rules = reference.Rules(threshold, "jaccard", max_bucket_size, min(num_against, len(documents)))
     pairs, kept, counters = run_sieve(documents, rules, False, step)
     assert_decides_as_the_oracle(pairs, kept, documents, rules)
     assert counters[2] == reference.sieve(documents, rules).left_out
 
 
 @given(DOCUMENTS, THRESHOLDS, st.sampled_from([1, 2, 20]), st.integers(1, 15))
-def test_all_pairs_are_those_of_the_oracle(documents, threshold, max_bucket, step):
+def test_all_pairs_are_those_of_the_oracle(documents, threshold, max_bucket_size, step):
     documents = made_up(documents)
-    rules = reference.Rules(threshold, "jaccard", max_bucket)
+    rules = reference.Rules(threshold, "jaccard", max_bucket_size)
     pairs, kept, _ = run_sieve(documents, rules, True, step)
     assert [pair for pair, _ in pairs] == reference.find_pairs(documents, rules)
     assert not any(best for _, best in pairs)
@@ -166,7 +168,7 @@ def test_all_pairs_are_those_of_the_oracle(documents, threshold, max_bucket, ste
 @given(DOCUMENTS, THRESHOLDS, st.integers(1, 4), st.integers(1, 3), st.sampled_from([1, 2, 20]), st.integers(0, 4),
        st.integers(1, 15), st.booleans())  # fmt: skip
 def test_containment_decides_as_the_oracle(
-    documents, threshold, num_samples, hits, max_bucket, num_against, step, all_pairs
+    documents, threshold, num_samples, hits, max_bucket_size, num_against, step, all_pairs
 ):
     # From 1: a hash of 0, of which 2^64 texts have one, is never sampled.
     shifted = made_up([(text, {value + 1 for value in shingles}) for text, shingles in documents])
@@ -177,7 +179,7 @@ def test_containment_decides_as_the_oracle(
         for one in shifted
     ]  # fmt: skip
     against = 0 if all_pairs else min(num_against, len(sampled))
-    rules = reference.Rules(threshold, "containment", max_bucket, against)
+    rules = reference.Rules(threshold, "containment", max_bucket_size, against)
     pairs, kept, counters = run_contained(sampled, rules, all_pairs, num_samples, needed, step)
     if all_pairs:
         assert [pair for pair, _ in pairs] == reference.find_pairs(sampled, rules)
@@ -262,7 +264,9 @@ def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int)
     order = order_of_texts([one.tokens if one.features else i for i, one in enumerate(documents)])
     sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, rules.max_distance)
     measure = kernel.HAMMING if rules.threshold is None else kernel.JACCARD
-    kernel_rules = kernel.Rules(rules.threshold or 0.0, measure, rules.max_bucket, rules.num_against, all_pairs, 64)
+    kernel_rules = kernel.Rules(
+        rules.threshold or 0.0, measure, rules.max_bucket_size, rules.num_against, all_pairs, 64
+    )
     listed = empty_lists(len(near.starts) - 1, len(documents))
     found, pairs, removals, begin = empty_found(2), [], {}, 0
     while begin < len(documents):
@@ -290,9 +294,11 @@ def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int)
 @example([(0, {1}, 0), (1, {1}, 0), (0, {1}, 0)], 0, 1.0, 20, 2, 15)  # a copy of an earlier document
 @example([(i, {i}, 0) for i in range(12)], 0, 0.5, 20, 0, 15)  # one list of all documents, none of them alike
 @example([(i, {i}, 0) for i in range(12)], 0, 0.5, 3, 0, 15)  # and one that is full
-def test_near_fingerprints_are_decided_as_the_oracle_does(documents, reach, threshold, max_bucket, num_against, step):
+def test_near_fingerprints_are_decided_as_the_oracle_does(
+    documents, reach, threshold, max_bucket_size, num_against, step
+):
     documents = with_fingerprints(documents)
-    rules = near_reference.Rules(reach, threshold, max_bucket, min(num_against, len(documents)))
+    rules = near_reference.Rules(reach, threshold, max_bucket_size, min(num_against, len(documents)))
     pairs, removals, kept, counters = run_near(documents, rules, False, step)
     expected = near_reference.sieve(documents, rules)
     assert sorted(pairs) == sorted(expected.pairs)
@@ -305,9 +311,9 @@ def test_near_fingerprints_are_decided_as_the_oracle_does(documents, reach, thre
     FINGERPRINTED, st.integers(0, 3), st.sampled_from([None, 0.3, 1.0]), st.sampled_from([1, 2, 20]), st.integers(1, 15)
 )
 @example([(0, {1}, 0)] * 13, 3, None, 20, 15)  # the last finds twelve
-def test_all_pairs_of_near_fingerprints_are_those_of_the_oracle(documents, reach, threshold, max_bucket, step):
+def test_all_pairs_of_near_fingerprints_are_those_of_the_oracle(documents, reach, threshold, max_bucket_size, step):
     documents = with_fingerprints(documents)
-    rules = near_reference.Rules(reach, threshold, max_bucket)
+    rules = near_reference.Rules(reach, threshold, max_bucket_size)
     pairs, removals, kept, _ = run_near(documents, rules, True, step)
     assert sorted(pairs) == sorted(near_reference.find_pairs(documents, rules))
     assert not removals

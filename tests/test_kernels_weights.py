@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.features.weights import add_own_weights, choose, distinct_features, line_frequencies, repeat_rare
+from neardup.features.weights import choose, distinct_features, line_frequencies, replicate_rare_features, sum_weights
 from reference import simhash as reference
 
 HASHES = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2, 2**63, 2**64 - 1]))
@@ -66,7 +66,7 @@ def test_own_weights_of_a_repeated_feature_add_up(documents):
         for one in documents
         for distinct in sorted({value for value, _ in one})
     ]
-    assert add_own_weights(weights, hashes, offsets).tolist() == expected
+    assert sum_weights(weights, hashes, offsets).tolist() == expected
 
 
 @given(st.lists(WEIGHTS, min_size=2, max_size=20), st.randoms(use_true_random=False))
@@ -74,7 +74,7 @@ def test_own_weights_add_up_to_the_same_in_any_order(weights, randomness):
     shuffled = list(weights)
     randomness.shuffle(shuffled)
     hashes, offsets = np.full(len(weights), 7, np.uint64), np.array([0, len(weights)])
-    first, second = (add_own_weights(np.array(one, np.float64), hashes, offsets) for one in (weights, shuffled))
+    first, second = (sum_weights(np.array(one, np.float64), hashes, offsets) for one in (weights, shuffled))
     assert first.tolist() == second.tolist()
 
 
@@ -95,5 +95,8 @@ def test_lines_with_a_feature_are_counted_within_each_document(documents):
 def test_features_of_few_documents_are_repeated_and_those_of_a_single_one_are_not():
     """Of 100 documents, 10 are the square root and 3 the fourth."""
     features = distinct_features(*flat([[7]]))
-    times = {count: len(repeat_rare(features, np.array([count]), 100)[0]) for count in (0, 1, 2, 3, 4, 10, 11, 100)}
+    times = {
+        count: len(replicate_rare_features(features, np.array([count]), 100)[0])
+        for count in (0, 1, 2, 3, 4, 10, 11, 100)
+    }
     assert times == {0: 1, 1: 1, 2: 3, 3: 3, 4: 2, 10: 2, 11: 1, 100: 1}

@@ -177,7 +177,7 @@ def long_texts(path: Path) -> Path:
     return path
 
 
-PAGES = "MinHash(tokens='tags', ngram=2, similarity='cosine', rarity=True, threshold=0.6)"
+PAGES = "MinHash(tokens='tags', ngram=2, similarity='cosine', boost_rare=True, threshold=0.6)"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import neardup
 from neardup.cli.main import cli
 from neardup.documents.page_text import texts_of_pages
 from neardup.errors import InputError, SettingError
-from neardup.settings.limits import limits_of
+from neardup.settings.constraints import constraints_of
 from reference import html as html_twin
 from reference import shingles
 from reference.sets import cosine, jaccard
@@ -80,7 +80,7 @@ RANDOM_PAGES = st.lists(BLOCKS.map("".join), max_size=7).map(
 @example(PAGES, 0.5, 0.4, True)
 def test_the_answer_for_both_is_that_of_a_sieve_in_plain_python(pages, threshold, structure, copy):
     pages = [*pages, *pages[:1]] if copy else pages
-    method = neardup.page(html="all", ngram=1, threshold=threshold, structure=structure, **ALL_FOUND)
+    method = neardup.page(html="all", ngram=1, threshold=threshold, min_structure=structure, **ALL_FOUND)
     table = pa.table({"id": [str(i) for i in range(len(pages))], "html": pa.array(pages, pa.string())})
     result = neardup.dedup(table, method=method)
     found = {
@@ -168,8 +168,8 @@ def test_a_page_without_tags_has_no_features_of_structure():
     [
         ({"tokens": "tags", "nfkc": False}, "tokens='tags' reads the tags of a page, and nfkc is for texts"),
         ({"tokens": "tags", "html": "main"}, "and html is for texts"),
-        ({"structure": 0.5}, "structure is for web pages that are compared by their text"),
-        ({"structure": 0.5, "html": "all", "rarity": True}, "without rarity: got"),
+        ({"min_structure": 0.5}, "min_structure is for web pages that are compared by their text"),
+        ({"min_structure": 0.5, "html": "all", "boost_rare": True}, "without boost_rare: got"),
     ],
 )
 def test_settings_that_say_nothing_together_are_refused(given, said):
@@ -199,15 +199,15 @@ def test_an_unknown_kind_of_tags_is_refused_with_those_there_are():
 @pytest.mark.parametrize(
     ("preset", "fixed"),
     [
-        (neardup.structure, {"tokens", "nfkc", "case_fold", "fold_chinese", "html", "structure", "num_hashes"}),
-        (neardup.content, {"html", "structure"}),
-        (neardup.page, {"html", "rarity", "num_hashes"}),
+        (neardup.structure, {"tokens", "nfkc", "case_fold", "fold_chinese", "html", "min_structure", "num_hashes"}),
+        (neardup.content, {"html", "min_structure"}),
+        (neardup.page, {"html", "boost_rare", "num_hashes"}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_preset_takes_every_setting_of_minhash_that_it_does_not_fix(preset, fixed):
     parameters = inspect.signature(preset).parameters
-    assert set(parameters) == limits_of(neardup.MinHash).keys() - fixed
+    assert set(parameters) == constraints_of(neardup.MinHash).keys() - fixed
     chosen = preset()
     assert all(getattr(chosen, name) == parameter.default for name, parameter in parameters.items())
     changed = preset(threshold=0.55, recall=0.9, ngram=4, num_bands=3, rows_per_band=3, seed=7)
@@ -220,10 +220,17 @@ def test_tag_weights_take_every_setting_of_fingerprints_that_they_do_not_fix():
     parameters = inspect.signature(neardup.tag_weights).parameters
     text = {"tokens", "ngram", "nfkc", "case_fold", "fold_chinese", "html"}
     fixed = {*text, "weights", "idf", "hash", "scheme", "confirm", "threshold"}
-    assert set(parameters) - {"kind"} == limits_of(neardup.SimHash).keys() - fixed
-    chosen = neardup.tag_weights(decay=0.5, bits=128, max_distance=9, top=5, levels=True, num_blocks=12)
+    assert set(parameters) - {"kind"} == constraints_of(neardup.SimHash).keys() - fixed
+    chosen = neardup.tag_weights(decay=0.5, bits=128, max_distance=9, max_features=5, weight_levels=True, num_blocks=12)
     given = {name: getattr(chosen, name) for name in parameters if name != "kind"}
-    assert given == {"decay": 0.5, "bits": 128, "max_distance": 9, "top": 5, "levels": True, "num_blocks": 12}
+    assert given == {
+        "decay": 0.5,
+        "bits": 128,
+        "max_distance": 9,
+        "max_features": 5,
+        "weight_levels": True,
+        "num_blocks": 12,
+    }
     assert neardup.tag_weights("paths").tokens == "paths"
 
 
@@ -274,5 +281,5 @@ def test_signatures_of_pages_are_those_of_the_text_that_the_method_takes():
 
 @pytest.mark.parametrize("method", [neardup.structure(), neardup.page()])
 def test_a_signature_by_itself_knows_neither_rarity_nor_a_second_likeness(method):
-    with pytest.raises(SettingError, match="A signature depends on one document only; the rarity of its shingles"):
+    with pytest.raises(SettingError, match="A signature depends on one document only; the boost_rare of its shingles"):
         neardup.sign(PAGES, method=method)

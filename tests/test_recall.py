@@ -174,7 +174,7 @@ def found_pairs(result) -> set[tuple[int, int, float]]:
 def test_every_pair_that_is_found_is_one_of_brute_force_with_the_same_similarity(truths):
     truth = truths("en_licenses", 0.8)
     assert len(truth.pairs) > 100
-    result = neardup.find_pairs(truth.table, method=truth.method(Bands(64, 2), 1), max_bucket=100_000)
+    result = neardup.find_pairs(truth.table, method=truth.method(Bands(64, 2), 1), max_bucket_size=100_000)
     found = found_pairs(result)
     assert found <= truth.pairs
     # At 0.8 and more a pair is missed with a probability of at most (1 - 0.64)^64 = 4e-29.
@@ -188,7 +188,7 @@ def test_the_estimated_recall_of_all_pairs_agrees_with_the_measured_one(name, th
     truth = truths(name, threshold)
     misses = 0
     for seed in range(NUM_RUNS):
-        result = neardup.find_pairs(truth.table, method=truth.method(bands, seed), max_bucket=100_000)
+        result = neardup.find_pairs(truth.table, method=truth.method(bands, seed), max_bucket_size=100_000)
         found = found_pairs(result)
         assert found <= truth.pairs
         measured = len(found) / len(truth.pairs)
@@ -227,7 +227,7 @@ def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(name, th
     truth = truths(name, threshold)
     misses = 0
     for seed in range(NUM_RUNS):
-        result = neardup.dedup(truth.table, method=truth.method(bands, seed), max_bucket=100_000)
+        result = neardup.dedup(truth.table, method=truth.method(bands, seed), max_bucket_size=100_000)
         kept = np.ones(len(truth.texts), np.bool_)
         kept[[int(number) for number in result.removed["id"].to_pylist()]] = False
         looked_for = kept[truth.left]
@@ -242,8 +242,10 @@ def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(name, th
 def test_an_audit_of_all_documents_is_brute_force(truths):
     truth = truths("en_licenses", 0.8)
     for bands, seed in ((Bands(3, 8), 1), (Bands(2, 5), 2)):
-        result = neardup.find_pairs(truth.table, method=truth.method(bands, seed), max_bucket=100_000)
-        audited = neardup.dedup(truth.table, method=truth.method(bands, seed), audit=len(truth.texts)).report["audit"]
+        result = neardup.find_pairs(truth.table, method=truth.method(bands, seed), max_bucket_size=100_000)
+        audited = neardup.dedup(truth.table, method=truth.method(bands, seed), audit_sample=len(truth.texts)).report[
+            "audit"
+        ]
         assert audited["pairs"] == 2 * len(truth.pairs)  # from both sides
         assert audited["found"] == 2 * result.pairs.num_rows
         assert audited["recall"] == result.pairs.num_rows / len(truth.pairs)
@@ -274,7 +276,9 @@ def test_the_audit_of_a_run_covers_the_measured_recall(truths):
     misses = 0
     for seed in range(NUM_RUNS):
         method = truth.method(Bands(3, 8), seed)
-        audited = neardup.dedup(truth.table, method=method, audit=min(300, len(truth.texts) // 2)).report["audit"]
+        audited = neardup.dedup(truth.table, method=method, audit_sample=min(300, len(truth.texts) // 2)).report[
+            "audit"
+        ]
         misses += not audited["low"] <= candidates(truth, Bands(3, 8), seed).mean() <= audited["high"]
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
 
@@ -283,7 +287,7 @@ def test_nothing_found_is_nothing_said():
     none = np.empty(0)
     assert estimate_recall(none, none.astype(np.uint32), lambda values: values) is None
     assert audit_recall(np.zeros(5, np.int64), np.zeros(5, np.int64)) is None
-    summary = neardup.dedup(["one text", "and quite another"], audit=2).report
+    summary = neardup.dedup(["one text", "and quite another"], audit_sample=2).report
     assert summary["recall"] is None
     assert summary["audit"]["recall"] is None
 
@@ -315,7 +319,7 @@ def test_the_estimate_for_containment_agrees_with_the_measured_one(real_texts):
     sets = [frozenset(shingles.hashes[start:stop].tolist()) for start, stop in limits]
     for threshold in (0.7, 0.9):
         method = MinHash(similarity="containment", threshold=threshold, recall=0.8)
-        result = neardup.find_pairs(pa.table({"text": texts}), method=method, max_bucket=100_000)
+        result = neardup.find_pairs(pa.table({"text": texts}), method=method, max_bucket_size=100_000)
         true = {
             (left, right)
             for right, own in enumerate(sets)

@@ -98,7 +98,7 @@ def test_words_are_explained_as_the_settings_have_them():
     [
         ({"weights": "one", "ngram": 3}, "are its sequences of 3 words, each of the same weight."),
         ({"weights": "tfidf"}, "are its words, weighed by how often they occur in it and how few documents have them."),
-        ({"weights": "own", "tokens": "mine.words"}, "are its mine.words. Each votes"),
+        ({"weights": "given", "tokens": "mine.words"}, "are its mine.words. Each votes"),
         ({"tokens": {"package": "rjieba", "mode": "exact"}}, "are its Chinese words, weighed by"),
     ],
 )

@@ -164,8 +164,8 @@ def test_half_a_surrogate_pair_is_no_text() -> None:
 
 
 def test_an_audit_of_containment_is_refused_as_nothing_would_be_measured() -> None:
-    with pytest.raises(neardup.SettingError, match="audit measures the recall of jaccard similarity"):
-        neardup.dedup(["a", "b"], method=neardup.MinHash(similarity="containment"), audit=10)
+    with pytest.raises(neardup.SettingError, match="audit_sample measures the recall of jaccard similarity"):
+        neardup.dedup(["a", "b"], method=neardup.MinHash(similarity="containment"), audit_sample=10)
 
 
 def test_bands_are_refused_where_samples_propose() -> None:

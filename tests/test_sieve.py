@@ -35,7 +35,7 @@ def test_the_answer_is_that_of_the_oracle(texts, method):
 REAL_CASES = [
     ("en_licenses", {"threshold": 0.8}),
     ("en_licenses", {"threshold": 0.7, "similarity": "containment", "ngram": 2}),
-    ("en_licenses", {"threshold": 0.7, "similarity": "cosine", "rarity": True}),
+    ("en_licenses", {"threshold": 0.7, "similarity": "cosine", "boost_rare": True}),
     ("zh_ts", {"threshold": 0.6, "ngram": 2, "fold_chinese": True}),
 ]
 MORE_REAL_CASES = [
@@ -165,27 +165,27 @@ def test_the_same_set_in_another_order_is_similar_to_1_but_no_copy():
 
 
 @given(corpora.corpora(), METHODS, st.sampled_from([1, 2, 3]))
-def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(texts, method, max_bucket):
-    result = runs.run(texts, method, max_bucket=max_bucket)
+def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(texts, method, max_bucket_size):
+    result = runs.run(texts, method, max_bucket_size=max_bucket_size)
     answer, bound = runs.answer_of(result), result.report["bound"]
     for removed, (kept, similarity, _) in answer.removals.items():
         assert kept in answer.kept
         assert kept < removed
         assert similarity >= method.threshold
-    assert answer == runs.expected(texts, method, max_bucket=max_bucket)
-    assert bound["documents"] == runs.expected_bound(texts, method, max_bucket)
+    assert answer == runs.expected(texts, method, max_bucket_size=max_bucket_size)
+    assert bound["documents"] == runs.expected_bound(texts, method, max_bucket_size)
     if bound["documents"] == 0:
         assert answer == runs.expected(texts, method)
     else:
-        assert any("max_bucket" in warning for warning in result.report["warnings"])
+        assert any("max_bucket_size" in warning for warning in result.report["warnings"])
 
 
 def test_a_bucket_of_boilerplate_meets_the_bound_and_says_so():
     texts = [f"same words again {i} other{i} third{i}" for i in range(50)]
     method = MinHash(ngram=1, threshold=0.9, num_bands=64, rows_per_band=1)
-    result = runs.run(texts, method, max_bucket=2)
+    result = runs.run(texts, method, max_bucket_size=2)
     assert runs.answer_of(result).kept == list(range(50))
-    assert result.report["bound"] == {"max_bucket": 2, "documents": runs.expected_bound(texts, method, 2)}
+    assert result.report["bound"] == {"max_bucket_size": 2, "documents": runs.expected_bound(texts, method, 2)}
     assert result.report["bound"]["documents"] >= 40
 
 

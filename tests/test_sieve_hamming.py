@@ -36,7 +36,7 @@ def number_named(feature: bytes) -> int:
 
 def made_up(*, confirm: str = "hamming", **settings) -> SimHash:
     return SimHash(
-        tokens=words_with_weights, weights="own", hash=number_named, case_fold=False, confirm=confirm, **settings
+        tokens=words_with_weights, weights="given", hash=number_named, case_fold=False, confirm=confirm, **settings
     )
 
 
@@ -142,20 +142,20 @@ def test_every_count_of_the_report_follows_from_the_answer(case):
 
 @given(cases(confirm="jaccard"), st.sampled_from([1, 2, 3, 1000]))
 @example((["#0 a", "#0 b", "#1 c", "#0 d", "#0 a"], made_up(confirm="jaccard", threshold=0.6)), 1)
-def test_near_fingerprints_of_unlike_texts_are_counted_exactly(case, max_bucket):
+def test_near_fingerprints_of_unlike_texts_are_counted_exactly(case, max_bucket_size):
     texts, method = case
-    result = runs.run(texts, method, max_bucket=max_bucket)
-    assert runs.answer_of(result) == runs.expected(texts, method, max_bucket=max_bucket)
-    collisions, full = runs.expected_collisions(texts, method, max_bucket)
+    result = runs.run(texts, method, max_bucket_size=max_bucket_size)
+    assert runs.answer_of(result) == runs.expected(texts, method, max_bucket_size=max_bucket_size)
+    collisions, full = runs.expected_collisions(texts, method, max_bucket_size)
     assert result.report["counts"]["collisions"] == result.report["fingerprints"]["collisions"] == collisions
-    assert result.report["bound"] == {"max_bucket": max_bucket, "documents": full}
-    assert any("max_bucket" in warning for warning in result.report["warnings"]) == bool(full)
+    assert result.report["bound"] == {"max_bucket_size": max_bucket_size, "documents": full}
+    assert any("max_bucket_size" in warning for warning in result.report["warnings"]) == bool(full)
 
 
 @given(cases(confirm="hamming"))
 def test_where_the_distance_alone_decides_no_list_is_ever_full(case):
     texts, method = case
-    result = runs.run(texts, method, max_bucket=1)
+    result = runs.run(texts, method, max_bucket_size=1)
     assert runs.answer_of(result) == runs.expected(texts, method)
     assert result.report["bound"]["documents"] == 0
 
@@ -225,10 +225,10 @@ def test_connected_clusters_are_those_of_a_plain_union_find(case, num_against, k
 
 
 @given(cases(), st.sampled_from([1, 2, 1000]))
-def test_all_pairs_are_those_of_brute_force_copies_included(case, max_bucket):
+def test_all_pairs_are_those_of_brute_force_copies_included(case, max_bucket_size):
     texts, method = case
-    result = neardup.find_pairs(runs.table_of(texts), method=method, max_bucket=max_bucket)
-    assert runs.pairs_of(result.pairs) == runs.expected_pairs(texts, method, max_bucket)
+    result = neardup.find_pairs(runs.table_of(texts), method=method, max_bucket_size=max_bucket_size)
+    assert runs.pairs_of(result.pairs) == runs.expected_pairs(texts, method, max_bucket_size)
 
 
 # What changes no answer.

@@ -50,7 +50,7 @@ def test_threads_and_batches_change_nothing(name, real_texts):
 def test_the_audit_is_the_same_for_every_number_of_threads(real_texts):
     texts = real_texts("en_licenses", 100_000)
     audits = [
-        runs.run(texts, METHOD, audit=30, threads=threads, batch_rows=batch_rows).report["audit"]
+        runs.run(texts, METHOD, audit_sample=30, threads=threads, batch_rows=batch_rows).report["audit"]
         for threads, batch_rows in ((1, 1), (2, 7), (2, None))
     ]
     assert audits[0] == audits[1] == audits[2]

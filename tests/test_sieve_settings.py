@@ -89,10 +89,10 @@ def test_a_chain_is_one_connected_cluster_and_several_documents_to_the_sieve():
 
 
 @given(corpora.corpora(), METHODS, st.sampled_from([1, 2, 1000]))
-def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bucket):
-    result = neardup.find_pairs(runs.table_of(texts), method=method, max_bucket=max_bucket)
+def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bucket_size):
+    result = neardup.find_pairs(runs.table_of(texts), method=method, max_bucket_size=max_bucket_size)
     pairs = runs.pairs_of(result.pairs)
-    assert pairs == runs.expected_pairs(texts, method, max_bucket)
+    assert pairs == runs.expected_pairs(texts, method, max_bucket_size)
     assert set(pairs) <= set(runs.expected_pairs(texts, method))
     assert result.report["counts"]["read"] == len(texts)
 

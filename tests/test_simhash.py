@@ -31,11 +31,11 @@ METHODS = st.sampled_from(
             {},
             {"weights": "one"},
             {"ngram": 3},
-            {"tokens": "chars", "ngram": 4, "levels": True},
+            {"tokens": "chars", "ngram": 4, "weight_levels": True},
             {"weights": "tfidf", "idf": IDF},
-            {"weights": "tfidf", "idf": IDF, "top": 2, "levels": True},
-            {"weights": "tfidf", "idf": "lines", "top": 0},
-            {"top": 3},
+            {"weights": "tfidf", "idf": IDF, "max_features": 2, "weight_levels": True},
+            {"weights": "tfidf", "idf": "lines", "max_features": 0},
+            {"max_features": 3},
             {"hash": lambda data: int.from_bytes(data[:40].ljust(40, b"\7"), "little") * 0x9E3779B97F4A7C15F39CC},
         )
     ]
@@ -156,8 +156,8 @@ def test_mfonda_gives_even_votes_a_one_and_the_package_simhash_a_zero(words):
         ({"weights": "one"}, 0x6F546D9E2BA19FD4),
         ({"tokens": "chars", "ngram": 4}, 0xEA995E6071CDCB7C),
         ({"tokens": "whitespace", "ngram": 2}, 0x71B22BF2B794A33C),
-        ({"top": 5}, 0x6BD753BC60F146D5),
-        ({"levels": True}, 0x6B54639C62F10CC5),
+        ({"max_features": 5}, 0x6BD753BC60F146D5),
+        ({"weight_levels": True}, 0x6B54639C62F10CC5),
         ({"weights": "tfidf", "idf": "lines"}, 0x47546D9E2BB10FD4),
         ({"weights": "tfidf", "idf": COMMON}, 0x47506C9E2BA09FD6),
         ({"hash": "fnv1a"}, 0x8E4AD0FA542C164),
@@ -185,8 +185,8 @@ def native(text: str, method: SimHash) -> int:
     elif isinstance(method.idf, IdfTable):
         frequencies = dict(zip(method.idf.hashes.tolist(), method.idf.counts.tolist(), strict=True))
         total = method.idf.num_documents
-    weights = reference.keep_top(reference.weigh(features, method.weights, frequencies, total), method.num_keywords)
-    return reference.fingerprint(reference.levels(weights) if method.levels else weights, method.bits)
+    weights = reference.keep_top(reference.weigh(features, method.weights, frequencies, total), method.num_features)
+    return reference.fingerprint(reference.levels(weights) if method.weight_levels else weights, method.bits)
 
 
 @given(TEXTS, METHODS)
@@ -275,7 +275,7 @@ def test_a_tokenizer_can_weigh_its_features():
     def weigh(text: str) -> list[tuple[str, float]]:
         return [(word, len(word)) for word in text.split()]
 
-    method = SimHash(tokens=weigh, weights="own")
+    method = SimHash(tokens=weigh, weights="given")
     text = "to be or not to be"
     assert (
         simhash(text, method=method) == simhash(weigh(text)) == simhash([("to", 4), ("be", 4), ("or", 2), ("not", 3)])
@@ -286,14 +286,14 @@ def test_a_tokenizer_can_weigh_its_features():
 
 @pytest.mark.parametrize("pair", ["ab", "abc", ("a",), ("a", "b"), (1, 2), ("a", float("nan")), ("a", float("inf")), 3])
 def test_what_is_no_feature_with_a_weight_is_refused(pair):
-    method = SimHash(tokens=lambda text: [("ok", 1), pair], weights="own")
+    method = SimHash(tokens=lambda text: [("ok", 1), pair], weights="given")
     with pytest.raises(InputError, match=r"must be pairs of a string and a finite number: got .* Give an iterable of"):
         simhash("text", method=method)
 
 
 def test_n_grams_have_no_weights_of_ones_own():
     with pytest.raises(SettingError, match=r"weighs single features: got ngram=2"):
-        SimHash(tokens=lambda text: [("a", 1)], weights="own", ngram=2)
+        SimHash(tokens=lambda text: [("a", 1)], weights="given", ngram=2)
 
 
 def test_two_lambdas_are_two_schemes():
@@ -342,8 +342,8 @@ def test_an_explanation_says_what_every_step_gave():
 
 
 def test_top_and_levels_show_in_an_explanation():
-    assert set(explain("a a a b b c d", method=SimHash(top=2)).features) == {"a", "b"}
-    assert explain("a a a b b c d", method=SimHash(levels=True)).weights == (4, 3, 1, 1)
+    assert set(explain("a a a b b c d", method=SimHash(max_features=2)).features) == {"a", "b"}
+    assert explain("a a a b b c d", method=SimHash(weight_levels=True)).weights == (4, 3, 1, 1)
 
 
 @pytest.mark.parametrize("call", [simhash, lambda text, *, method: explain(text, method=method)])
@@ -363,7 +363,7 @@ def test_a_table_can_be_named_by_its_path(tmp_path):
     assert simhash("a b c", method=by_path) == simhash("a b c", method=SimHash(weights="tfidf", idf=IDF))
 
 
-@pytest.mark.parametrize("settings", [{"weights": "tfidf", "idf": "lines"}, {"weights": "own", "tokens": str.split}])
+@pytest.mark.parametrize("settings", [{"weights": "tfidf", "idf": "lines"}, {"weights": "given", "tokens": str.split}])
 def test_features_without_weights_are_weighed_by_what_is_known_of_them(settings):
     with pytest.raises(SettingError, match=r"Features without weights .* Give pairs"):
         simhash(["a", "b"], method=SimHash(**settings))
@@ -375,7 +375,8 @@ def test_features_without_weights_are_weighed_by_what_is_known_of_them(settings)
 def test_two_settings_that_give_different_bits_are_two_schemes():
     settings: list[dict[str, Any]] = [
         {}, {"bits": 32}, {"ngram": 2}, {"tokens": "chars"}, {"tokens": str.split}, {"tokens": str.splitlines},
-        {"weights": "one"}, {"weights": "tfidf"}, {"weights": "tfidf", "idf": "lines"}, {"top": 5}, {"levels": True},
+        {"weights": "one"}, {"weights": "tfidf"}, {"weights": "tfidf", "idf": "lines"}, {"max_features": 5},
+        {"weight_levels": True},
         {"hash": "md5"}, {"hash": "fnv1"}, {"hash": hash}, {"scheme": "mfonda"}, {"scheme": "simhash"},
         {"nfkc": False}, {"case_fold": False}, {"fold_chinese": True},
     ]  # fmt: skip

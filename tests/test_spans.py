@@ -129,7 +129,7 @@ def test_a_callable_gets_the_normalised_text():
 
 
 def test_tokens_with_weights_are_found_too():
-    method = SimHash(tokens=lambda text: [(word, 2.0) for word in text.split()], weights="own")
+    method = SimHash(tokens=lambda text: [(word, 2.0) for word in text.split()], weights="given")
     assert token_spans("One two", method) == [(0, 3, "one"), (4, 7, "two")]
 
 

@@ -30,7 +30,7 @@ METHODS = {
     "bands": neardup.MinHash(ngram=2, threshold=0.5, recall=0.9),
     "one row": neardup.MinHash(ngram=1, threshold=0.3, num_bands=3, rows_per_band=1),
     "cosine": neardup.MinHash(ngram=1, threshold=0.6, similarity="cosine"),
-    "rarity": neardup.MinHash(ngram=1, threshold=0.5, rarity=True),
+    "boost_rare": neardup.MinHash(ngram=1, threshold=0.5, boost_rare=True),
     "containment": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
     "simhash": neardup.SimHash(max_distance=12),
     "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),
@@ -51,14 +51,19 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, find) -> tuple:
 @given(
     texts=TEXTS,
     against=st.integers(0, 4),
-    max_bucket=st.sampled_from([1, 2, 3, None]),
+    max_bucket_size=st.sampled_from([1, 2, 3, None]),
     keep=st.sampled_from(["first", "last", "longest"]),
     linkage=st.sampled_from(["sieve", "connected"]),
 )
-def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_bucket, keep, linkage):
+def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_bucket_size, keep, linkage):
     def find() -> neardup.Deduplication:
         return run(
-            texts[against:], METHODS[name], against=texts[:against], max_bucket=max_bucket, keep=keep, linkage=linkage
+            texts[against:],
+            METHODS[name],
+            against=texts[:against],
+            max_bucket_size=max_bucket_size,
+            keep=keep,
+            linkage=linkage,
         )
 
     with pytest.MonkeyPatch.context() as patch:
@@ -71,10 +76,10 @@ def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_b
 
 
 @pytest.mark.parametrize("name", METHODS)
-@given(texts=TEXTS, max_bucket=st.sampled_from([1, 3, None]))
-def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, texts, max_bucket):
+@given(texts=TEXTS, max_bucket_size=st.sampled_from([1, 3, None]))
+def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, texts, max_bucket_size):
     def find() -> neardup.DuplicatePairs:
-        return neardup.find_pairs(table_of(texts), method=METHODS[name], max_bucket=max_bucket)
+        return neardup.find_pairs(table_of(texts), method=METHODS[name], max_bucket_size=max_bucket_size)
 
     with pytest.MonkeyPatch.context() as patch:
         fused, composed = both_ways(patch, find)
@@ -84,7 +89,7 @@ def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, t
 def test_pages_that_must_agree_in_structure_too_are_decided_alike(monkeypatch):
     contents = ["one two three four five six seven", "one two three four five six eight", "seven of nine"]
     pages = [PAGE.format(kind, content * 3) for kind in ("a", "b b", "a c") for content in contents]
-    method = neardup.MinHash(html="all", structure=0.4, threshold=0.5, ngram=1)
+    method = neardup.MinHash(html="all", min_structure=0.4, threshold=0.5, ngram=1)
     fused, composed = both_ways(monkeypatch, lambda: run(pages, method))
     assert fused.removed.num_rows > 2
     assert composed.removed.equals(fused.removed)

@@ -20,7 +20,7 @@ from neardup.fingerprints.minhash import band_keys, sign
 from neardup.methods.base import Described, Method, Rows, is_exact
 from neardup.methods.registry import register
 from neardup.schemas import EXACT, SIMILARITY
-from neardup.settings.limits import Limits, parameter
+from neardup.settings.constraints import Constraint, parameter
 from neardup.settings.shingling import Shingling
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import similarity_of_lists
@@ -32,8 +32,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 class ByteRuns(Shingling):
     """Runs of `width` bytes of UTF-8, compared as sets."""
 
-    width: int = parameter(4, Limits("Bytes in a run.", int, low=1, high=8))
-    threshold: float = parameter(0.5, Limits("The similarity of duplicates.", above=0.0, high=1.0))
+    width: int = parameter(4, Constraint("Bytes in a run.", int, low=1, high=8))
+    threshold: float = parameter(0.5, Constraint("The similarity of duplicates.", exclusive_min=0.0, high=1.0))
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class ByteRunsMethod(Method):
         keys = band_keys(sign(*features.sets, 64, 1), 64)
         return Keys(keys.T, features.content, features.sets.sizes > 0)
 
-    def propose(self, keys, order, max_bucket, *, all_pairs=False) -> Candidates:
-        return propose_by_bands(keys, order, max_bucket, all_pairs=all_pairs)
+    def propose(self, keys, order, max_bucket_size, *, all_pairs=False) -> Candidates:
+        return propose_by_bands(keys, order, max_bucket_size, all_pairs=all_pairs)
 
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)

@@ -15,7 +15,7 @@ from typing import Any
 
 import neardup
 from neardup import errors
-from neardup.settings import methods, running, shingling
+from neardup.settings import methods, run, shingling
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
@@ -50,7 +50,9 @@ Bands and blocks by themselves, and records that other results contain: `from ne
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += map(_settings_table, (methods.MinHash, methods.SimHash, shingling.Jieba, running.Sieve, running.Running))
+    parts += map(
+        _settings_table, (methods.MinHash, methods.SimHash, shingling.Jieba, run.SelectionSettings, run.RunSettings)
+    )
     parts += ["## Web pages\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), "## Indexes\n", *map(_entry, INDEXES)]
     parts += [_LSH, *(_entry(name, neardup.lsh) for name in neardup.lsh.__all__), _errors()]
@@ -84,13 +86,13 @@ def _settings_table(settings: type) -> str:
     title = (
         settings.__name__
         if settings in (methods.MinHash, methods.SimHash, shingling.Jieba)
-        else "Arguments of dedup: " + ("the decision" if settings is running.Sieve else "the machine")
+        else "Arguments of dedup: " + ("the decision" if settings is run.SelectionSettings else "the machine")
     )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]
     for field in dataclasses.fields(settings):
-        limits = field.metadata["limits"]
-        accepted = re.sub(r"'([^']*)'", r"`\1`", limits.describe())
-        lines.append(f"| `{field.name}` | `{field.default!r}` | {accepted} | {limits.help} |")
+        constraint = field.metadata["constraint"]
+        accepted = re.sub(r"'([^']*)'", r"`\1`", constraint.describe())
+        lines.append(f"| `{field.name}` | `{field.default!r}` | {accepted} | {constraint.help} |")
     return "\n".join(lines) + "\n"
 
 

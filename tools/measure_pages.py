@@ -60,7 +60,7 @@ def by_sets(method: neardup.MinHash) -> Callable[[Pages], Closeness]:
         shingles = shingle_pages(pages.column, method.ngram)
         members = members_of(shingles.hashes, np.diff(shingles.offsets))
         weights = weigh_rare(members, len(pages.html))
-        shared = shared_weights(members, weights if method.rarity else np.ones_like(weights), len(pages.html))
+        shared = shared_weights(members, weights if method.boost_rare else np.ones_like(weights), len(pages.html))
         return Closeness((cosine if method.similarity == "cosine" else jaccard)(shared), True)
 
     return measure
@@ -103,9 +103,9 @@ def prints_row(method: neardup.Method) -> Row:
 OWN = "**3 tags, cosine, rare ones count more**"
 ROWS: dict[str, Row] = {
     OWN: sets_row(),
-    "3 tags, cosine": sets_row(rarity=False),
+    "3 tags, cosine": sets_row(boost_rare=False),
     "3 tags, Jaccard, rare ones count more": sets_row(similarity="jaccard"),
-    "3 tags, Jaccard": sets_row(similarity="jaccard", rarity=False),
+    "3 tags, Jaccard": sets_row(similarity="jaccard", boost_rare=False),
     "2 tags, cosine, rare ones count more": sets_row(ngram=2),
     "4 tags, cosine, rare ones count more": sets_row(ngram=4),
     "**SimHash of 3 tags**": prints_row(FINGERPRINTS["structure"]),
@@ -213,7 +213,7 @@ def measure(pages: Pages, name: str) -> Judged | None:
 def run_row(pages: Pages) -> str:
     """Return the row of what `neardup.evaluate` finds with bands, out of the pairs that there are."""
     table = pa.table({"text": pages.column, "cluster": pages.codes.astype(str)})
-    score = neardup.evaluate(table, method=STRUCTURE, max_bucket=100_000).at_threshold
+    score = neardup.evaluate(table, method=STRUCTURE, max_bucket_size=100_000).at_threshold
     exact = scores_of(by_sets(STRUCTURE)(pages), pages.codes, np.arange(len(table)), np.array([score.limit]))[0]
     share = 100 * score.found / exact.found
     return f"| {pages.name} | {exact.found:,} | {share:.2f} % | {cell_of(score)} |"

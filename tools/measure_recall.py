@@ -81,14 +81,14 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
     truth, copies = true_pairs(texts, ngram)
     for values in SETTINGS:
         method = neardup.MinHash(ngram=ngram, **values)
-        result = neardup.find_pairs(texts, method=method, max_bucket=100_000)
+        result = neardup.find_pairs(texts, method=method, max_bucket_size=100_000)
         wanted = {pair for pair, s in truth.items() if s >= method.threshold and pair not in copies}
         rows = zip(*(result.pairs[column].to_pylist() for column in result.pairs.column_names), strict=True)
         found = {(int(a), int(b)): s for a, b, s, exact in rows if not exact}
         assert all(abs(truth[pair] - s) < 1e-12 for pair, s in found.items()), "a similarity is not exact"
         measured = len(wanted & found.keys()) / max(1, len(wanted))
         estimate, bands = result.report["recall"], result.report["bands"]
-        run = neardup.dedup(texts, method=method, max_bucket=100_000, audit=500)
+        run = neardup.dedup(texts, method=method, max_bucket_size=100_000, audit_sample=500)
         kept = np.ones(len(texts), bool)
         kept[run.removed["id"].to_numpy().astype(np.int64)] = False
         missed, audit = missed_removals(kept, truth, method.threshold), run.report["audit"]

@@ -74,7 +74,7 @@ def load(folder: Path, name: str) -> Labelled:
         return rewritten_answers(records)
     chinese, fold = name.startswith("zh"), name == "zh_ts"
     method = neardup.MinHash(ngram=3, threshold=UNRELATED, recall=0.99, fold_chinese=fold)
-    found = neardup.find_pairs(texts, method=method, max_bucket=100_000).pairs
+    found = neardup.find_pairs(texts, method=method, max_bucket_size=100_000).pairs
     alike = to_pairs(found)
     copies = keys(alike[found["exact"].to_numpy(zero_copy_only=False)])
     labels = [record["cluster"] for record in records]
@@ -165,7 +165,7 @@ def distances_of(fingerprints: npt.NDArray[np.uint64], pairs: Pairs) -> Ints:
 def pairs_within(texts: list[str], method: neardup.SimHash) -> Pairs:
     """Return the pairs within the distance of a method, whether or not their features are alike."""
     method = replace(method, confirm="hamming")
-    return to_pairs(neardup.find_pairs(texts, method=method, max_bucket=100_000).pairs)
+    return to_pairs(neardup.find_pairs(texts, method=method, max_bucket_size=100_000).pairs)
 
 
 def jaccard_of(texts: list[str], method: neardup.SimHash, pairs: Pairs) -> npt.NDArray[np.float64]:
@@ -285,7 +285,9 @@ def measure_length(low: int, tokens: list[list[str]], method: neardup.SimHash) -
     texts = [" ".join(words) for words in tokens]
     fingerprints, featured = fingerprints_of(texts, method)
     near = neardup.find_pairs(
-        texts, method=neardup.MinHash(tokens="whitespace", ngram=1, threshold=NEAR, recall=0.999), max_bucket=100_000
+        texts,
+        method=neardup.MinHash(tokens="whitespace", ngram=1, threshold=NEAR, recall=0.999),
+        max_bucket_size=100_000,
     ).pairs
     near = near.filter(pa.compute.invert(near["exact"]))
     similarity, distances = near["similarity"].to_numpy(), distances_of(fingerprints, to_pairs(near))
@@ -331,8 +333,8 @@ WEIGHTS = {
     "one": {"weights": "one"},
     "tf": {"weights": "tf"},
     "tf-idf, top 20": {"weights": "tfidf"},
-    "tf-idf, all": {"weights": "tfidf", "top": 0},
-    "levels of the top 20": {"weights": "tfidf", "levels": True},
+    "tf-idf, all": {"weights": "tfidf", "max_features": 0},
+    "levels of the top 20": {"weights": "tfidf", "weight_levels": True},
 }
 FEATURES = {"words": ("words", 1), "2 words": ("words", 2), "3 words": ("words", 3), "4 chars": ("chars", 4)}
 
@@ -381,7 +383,7 @@ def score_simhash(data: Labelled, method: neardup.SimHash) -> Score:
 def score_minhash(data: Labelled) -> Score:
     """Measure shingles of five words for thresholds from 0.3 on."""
     method = neardup.MinHash(threshold=0.3, recall=0.99, fold_chinese=data.fold)
-    found = neardup.find_pairs(data.texts, method=method, max_bucket=100_000).pairs
+    found = neardup.find_pairs(data.texts, method=method, max_bucket_size=100_000).pairs
     place, similarity = keys(to_pairs(found)), found["similarity"].to_numpy()
     relevant = np.isin(place, keys(data.relevant))
     if data.unrelated is not None:

@@ -58,7 +58,7 @@ def labelled_similarities(records: list[Record], method: neardup.MinHash) -> np.
 def found_pairs(records: list[Record], method: neardup.MinHash) -> tuple[np.ndarray, np.ndarray]:
     """Return the similarity of each pair found whose labels are known, and whether they are the same."""
     labels = [record["cluster"] for record in records]
-    pairs = neardup.find_pairs([record["text"] for record in records], method=method, max_bucket=100_000).pairs
+    pairs = neardup.find_pairs([record["text"] for record in records], method=method, max_bucket_size=100_000).pairs
     left, right = (pairs[name].to_numpy().astype(np.int64) for name in ("left_id", "right_id"))
     similarity = pairs["similarity"].to_numpy()
     same = np.array([labels[a] == labels[b] for a, b in zip(left, right, strict=True)], bool)

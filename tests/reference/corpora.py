@@ -56,7 +56,7 @@ def methods(draw: st.DrawFn, similarity: str = "jaccard", tokens: str | None = N
         ngram=draw(st.integers(1, 5)),
         threshold=draw(thresholds),
         similarity=similarity,
-        rarity=draw(st.booleans()) if similarity == "cosine" else False,
+        boost_rare=draw(st.booleans()) if similarity == "cosine" else False,
         num_bands=num_bands,
         rows_per_band=rows_per_band,
         seed=draw(st.integers(0, 3)),

@@ -18,7 +18,7 @@ def documents_of(texts: Sequence[str | None], method: MinHash) -> list[Document]
     """Return the documents of texts, as a method with bands of its own describes them."""
     described = [_shingled(text, method) for text in texts]
     keys = _sample_keys if method.similarity == "containment" else _band_keys
-    times = _times([set(hashes.values()) for _, hashes in described]) if method.rarity else dict[int, int]()
+    times = _times([set(hashes.values()) for _, hashes in described]) if method.boost_rare else dict[int, int]()
     return [
         Document(
             tokens,
@@ -46,7 +46,7 @@ def _copies(value: int, times: int) -> list[int]:
 
 def fingerprinted(texts: Sequence[str | None], method: SimHash) -> list[near.Document]:
     """Return the documents of texts with their fingerprints, of native features or of weighted ones."""
-    return [(_weighted if method.weights == "own" else _native)(text, method) for text in texts]
+    return [(_weighted if method.weights == "given" else _native)(text, method) for text in texts]
 
 
 def _weighted(text: str | None, method: SimHash) -> near.Document:

@@ -24,13 +24,13 @@ class Document(NamedTuple):
 class Rules(NamedTuple):
     """The settings. threshold : of the Jaccard similarity, or None where the distance alone decides.
 
-    max_bucket : documents that one fingerprint lists. num_against : so many, the first, are kept whatever they
+    max_bucket_size : documents that one fingerprint lists. num_against : so many, the first, are kept whatever they
     resemble.
     """
 
     max_distance: int
     threshold: float | None = None
-    max_bucket: int = 1000
+    max_bucket_size: int = 1000
     num_against: int = 0
 
 
@@ -57,10 +57,10 @@ class Decisions(NamedTuple):
 
 
 class Lists:
-    """The documents of each fingerprint: the earliest `max_bucket` are listed, whether they are kept or not."""
+    """The documents of each fingerprint: the earliest `max_bucket_size` are listed, whether they are kept or not."""
 
-    def __init__(self, max_bucket: int) -> None:
-        self.max_bucket = max_bucket
+    def __init__(self, max_bucket_size: int) -> None:
+        self.max_bucket_size = max_bucket_size
         self.members: dict[int, list[int]] = {}
 
     def add(self, number: int, fingerprint: int) -> None:
@@ -70,15 +70,15 @@ class Lists:
     def near(self, fingerprint: int, max_distance: int) -> tuple[list[int], bool]:
         """Return the documents listed within a distance, rising, and whether a list of them leaves some out."""
         lists = [members for value, members in self.members.items() if distance(value, fingerprint) <= max_distance]
-        listed = sorted(number for members in lists for number in members[: self.max_bucket])
-        return listed, any(len(members) > self.max_bucket for members in lists)
+        listed = sorted(number for members in lists for number in members[: self.max_bucket_size])
+        return listed, any(len(members) > self.max_bucket_size for members in lists)
 
 
 def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
     """Let the documents pass in order; a kept one removes what is within `max_distance` of it, and alike enough."""
     # Where the distance alone decides, documents of one fingerprint are equally far from all: the earliest stands for
     # them.
-    lists = Lists(rules.max_bucket if rules.threshold is not None else 1)
+    lists = Lists(rules.max_bucket_size if rules.threshold is not None else 1)
     first_of_text: dict[tuple[str, ...], int] = {}
     removals: dict[int, Pair] = {}
     pairs: list[Pair] = []
@@ -108,7 +108,7 @@ def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
 
 def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
     """Return all pairs within the distance and alike enough, copies too."""
-    lists = Lists(rules.max_bucket)
+    lists = Lists(rules.max_bucket_size)
     pairs: list[Pair] = []
     for number, document in enumerate(documents):
         if document.features:

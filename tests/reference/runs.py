@@ -79,10 +79,10 @@ def expected(
     against: Texts = (),
     ranks: Sequence[float | None] | None = None,
     keep: str = "first",
-    max_bucket: int = 100_000,
+    max_bucket_size: int = 100_000,
 ) -> Answer:
     """Return what the oracle decides."""
-    order, documents, rules = _in_order(texts, method, against, ranks, keep, max_bucket)
+    order, documents, rules = _in_order(texts, method, against, ranks, keep, max_bucket_size)
     decisions = _oracle(method).sieve(documents, rules)
     return _answer(order, len(against), decisions.removals, decisions.pairs)
 
@@ -100,21 +100,21 @@ def expected_connected(
     return _answer(order, len(against), _oracle(method).connected(documents, rules), [])
 
 
-def expected_pairs(texts: Texts, method: MethodSettings, max_bucket: int = 100_000) -> list[tuple]:
+def expected_pairs(texts: Texts, method: MethodSettings, max_bucket_size: int = 100_000) -> list[tuple]:
     """Return all pairs of the oracle."""
-    order, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
+    order, documents, rules = _in_order(texts, method, (), None, "first", max_bucket_size)
     return _answer(order, 0, {}, _oracle(method).find_pairs(documents, rules)).pairs
 
 
-def expected_bound(texts: Texts, method: MethodSettings, max_bucket: int) -> int:
+def expected_bound(texts: Texts, method: MethodSettings, max_bucket_size: int) -> int:
     """Return how many documents have earlier ones in a bucket that does not list them."""
-    _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
+    _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket_size)
     return sieve.sieve(documents, rules).left_out
 
 
-def expected_collisions(texts: Texts, method: MethodSettings, max_bucket: int = 100_000) -> tuple[int, int]:
+def expected_collisions(texts: Texts, method: MethodSettings, max_bucket_size: int = 100_000) -> tuple[int, int]:
     """Return how many pairs of near fingerprints the sieve finds unlike, and how many documents meet a full list."""
-    _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket)
+    _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket_size)
     decisions = near.sieve(documents, rules)
     return decisions.collisions, decisions.full
 
@@ -129,7 +129,7 @@ def _in_order(
     against: Texts,
     ranks: Sequence[float | None] | None,
     keep: str,
-    max_bucket: int,
+    max_bucket_size: int,
 ) -> tuple[list[int], Any, Any]:
     everything = [*against, *texts]
     all_ranks = None if ranks is None else [*([None] * len(against)), *ranks]
@@ -137,9 +137,9 @@ def _in_order(
     ordered = [everything[number] for number in order]
     if isinstance(method, SimHash):
         threshold = None if method.confirm == "hamming" else method.threshold
-        near_rules = near.Rules(method.max_distance, threshold, max_bucket, len(against))
+        near_rules = near.Rules(method.max_distance, threshold, max_bucket_size, len(against))
         return order, fingerprinted(ordered, method), near_rules
-    rules = sieve.Rules(method.threshold, method.similarity, max_bucket, len(against))
+    rules = sieve.Rules(method.threshold, method.similarity, max_bucket_size, len(against))
     return order, documents_of(ordered, method), rules
 
 

@@ -34,7 +34,7 @@ class Rules(NamedTuple):
 
     threshold: float
     similarity: str = "jaccard"
-    max_bucket: int = 1000
+    max_bucket_size: int = 1000
     num_against: int = 0
 
 
@@ -57,10 +57,10 @@ class Decisions(NamedTuple):
 
 
 class Index:
-    """The documents under each key: the earliest `max_bucket` are listed, whether they are kept or not."""
+    """The documents under each key: the earliest `max_bucket_size` are listed, whether they are kept or not."""
 
-    def __init__(self, max_bucket: int) -> None:
-        self.max_bucket = max_bucket
+    def __init__(self, max_bucket_size: int) -> None:
+        self.max_bucket_size = max_bucket_size
         self.members: dict[Hashable, list[int]] = {}
 
     def add(self, number: int, document: Document) -> None:
@@ -72,18 +72,18 @@ class Index:
         """Return the documents listed under enough of the keys, rising."""
         hits: dict[int, int] = {}
         for key in document.asks:
-            for member in self.members.get(key, [])[: self.max_bucket]:
+            for member in self.members.get(key, [])[: self.max_bucket_size]:
                 hits[member] = hits.get(member, 0) + 1
         return sorted(member for member, count in hits.items() if count >= document.needed)
 
     def leaves_out(self, document: Document) -> bool:
         """Return whether one of a document's buckets has members that it does not list."""
-        return any(len(self.members.get(key, [])) > self.max_bucket for key in document.asks)
+        return any(len(self.members.get(key, [])) > self.max_bucket_size for key in document.asks)
 
 
 def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
     """Let the documents pass in order; a kept one removes what is measured at least `threshold` similar to it."""
-    index = Index(rules.max_bucket)
+    index = Index(rules.max_bucket_size)
     first_of_text: dict[tuple[str, ...], int] = {}
     removals: dict[int, Pair] = {}
     pairs: list[Pair] = []
@@ -111,7 +111,7 @@ def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
 
 def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
     """Return all pairs of candidates at or above the threshold, copies too."""
-    index = Index(rules.max_bucket)
+    index = Index(rules.max_bucket_size)
     pairs: list[Pair] = []
     for number, document in enumerate(documents):
         if document.shingles:

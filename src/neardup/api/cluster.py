@@ -25,7 +25,7 @@ from neardup.results import Clustering
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 
 
 def cluster(
@@ -37,8 +37,8 @@ def cluster(
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
     linkage: str = "sieve",
-    max_bucket: int | None = None,
-    audit: int = 0,
+    max_bucket_size: int | None = None,
+    audit_sample: int = 0,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
@@ -56,7 +56,7 @@ def cluster(
 
     Parameters
     ----------
-    source, method, threshold, max_distance, keep, max_bucket, audit : as in `dedup`.
+    source, method, threshold, max_distance, keep, max_bucket_size, audit_sample : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     overwrite, resume, threads, batch_rows, on_error, progress : as in `dedup`.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
@@ -85,13 +85,15 @@ def cluster(
     [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
     """
     method = method_named(method, threshold, max_distance)
-    sieve = Sieve(keep=keep, linkage=linkage, max_bucket=max_bucket, audit=audit)
-    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    selection = SelectionSettings(
+        keep=keep, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
+    )
+    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
     with open_stages(progress) as stages, workspace(folder) as scratch:
         run = decide(
-            inputs, method, sieve, running, folder, scratch, stages, resume=resume, table="clusters.parquet"
+            inputs, method, selection, run_settings, folder, scratch, stages, resume=resume, table="clusters.parquet"
         )  # fmt: skip
         removals = run.outcome.removals
         groups = group_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
@@ -100,7 +102,7 @@ def cluster(
         if folder is not None:
             with stages.stage("write"):
                 _write(folder, run, groups, names)
-        report = build_report("cluster", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
+        report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
         rows = first_rows(groups, names, run.locations, MAX_SHOWN)
         report = describe_groups(report, groups, rows)
         if folder is not None:

@@ -21,7 +21,7 @@ from neardup.results import Deduplication
 from neardup.schemas import pairs_schema, removed_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 
 
 def dedup(
@@ -34,8 +34,8 @@ def dedup(
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
     linkage: str = "sieve",
-    max_bucket: int | None = None,
-    audit: int = 0,
+    max_bucket_size: int | None = None,
+    audit_sample: int = 0,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
@@ -64,8 +64,8 @@ def dedup(
         which only returns the result.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN or min:COLUMN.
     linkage : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
-    max_bucket : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
-    audit : the number of documents to compare exactly with all others, to measure the recall.
+    max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
+    audit_sample : the number of documents to compare exactly with all others, to measure the recall.
     text_column, id_column : names of columns. Default: `text` and `id`, or what is obvious.
     text_unit : in text files, whether a document is a line or a file. auto: a line if one file is named.
     in_format : the format of all inputs. Default: by suffix, or for standard input by its first bytes.
@@ -106,17 +106,19 @@ def dedup(
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
     method = method_named(method, threshold, max_distance)
-    sieve = Sieve(keep=keep, linkage=linkage, max_bucket=max_bucket, audit=audit)
-    running = Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    selection = SelectionSettings(
+        keep=keep, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
+    )
+    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
     with open_stages(progress) as stages, workspace(folder) as scratch:
         run = decide(
-            inputs, method, sieve, running, folder, scratch, stages, resume=resume, table="removed.parquet"
+            inputs, method, selection, run_settings, folder, scratch, stages, resume=resume, table="removed.parquet"
         )  # fmt: skip
         if folder is not None:
             shown = _write(folder, run, stages)
-        report = build_report("dedup", run.tasks, run.method, sieve, run.outcome, stages, run.warnings)
+        report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
         if folder is not None:
             write.write_report(report, render_report(report, shown), folder.result)
         removed, pairs = _tables(run, tables)

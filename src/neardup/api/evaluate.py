@@ -27,7 +27,7 @@ from neardup.results import Evaluation
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.scores import Score
 
 LABEL = "cluster"
@@ -43,7 +43,7 @@ def evaluate(
     max_distance: int | None = None,
     plot: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
-    max_bucket: int | None = None,
+    max_bucket_size: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
@@ -68,7 +68,7 @@ def evaluate(
         All other pairs then count for nothing.
     plot : an .svg file to draw the curve to. Default: None.
     overwrite : replace that file, if it exists.
-    max_bucket : as in `find_pairs`.
+    max_bucket_size : as in `find_pairs`.
 
     Returns
     -------
@@ -102,7 +102,8 @@ def evaluate(
     path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
     settings = _Settings(
         Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
-        Sieve(max_bucket=max_bucket), Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        SelectionSettings(max_bucket_size=max_bucket_size),
+        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
     )  # fmt: skip
     result = _evaluate(settings, method_named(method, threshold, max_distance), progress)
     if path is not None:
@@ -119,7 +120,7 @@ def compare_methods(
     pairs: Source | None = None,
     plot: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
-    max_bucket: int | None = None,
+    max_bucket_size: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
@@ -134,7 +135,7 @@ def compare_methods(
 
     Parameters
     ----------
-    source, label, pairs, max_bucket : as in `evaluate`.
+    source, label, pairs, max_bucket_size : as in `evaluate`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, progress : as in `dedup`.
     methods : two or more names of methods, or settings by any name.
@@ -166,7 +167,8 @@ def compare_methods(
     path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
     settings = _Settings(
         Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
-        Sieve(max_bucket=max_bucket), Running(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        SelectionSettings(max_bucket_size=max_bucket_size),
+        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
     )  # fmt: skip
     chosen = {name: method_named(method) for name, method in named.items()}
     results = {name: _evaluate(settings, method, progress) for name, method in chosen.items()}
@@ -182,20 +184,20 @@ class _Settings(NamedTuple):
     inputs: Inputs
     label: str | None
     pairs: Source | None
-    sieve: Sieve
-    running: Running
+    selection: SelectionSettings
+    run_settings: RunSettings
 
 
 def _evaluate(settings: _Settings, method: MethodSettings, progress: bool | Progress) -> Evaluation:
     """Score a method."""
-    inputs, label, pairs, sieve, running = settings
-    tasks = tasks_of(inputs, sieve.keep)
+    inputs, label, pairs, selection, run_settings = settings
+    tasks = tasks_of(inputs, selection.keep)
     chosen = method_of(for_pages(method, tasks)).resolve()
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)
     with open_stages(progress) as stages:
-        found = engine.evaluate(tasks, truth, chosen, sieve, running, stages)
+        found = engine.evaluate(tasks, truth, chosen, selection, run_settings, stages)
     limit = chosen.limit.name
     curve = _table([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
     low, documents, scores = found.by_length

@@ -17,7 +17,7 @@ from neardup.features.idf import IdfTable
 from neardup.output.report import incomplete_by
 from neardup.progress import Progress
 from neardup.settings.methods import SimHash
-from neardup.settings.running import Running
+from neardup.settings.run import RunSettings
 from neardup.settings.shingling import Shingling
 
 
@@ -52,18 +52,18 @@ def document_frequencies(
     >>> neardup.lsh.keywords("the cat", table, top=1)[0][0]
     'cat'
     """
-    running = Running(threads=threads, on_error=on_error)
+    run_settings = RunSettings(threads=threads, on_error=on_error)
     inputs = Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes)
     rejected: list[Rejected] = []
 
     def reject(row: Rejected) -> None:
-        if running.on_error == "stop":
+        if run_settings.on_error == "stop":
             raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
         rejected.append(row)
 
     tasks = tasks_of(inputs, "first")
     method = for_pages(method, tasks)
     with open_stages(progress) as stages, stages.stage("count", known_total(tasks)) as counting:
-        table = count_corpus(tasks, method, count_threads(running.threads), counting, reject)
+        table = count_corpus(tasks, method, count_threads(run_settings.threads), counting, reject)
     warn_if_incomplete({"incomplete": incomplete_by(rejected)}, on_error)
     return replace(table, rejected=tuple(rejected))

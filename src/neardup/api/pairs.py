@@ -37,7 +37,7 @@ from neardup.results import DuplicatePairs
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings, SimHash
 from neardup.settings.presets import method_named, simhash_named
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.measured import Measured
 
 _PLAIN = SimHash()
@@ -52,7 +52,7 @@ def find_pairs(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     tables: bool = True,
-    max_bucket: int | None = None,
+    max_bucket_size: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
@@ -74,8 +74,7 @@ def find_pairs(
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None, which only returns them.
     overwrite : replace that file, if it exists, once the new one is complete.
     tables : fill `pairs` of the result. Use False with `output` if they would not fit into memory.
-    max_bucket : the greatest number of documents of one bucket, the earliest ones, that another one is compared with.
-        Default: by the method.
+    max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
 
     Returns
     -------
@@ -87,7 +86,8 @@ def find_pairs(
     >>> neardup.find_pairs(["a b c d e f", "x y z", "A b c d e f."]).pairs.to_pylist()
     [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
     """
-    sieve, running = Sieve(max_bucket=max_bucket), Running(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    selection = SelectionSettings(max_bucket_size=max_bucket_size)
+    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     file = None if output is None else TableFile(Path(output), overwrite=overwrite)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     found = _Pairs(file, tables)
@@ -99,9 +99,9 @@ def find_pairs(
         Scratch(Path(directory)) as scratch,
     ):
         if files:
-            report = _pairs_of_fingerprints(files, method, running, scratch, stages, found)
+            report = _pairs_of_fingerprints(files, method, run_settings, scratch, stages, found)
         else:
-            report = _pairs_of_documents(inputs, method, sieve, running, scratch, stages, found)
+            report = _pairs_of_documents(inputs, method, selection, run_settings, scratch, stages, found)
     warn_if_incomplete(report, on_error)
     return DuplicatePairs(found.table, report, None if file is None else file.path)
 
@@ -125,20 +125,20 @@ class _Pairs:
 def _pairs_of_documents(
     inputs: Inputs,
     method: MethodSettings,
-    sieve: Sieve,
-    running: Running,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
     scratch: Scratch,
     stages: Stages,
     found: _Pairs,
 ) -> dict[str, Any]:
     """Find the pairs among documents; return the report."""
-    tasks = tasks_of(inputs, sieve.keep)
+    tasks = tasks_of(inputs, selection.keep)
     chosen = method_of(for_pages(method, tasks)).resolve()
-    outcome = pipeline.run_pipeline(tasks, chosen, sieve, running, scratch, stages, all_pairs=True)
+    outcome = pipeline.run_pipeline(tasks, chosen, selection, run_settings, scratch, stages, all_pairs=True)
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
     with stages.stage("write"):
         found.take(pair_batches(outcome.pairs, locations, chosen.measures), pairs_schema(chosen.measures))
-    report = build_report("pairs", tasks, chosen, sieve, outcome, stages)
+    report = build_report("pairs", tasks, chosen, selection, outcome, stages)
     report["rejected"] = write.read_rejected(scratch.directory)
     return report
 
@@ -208,7 +208,7 @@ def _hamming_of(method: MethodSettings, file: Fingerprints, name: str) -> SimHas
 def _pairs_of_fingerprints(
     files: dict[str, Fingerprints],
     method: MethodSettings,
-    running: Running,
+    run_settings: RunSettings,
     scratch: Scratch,
     stages: Stages,
     found: _Pairs,
@@ -223,7 +223,7 @@ def _pairs_of_fingerprints(
     ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in featured])
     fingerprints = np.concatenate([file.values for file in featured])
     with stages.stage("join"):
-        pairs = join(fingerprints, near.bits, near.max_distance, near.num_blocks, count_threads(running.threads))
+        pairs = join(fingerprints, near.bits, near.max_distance, near.num_blocks, count_threads(run_settings.threads))
         left, right, distance = collect_near(scratch, pairs)
     measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
     schema = pairs_schema((DISTANCE,))

@@ -27,7 +27,7 @@ from neardup.output.directory import OutputDirectory
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import MethodSettings
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 
 
 class Run(NamedTuple):
@@ -96,8 +96,8 @@ def workspace(folder: OutputDirectory | None) -> Iterator[Scratch]:
 def decide(
     inputs: Inputs,
     settings: MethodSettings,
-    sieve: Sieve,
-    running: Running,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
     folder: OutputDirectory | None,
     scratch: Scratch,
     stages: Stages,
@@ -106,16 +106,16 @@ def decide(
     table: str,
 ) -> Run:
     """Read the inputs and decide about their documents; table : the file that has source_file and row of each."""
-    if sieve.audit:
-        method_of(settings).refuse_audit(sieve.audit)
+    if selection.audit_sample:
+        method_of(settings).refuse_audit(selection.audit_sample)
     if folder is not None:
         folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
     warnings: list[str] = []
-    tasks = tasks_of(inputs, sieve.keep, warnings)
+    tasks = tasks_of(inputs, selection.keep, warnings)
     method = method_of(for_pages(settings, tasks)).resolve()
     identities = [task.part.identity() for task in tasks]
-    resuming = prepare(scratch, tasks, identities, method, sieve, resume)
-    outcome = pipeline.run_pipeline(tasks, method, sieve, running, scratch, stages, resume=resuming)
+    resuming = prepare(scratch, tasks, identities, method, selection, resume)
+    outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, resume=resuming)
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
     warnings += _check_ids(scratch, outcome.corpus, locations, inputs.id_column, table)
     return Run(tasks, identities, method, outcome, locations, warnings)

@@ -48,7 +48,7 @@ from neardup.output.table_file import TableFile
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import MinHash, SimHash
 from neardup.settings.presets import minhash_named, sketch_named
-from neardup.settings.running import Running
+from neardup.settings.run import RunSettings
 from neardup.version import __version__
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
@@ -139,7 +139,7 @@ def sign(
     InputError
         If a row contains anything else, or a weight is out of its limits: for MinHash 0, or from 1e-100 to 1e100.
     SettingError
-        If method compares by more than one document has: rarity, structure beside the text.
+        If method uses `boost_rare` or `min_structure`, which need a collection.
     OutputError
         If the output file exists, has another suffix, or cannot be written.
 
@@ -161,21 +161,21 @@ def sign(
     'weighted-minhash'
     """
     chosen = sketch_named(method)
-    running = Running(threads=threads, on_error=on_error)
+    run_settings = RunSettings(threads=threads, on_error=on_error)
     file = None if output is None else TableFile(Path(output), overwrite=overwrite)
     documents, column = (source, None) if text_column or id_column or in_format else _as_column(source)
     if column is not None:
         in_memory = file is None and method_of(chosen).counted is None
         if in_memory or not is_text(column.kind):
-            sketches = sign_column(column, signer_of(chosen), count_threads(running.threads))
+            sketches = sign_column(column, signer_of(chosen), count_threads(run_settings.threads))
             if file is not None:
                 write_sketches(iter([sketches]), file, with_hex)
             return sketches
-        running = replace(running, on_error="stop")  # a row for each text
+        run_settings = replace(run_settings, on_error="stop")  # a row for each text
     inputs = Inputs(documents, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     parts: list[Sketches] = []
     take = parts.extend if file is None else partial(write_sketches, file=file, with_hex=with_hex)
-    report = _run(inputs, chosen, running, take, progress=progress)
+    report = _run(inputs, chosen, run_settings, take, progress=progress)
     warn_if_incomplete(report, on_error)
     sketches = concatenate(parts) if file is None else SKETCHES[type(chosen)]._open_later(file.path, report["scheme"])
     sketches.report = report
@@ -218,7 +218,7 @@ def minhash(text: str | Features, *, method: MinHash | None = None) -> npt.NDArr
 def _run(
     inputs: Inputs,
     method: MinHash | SimHash,
-    running: Running,
+    run_settings: RunSettings,
     take: Callable[[Iterator[Sketches]], None],
     *,
     progress: bool | Progress,
@@ -227,10 +227,10 @@ def _run(
     counts = Counts()
     tasks = tasks_of(inputs, "first")
     method = for_pages(method, tasks)
-    threads, total = count_threads(running.threads), known_total(tasks)
+    threads, total = count_threads(run_settings.threads), known_total(tasks)
 
     def reject(row: Rejected) -> None:
-        if running.on_error == "stop":
+        if run_settings.on_error == "stop":
             raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
         counts.rejected.append(row)
 

@@ -16,7 +16,7 @@ class Buckets(NamedTuple):
     """The buckets of one band.
 
     first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET. members : uint32, the earliest
-    `max_bucket` positions of each bucket, rising, and one more if there is; the last one of a bucket is marked by
+    `max_bucket_size` positions of each bucket, rising, and one more if there is; the last one of a bucket is marked by
     kernels.bands.LAST_MEMBER.
     """
 
@@ -45,7 +45,7 @@ def find_copies(
 
 
 def fill_buckets(
-    keys: npt.NDArray[np.uint64], positions: npt.NDArray[np.uint32], num_positions: int, max_bucket: int
+    keys: npt.NDArray[np.uint64], positions: npt.NDArray[np.uint32], num_positions: int, max_bucket_size: int
 ) -> Buckets:
     """Group positions by the key of a band.
 
@@ -54,12 +54,12 @@ def fill_buckets(
     keys : uint64 (num_members,), the key of each of `positions`.
     positions : uint32 (num_members,), rising.
     num_positions : of all documents, members or not.
-    max_bucket : how many members a bucket lists, its earliest.
+    max_bucket_size : how many members a bucket lists, its earliest.
     """
     from neardup.kernels import bands as kernel
 
     packed, bits = pack_keys(keys, positions, num_positions), bits_for(num_positions)
     first = np.full(num_positions, NO_BUCKET, np.uint32)
-    members = np.empty(kernel.count_members(packed, bits, max_bucket), np.uint32)
-    kernel.list_members(packed, bits, max_bucket, first, members)
+    members = np.empty(kernel.count_members(packed, bits, max_bucket_size), np.uint32)
+    kernel.list_members(packed, bits, max_bucket_size, first, members)
     return Buckets(first, members)

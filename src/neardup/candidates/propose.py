@@ -1,6 +1,6 @@
 """Propose pairs of documents that may be duplicates: by bands, by samples, or by the distance of fingerprints.
 
-A bucket lists its earliest `max_bucket` distinct members, whether they are kept or not. A copy (a document whose
+A bucket lists its earliest `max_bucket_size` distinct members, whether they are kept or not. A copy (a document whose
 content an earlier one has) asks as its representative does, and is a member itself only where all pairs are wanted.
 """
 
@@ -34,7 +34,7 @@ class Candidates(NamedTuple):
 
 
 def propose_by_bands(
-    keys: Keys, order: npt.NDArray[np.uint32], max_bucket: int, *, all_pairs: bool = False
+    keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
 ) -> Candidates:
     """Propose the documents that share the key of a band.
 
@@ -42,7 +42,7 @@ def propose_by_bands(
     ----------
     keys : with a key for each band.
     order : uint32, the document at each position.
-    max_bucket : members that a bucket lists at most.
+    max_bucket_size : members that a bucket lists at most.
     all_pairs : whether copies are members of buckets too.
     """
     from neardup.kernels import bands as kernel
@@ -51,12 +51,12 @@ def propose_by_bands(
     found, left_out = [], np.zeros(len(order), np.bool_)
     for band in range(keys.values.shape[1]):
         positions = np.flatnonzero(members).astype(np.uint32)
-        buckets = fill_buckets(keys.values[order[positions], band], positions, len(order), max_bucket)
+        buckets = fill_buckets(keys.values[order[positions], band], positions, len(order), max_bucket_size)
         first = np.where(askers, buckets.first[representative], NO_BUCKET)
         first[members] = buckets.first[members]
-        num_pairs = kernel.list_pairs(first, buckets.members, max_bucket, _NOBODY, _NOBODY, left_out)
+        num_pairs = kernel.list_pairs(first, buckets.members, max_bucket_size, _NOBODY, _NOBODY, left_out)
         left, right = np.empty(num_pairs, np.uint32), np.empty(num_pairs, np.uint32)
-        kernel.list_pairs(first, buckets.members, max_bucket, left, right, left_out)
+        kernel.list_pairs(first, buckets.members, max_bucket_size, left, right, left_out)
         found.append(_pack(left, right))
     return _candidates(found, representative, left_out)
 
@@ -64,7 +64,7 @@ def propose_by_bands(
 def propose_by_samples(
     keys: Keys,
     order: npt.NDArray[np.uint32],
-    max_bucket: int,
+    max_bucket_size: int,
     samples: Samples,
     needed: npt.NDArray[np.int64],
     *,
@@ -74,7 +74,7 @@ def propose_by_samples(
 
     Parameters
     ----------
-    keys, order, max_bucket, all_pairs : as in `propose_by_bands`; keys with the sets.
+    keys, order, max_bucket_size, all_pairs : as in `propose_by_bands`; keys with the sets.
     samples, needed : how many shingles are sampled, and how many of n are needed: see `samples.needed_by_size`.
     """
     assert keys.samples is not None
@@ -88,7 +88,7 @@ def propose_by_samples(
     hashes, holders = sets.hashes[there][by_hash], owner[there][by_hash]
     begins = np.searchsorted(hashes, sets.hashes[asked], side="left")
     ends = np.searchsorted(hashes, sets.hashes[asked], side="right")
-    listed = np.minimum(ends - begins, max_bucket)
+    listed = np.minimum(ends - begins, max_bucket_size)
     asker = np.repeat(owner[asked], listed)
     entry = np.repeat(begins, listed) + np.arange(listed.sum()) - np.repeat(np.cumsum(listed) - listed, listed)
     earlier = holders[entry] < asker
@@ -98,8 +98,8 @@ def propose_by_samples(
     sampled = np.minimum(sets.sizes, samples.num_samples)
     enough = hits >= needed[sampled[(pairs >> np.uint64(32)).astype(np.int64)]]
     left_out = np.zeros(len(order), np.bool_)
-    crowded = np.flatnonzero(ends - begins > max_bucket)
-    unlisted = holders[begins[crowded] + max_bucket]
+    crowded = np.flatnonzero(ends - begins > max_bucket_size)
+    unlisted = holders[begins[crowded] + max_bucket_size]
     left_out[owner[asked][crowded][unlisted < owner[asked][crowded]]] = True
     return _candidates([pairs[enough]], representative, left_out)
 
@@ -107,7 +107,7 @@ def propose_by_samples(
 def propose_by_distance(
     keys: Keys,
     order: npt.NDArray[np.uint32],
-    max_bucket: int,
+    max_bucket_size: int,
     radius: Radius,
     *,
     all_pairs: bool = False,
@@ -116,8 +116,8 @@ def propose_by_distance(
 
     Parameters
     ----------
-    keys, order, max_bucket, all_pairs : as in `propose_by_bands`; keys are the words of the fingerprints. The documents
-        of one fingerprint are a bucket.
+    keys, order, max_bucket_size, all_pairs : as in `propose_by_bands`; keys are the words of the fingerprints. A bucket
+        contains the documents of one fingerprint.
     radius : the bits of a fingerprint, and the distance.
     """
     representative, members, askers = _members(keys, order, all_pairs)
@@ -136,13 +136,13 @@ def propose_by_distance(
         - np.repeat(np.cumsum(degree) - degree, degree)
     ].astype(np.int64)
     bucket = np.concatenate([node[asking], others])
-    listed = np.minimum(sizes[bucket], max_bucket)
+    listed = np.minimum(sizes[bucket], max_bucket_size)
     entry = np.repeat(begins[bucket], listed) + np.arange(listed.sum())
     entry -= np.repeat(np.cumsum(listed) - listed, listed)
     left, right = by_node[entry].astype(np.uint32), np.repeat(asker, listed).astype(np.uint32)
     left_out = np.zeros(len(order), np.bool_)
-    crowded = np.flatnonzero(sizes[bucket] > max_bucket)
-    left_out[asker[crowded][by_node[begins[bucket[crowded]] + max_bucket] < asker[crowded]]] = True
+    crowded = np.flatnonzero(sizes[bucket] > max_bucket_size)
+    left_out[asker[crowded][by_node[begins[bucket[crowded]] + max_bucket_size] < asker[crowded]]] = True
     return _candidates([_pack(left, right)[left < right]], representative, left_out)
 
 

@@ -17,7 +17,7 @@ from neardup.cli.sources import (
     printing_options,
     source_options,
 )
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
     "output", "overwrite", "resume", "text_column", "id_column", "method", "threshold", "max_distance", "ngram",
@@ -32,8 +32,8 @@ _COMMON = (
 @folder_options
 @source_options
 @method_options
-@settings_options(Sieve, "Decision")
-@settings_options(Running, "Running")
+@settings_options(SelectionSettings, "Decision")
+@settings_options(RunSettings, "Running")
 @printing_options
 def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Cluster the similar documents of a collection: how many of a kind there are, and what they share.

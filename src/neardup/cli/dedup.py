@@ -17,7 +17,7 @@ from neardup.cli.sources import (
     printing_options,
     source_options,
 )
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
     "output", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold", "max_distance",
@@ -36,8 +36,8 @@ _COMMON = (
 )  # fmt: skip
 @source_options
 @method_options
-@settings_options(Sieve, "Decision")
-@settings_options(Running, "Running")
+@settings_options(SelectionSettings, "Decision")
+@settings_options(RunSettings, "Running")
 @printing_options
 def dedup(
     inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any

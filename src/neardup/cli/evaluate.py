@@ -14,7 +14,7 @@ from neardup.cli.sources import Named, inputs_argument, named, printing_options,
 from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import METHODS
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
     "label", "pairs", "compare", "plot", "overwrite", "text_column", "id_column", "method", "threshold",
@@ -42,8 +42,8 @@ _COMMON = (
 @option("--overwrite", is_flag=True, section="Output", help="Replace FILE once the new one is complete.")
 @source_options
 @method_options
-@settings_options(Sieve, "Running", only=("max_bucket",))
-@settings_options(Running, "Running")
+@settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
+@settings_options(RunSettings, "Running")
 @printing_options
 def evaluate(
     inputs: tuple[str, ...], pairs: str | None, compare: str | None, quiet: bool, as_json: bool, **values: Any

@@ -12,7 +12,7 @@ from neardup.cli.methods import build_sketch, text_options
 from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
-from neardup.settings.running import Running
+from neardup.settings.run import RunSettings
 
 if TYPE_CHECKING:
     from neardup.features.idf import IdfTable
@@ -25,7 +25,7 @@ _COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 @file_options("The table to write, a Parquet file.")
 @partial(source_options, without_id=True)
 @partial(text_options, methods=("simhash",))
-@settings_options(Running, "Running", without=("batch_rows",))
+@settings_options(RunSettings, "Running", without=("batch_rows",))
 @printing_options
 def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any) -> None:
     """Count in how many documents of a corpus each word occurs, and save the table for --weights tfidf.

@@ -10,15 +10,15 @@ import click
 
 from neardup.cli.settings import Function, option, setting_option
 from neardup.errors import SettingError
-from neardup.settings.limits import limits_of
+from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.presets import METHODS, SKETCHES
 from neardup.settings.shingling import Jieba, Shingling
 
 _METHOD = "Method"
-_TEXT = tuple(limits_of(Shingling))
+_TEXT = tuple(constraints_of(Shingling))
 _SIGNATURE = ("num_hashes", "seed")
-_FINGERPRINT = ("bits", "weights", "decay", "idf", "top", "levels", "hash", "scheme")
+_FINGERPRINT = ("bits", "weights", "decay", "idf", "max_features", "weight_levels", "hash", "scheme")
 _JIEBA = {
     "jieba_mode": "mode", "hmm": "hmm", "user_dict": "user_dict", "add_word": "words", "stop_words": "stop_words",
     "part_of_speech": "parts_of_speech",
@@ -27,22 +27,22 @@ _JIEBA = {
 
 def method_options(function: Function) -> Function:
     """Add --method, and the options of every method and of its text; those not given are None."""
-    shared = [name for name in limits_of(MinHash) if name in limits_of(SimHash) and name not in _TEXT]
+    shared = [name for name in constraints_of(MinHash) if name in constraints_of(SimHash) and name not in _TEXT]
     sections = {
         "SimHash (--method simhash, decay, paths)": [
-            name for name in limits_of(SimHash) if name not in limits_of(MinHash)
+            name for name in constraints_of(SimHash) if name not in constraints_of(MinHash)
         ],
         "MinHash (--method minhash, structure, content, page)": [
-            name for name in limits_of(MinHash) if name not in limits_of(SimHash) and name != "num_hashes"
+            name for name in constraints_of(MinHash) if name not in constraints_of(SimHash) and name != "num_hashes"
         ],
         _METHOD: shared,
     }
     function = text_options(function)
     for section, names in sections.items():
         for name in reversed(names):
-            owner = MinHash if name in limits_of(MinHash) else SimHash
+            owner = MinHash if name in constraints_of(MinHash) else SimHash
             function = setting_option(
-                name, None, limits_of(owner)[name], section, shown_default=_default_text(name, *METHODS)
+                name, None, constraints_of(owner)[name], section, shown_default=_default_text(name, *METHODS)
             )(function)
     return option(
         "--method", type=click.Choice(list(METHODS)), section=_METHOD,
@@ -62,7 +62,7 @@ def sketch_options(function: Function) -> Function:
     for section, names, owner, method in sections:
         for name in reversed(names):
             shown = "128" if name == "num_hashes" else _default_text(name, method)
-            function = setting_option(name, None, limits_of(owner)[name], section, shown_default=shown)(function)
+            function = setting_option(name, None, constraints_of(owner)[name], section, shown_default=shown)(function)
     return option(
         "--method", type=click.Choice(list(SKETCHES)), section=_METHOD,
         help="Signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash); of web pages, "
@@ -74,16 +74,16 @@ def sketch_options(function: Function) -> Function:
 def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS)) -> Function:
     """Add the options that cut a text into features; those not given are None."""
     for name in reversed(_JIEBA):
-        limits = limits_of(Jieba)[_JIEBA[name]]
-        default = () if limits.kind is tuple else None
+        constraint = constraints_of(Jieba)[_JIEBA[name]]
+        default = () if constraint.value_type is tuple else None
         shown = _value_text(Jieba(), _JIEBA[name])
-        function = setting_option(name, default, limits, "Chinese words (--tokens jieba)", shown_default=shown)(
+        function = setting_option(name, default, constraint, "Chinese words (--tokens jieba)", shown_default=shown)(
             function
         )
     for name in reversed(_TEXT):
         shown = _default_text(name, *methods)
         owner = SimHash if name == "tokens" else Shingling  # which has tokens that MinHash has not
-        function = setting_option(name, None, limits_of(owner)[name], "Text", shown_default=shown)(function)
+        function = setting_option(name, None, constraints_of(owner)[name], "Text", shown_default=shown)(function)
     return function
 
 
@@ -103,10 +103,10 @@ def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettin
     method = type(start)
     chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
-    names = {name for settings in (MinHash, SimHash) for name in limits_of(settings)} & values.keys()
+    names = {name for settings in (MinHash, SimHash) for name in constraints_of(settings)} & values.keys()
     given = {name: value for name in names if (value := values.pop(name)) is not None}
     for name in sorted(given):
-        if name not in limits_of(method):
+        if name not in constraints_of(method):
             other = "simhash" if method is MinHash else "minhash"
             raise SettingError(
                 f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add --method {other}, or "
@@ -125,7 +125,7 @@ def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettin
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
     """Return several methods by their names, taking their options out of the values; each gets those that it has."""
-    fields = {name: limits_of(type(METHODS[name])).keys() for name in names}
+    fields = {name: constraints_of(type(METHODS[name])).keys() for name in names}
     taken = {field for name in names for field in fields[name]}
 
     def values_of(name: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
         return {key: None if key in others else value for key, value in values.items()} | {"method": name}
 
     methods = {name: build_method(values_of(name)) for name in names}
-    for name in ("method", *_JIEBA, *limits_of(MinHash), *limits_of(SimHash)):
+    for name in ("method", *_JIEBA, *constraints_of(MinHash), *constraints_of(SimHash)):
         values.pop(name, None)
     return methods
 
@@ -149,7 +149,7 @@ def _flag(name: str) -> str:
 
 def _default_text(name: str, *methods: str) -> str | None:
     """Return the default of a setting, and that of each method where they differ."""
-    values = {word: _value_text(METHODS[word], name) for word in methods if name in limits_of(type(METHODS[word]))}
+    values = {word: _value_text(METHODS[word], name) for word in methods if name in constraints_of(type(METHODS[word]))}
     first, *others = values.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]
     own = "" if first[0] in ("minhash", *methods[:1]) else f"{first[0]}: "

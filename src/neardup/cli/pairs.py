@@ -11,7 +11,7 @@ from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
     "output", "overwrite", "text_column", "id_column", "method", "threshold", "max_distance", "ngram", "threads",
@@ -23,8 +23,8 @@ _COMMON = (
 @file_options("The file to write: .parquet, .jsonl or .csv.")
 @source_options
 @method_options
-@settings_options(Sieve, "Running", only=("max_bucket",))
-@settings_options(Running, "Running")
+@settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
+@settings_options(RunSettings, "Running")
 @printing_options
 def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Find all pairs of duplicates of a collection, with their exact similarity.

@@ -10,7 +10,7 @@ import click
 
 from neardup.cli.settings import Command, SettingType, option, parse_number, settings_options
 from neardup.errors import SettingError
-from neardup.settings.limits import Limits
+from neardup.settings.constraints import Constraint
 from neardup.settings.methods import MinHash, SimHash
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _BANDS = ("threshold", "recall", "num_bands", "rows_per_band")
 _BLOCKS = ("bits", "max_distance")
-_COUNT = SettingType(Limits("A count.", low=1, high=1e15))
+_COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 
 
 class _Power(SettingType):
@@ -60,7 +60,7 @@ class _Memory(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     help="The average size of a text, in bytes of UTF-8.",
 )  # fmt: skip
 @option(
-    "--fingerprints", type=_Power(Limits("A count.", int, low=1, high=10**15)), metavar="N",
+    "--fingerprints", type=_Power(Constraint("A count.", int, low=1, high=10**15)), metavar="N",
     section="Corpus", help="The number of fingerprints of an index, such as 1e9 or 2^34.",
 )  # fmt: skip
 @settings_options(MinHash, "MinHash (with --documents)", only=_BANDS)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from neardup.settings.limits import Limits, limits_of
+from neardup.settings.constraints import Constraint, constraints_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
@@ -22,24 +22,26 @@ _ALL = "neardup.help_all"
 class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A value within the limits of a setting; numbers may be written 1e6 or 1_000_000."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = dataclasses.replace(limits, or_callable=False, or_kind=None, callers=(), optional=False)
-        self.name = "text" if limits.kind is str else "integer" if limits.kind is int else "number"
+    def __init__(self, constraint: Constraint) -> None:
+        self.constraint = dataclasses.replace(
+            constraint, or_callable=False, also_accepts=None, python_only=(), optional=False
+        )
+        self.name = "text" if constraint.value_type is str else "integer" if constraint.value_type is int else "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value; fail with what is accepted."""
         parsed = value
-        if isinstance(value, str) and self.limits.kind is not str:
-            parsed = parse_number(value, whole=self.limits.kind is int)
-        if not self.limits.accepts(parsed):
-            self.fail(f"must be {self.limits.describe()}: got {value!r}.", param, ctx)
+        if isinstance(value, str) and self.constraint.value_type is not str:
+            parsed = parse_number(value, whole=self.constraint.value_type is int)
+        if not self.constraint.accepts(parsed):
+            self.fail(f"must be {self.constraint.describe()}: got {value!r}.", param, ctx)
         return parsed
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Offer the words that are accepted."""
         from click.shell_completion import CompletionItem
 
-        words = (*self.limits.choices, *map(str, self.limits.numbers), *self.limits.prefixes)
+        words = (*self.constraint.choices, *map(str, self.constraint.numbers), *self.constraint.prefixes)
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
@@ -139,31 +141,31 @@ def settings_options(
 
     def decorate(function: Function) -> Function:
         for name in reversed(chosen):
-            function = setting_option(name, defaults[name], limits_of(settings)[name], section)(function)
+            function = setting_option(name, defaults[name], constraints_of(settings)[name], section)(function)
         return function
 
     return decorate
 
 
 def setting_option(
-    name: str, default: Any, limits: Limits, section: str, *, shown_default: str | None = None
+    name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds an option for one setting.
 
     shown_default : the default in the help, of an option that is None unless given.
     """
     flag = name.replace("_", "-")
-    text = f"{limits.help}  [default: {shown_default}]" if shown_default else limits.help
+    text = f"{constraint.help}  [default: {shown_default}]" if shown_default else constraint.help
     shown: dict[str, Any] = {"section": section, "default": default, "help": text}
     shown["show_default"] = default not in (None, False, ())
-    if limits.kind is bool:
+    if constraint.value_type is bool:
         return option(f"--{flag}/--no-{flag}" if default is not False else f"--{flag}", is_flag=True, **shown)
-    if limits.kind is tuple:
+    if constraint.value_type is tuple:
         return option(f"--{flag}", name, multiple=True, metavar="WORD", **shown)
-    words = [*limits.choices, *map(str, limits.numbers), *(f"{prefix}COLUMN" for prefix in limits.prefixes)]
-    words += [*limits.words, "FILE"] if limits.kind is str and not limits.choices else []
-    metavar = "|".join(words) or ("N" if limits.kind is int else "X")
-    return option(f"--{flag}", name, type=SettingType(limits), metavar=metavar, **shown)
+    words = [*constraint.choices, *map(str, constraint.numbers), *(f"{prefix}COLUMN" for prefix in constraint.prefixes)]
+    words += [*constraint.sentinels, "FILE"] if constraint.value_type is str and not constraint.choices else []
+    metavar = "|".join(words) or ("N" if constraint.value_type is int else "X")
+    return option(f"--{flag}", name, type=SettingType(constraint), metavar=metavar, **shown)
 
 
 def build(settings: type[Settings], values: dict[str, Any]) -> Settings:

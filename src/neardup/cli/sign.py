@@ -11,7 +11,7 @@ from neardup.cli.methods import build_sketch, sketch_options
 from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
-from neardup.settings.running import Running
+from neardup.settings.run import RunSettings
 
 _COMMON = (
     "output", "overwrite", "with_hex", "text_column", "id_column", "method", "num_hashes", "bits", "weights", "tokens",
@@ -30,7 +30,7 @@ _COMMON = (
 )  # fmt: skip
 @source_options
 @sketch_options
-@settings_options(Running, "Running", without=("batch_rows",))
+@settings_options(RunSettings, "Running", without=("batch_rows",))
 @printing_options
 def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Save a MinHash signature or a SimHash fingerprint of each document, with its id.
@@ -44,7 +44,7 @@ def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **val
       neardup sign corpus.parquet -o signatures.parquet --num-hashes 256
       neardup sign corpus.parquet -o fp.parquet --method simhash --bits 64
       neardup sign corpus.jsonl -o fp.parquet --method simhash --scheme mfonda --hex
-      neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --top 20
+      neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --max-features 20
     """
     method = build_sketch(values)
     with running(lambda: f"Nothing was written to {output}."):

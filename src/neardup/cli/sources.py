@@ -10,7 +10,7 @@ import click
 
 from neardup.cli.settings import PRINTING, Function, SettingType, option
 from neardup.documents.formats import FORMATS
-from neardup.settings.limits import Limits
+from neardup.settings.constraints import Constraint
 
 
 class Named(os.PathLike[str]):
@@ -47,7 +47,7 @@ _SOURCE = {
         help="The format of all inputs. Default: by suffix, or for standard input by its first bytes.",
     ),
     "max_document_bytes": option(
-        "--max-document-bytes", section="Input", type=SettingType(Limits("", int, low=1)), metavar="N",
+        "--max-document-bytes", section="Input", type=SettingType(Constraint("", int, low=1)), metavar="N",
         default=64 << 20, show_default=True, help="Reject longer documents.",
     ),
 }  # fmt: skip

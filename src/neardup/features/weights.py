@@ -35,7 +35,7 @@ def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.in
     return DistinctFeatures(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
 
 
-def add_own_weights(
+def sum_weights(
     weights: npt.NDArray[np.float64], hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """Return the weight of each distinct feature: the sum over its occurrences, whatever their order.
@@ -60,7 +60,7 @@ def add_own_weights(
     return np.add.reduceat(weights[order], np.flatnonzero(begins))
 
 
-def repeat_rare(
+def replicate_rare_features(
     features: DistinctFeatures, document_counts: npt.NDArray[np.int64], num_documents: int
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return the features of documents with the rare ones twice or thrice, so that a plain set weighs them.
@@ -88,7 +88,7 @@ def repeat_rare(
     root = math.isqrt(num_documents)
     limits = np.array([root, math.isqrt(root)], np.int64)
     repeated, offsets = np.empty(3 * len(features.hashes), np.uint64), np.empty_like(features.offsets)
-    kernel.repeat_rare(features.hashes, features.offsets, document_counts, limits, repeated, offsets)
+    kernel.replicate_rare_features(features.hashes, features.offsets, document_counts, limits, repeated, offsets)
     return repeated[: offsets[-1]], offsets
 
 

@@ -15,7 +15,7 @@ from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
-from neardup.settings.limits import limits_of
+from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings, SimHash
 from neardup.settings.presets import simhash_named
 from neardup.settings.shingling import PAGE_TOKENS
@@ -103,7 +103,10 @@ def keywords(
     method = method or _method_of(idf)
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     summands, _ = _work(
-        text, replace(method, weights="tfidf", idf=source, top=top, levels=False), None, may_be_empty=True
+        text,
+        replace(method, weights="tfidf", idf=source, max_features=top, weight_levels=False),
+        None,
+        may_be_empty=True,
     )
     weights = summands.weighed.weights
     order = np.lexsort((summands.features.hashes, -weights))
@@ -116,7 +119,7 @@ def _method_of(idf: IdfTable | None) -> SimHash:
     """Return the settings that a table of document frequencies was made with, where its scheme names them."""
     scheme = {} if idf is None else dict(idf.scheme)
     scheme.pop("version", None)
-    return SimHash(**scheme) if scheme.get("tokens") in limits_of(SimHash)["tokens"].choices else SimHash()
+    return SimHash(**scheme) if scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices else SimHash()
 
 
 def explain(
@@ -204,9 +207,9 @@ def _work(
 
 def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> Described:
     """Return features that were given instead of a text, with the settings that still apply to them."""
-    method = replace(method, tokens="whitespace" if method.weights != "own" else method.tokens, ngram=1)
+    method = replace(method, tokens="whitespace" if method.weights != "given" else method.tokens, ngram=1)
     if all(isinstance(feature, str) for feature in features):
-        if method.weights == "own" or (method.weights == "tfidf" and method.idf == "lines"):
+        if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(
                 f"Features without weights and without lines cannot be weighed with weights={method.weights!r}, "
                 f"idf={method.idf!r}. Give pairs of a feature and its weight, or use weights='tf'."

@@ -23,10 +23,10 @@ from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.features.weights import (
     DistinctFeatures,
     Weighed,
-    add_own_weights,
     choose,
     distinct_features,
     line_frequencies,
+    sum_weights,
 )
 from neardup.fingerprints.simhash import (
     SCHEME_NAME,
@@ -112,7 +112,11 @@ def fingerprint_documents(
 def summarise_described(described: Described, method: SimHash, idf: IdfSource | None = None) -> npt.NDArray[np.uint64]:
     """Return the fingerprints of described documents, uint64 (num_documents, num_words); errors as above."""
     settled = described.method
-    if settled.hash == "native" and settled.weights in ("one", "tf") and not (settled.num_keywords or settled.levels):
+    if (
+        settled.hash == "native"
+        and settled.weights in ("one", "tf")
+        and not (settled.num_features or settled.weight_levels)
+    ):
         hashes, offsets = described.shingles.hashes, described.shingles.offsets
         if settled.weights == "one":
             hashes, _, _, offsets = distinct_features(hashes, offsets)
@@ -135,7 +139,7 @@ def _describe(
 ) -> Described:
     """Return the features of texts that are extracted and prepared, by settled settings."""
     with_strings = with_strings or method.hash != "native"
-    if method.weights == "own":
+    if method.weights == "given":
         features, weights = weighted_tokens(texts, method)
         return describe_weighted(features, weights, method)
     if method.weights == "depth":
@@ -166,7 +170,7 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
     features = distinct_features(shingles.hashes, shingles.offsets)
     frequencies = None
     if described.own is not None:
-        weights = add_own_weights(described.own, shingles.hashes, shingles.offsets)
+        weights = sum_weights(described.own, shingles.hashes, shingles.offsets)
     elif method.weights == "one":
         weights = np.ones(len(features.hashes))
     else:
@@ -174,7 +178,7 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
         if method.weights == "tfidf":
             frequencies = _idf(described.texts, features, method, idf)
             weights = weights * frequencies
-    weighed = choose(weights, features.offsets, top=method.num_keywords, levels=method.levels)
+    weighed = choose(weights, features.offsets, top=method.num_features, levels=method.weight_levels)
     if weighed.places is not None:
         places = weighed.places
         features = DistinctFeatures(
@@ -238,4 +242,4 @@ def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]
         scheme["decay"] = method.decay
     if method.weights == "tfidf":
         scheme["idf"] = idf_version if idf_version is not None else method.idf
-    return scheme | {"top": method.num_keywords, "levels": method.levels}
+    return scheme | {"max_features": method.num_features, "weight_levels": method.weight_levels}

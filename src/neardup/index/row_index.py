@@ -17,7 +17,7 @@ from neardup.executor import count_processors
 from neardup.fingerprints.files import INDEX_KEY, UNKNOWN, read_batches, read_json, require_same, write_tables
 from neardup.fingerprints.signatures import Signatures
 from neardup.index.row_store import Rows, RowStore
-from neardup.settings.limits import limits_of
+from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MinHash
 
 SearcherT = TypeVar("SearcherT", bound="Searcher")
@@ -143,10 +143,10 @@ def open_signatures(
 
 def check_num_hashes(num_hashes: int | None) -> None:
     """Raise SettingError unless it is the length of a signature, or None."""
-    limits = limits_of(MinHash)["num_hashes"]
-    if not limits.accepts(num_hashes):
+    constraint = constraints_of(MinHash)["num_hashes"]
+    if not constraint.accepts(num_hashes):
         raise SettingError(
-            f"num_hashes must be {limits.describe()}: got {num_hashes!r}. Pass the length of a signature."
+            f"num_hashes must be {constraint.describe()}: got {num_hashes!r}. Pass the length of a signature."
         )
 
 

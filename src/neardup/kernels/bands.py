@@ -12,7 +12,7 @@ LAST_MEMBER = np.uint32(0x80000000)  # set in the last entry of a bucket
 
 
 @kernel
-def count_members(packed, position_bits, max_bucket):
+def count_members(packed, position_bits, max_bucket_size):
     """Return how many entries `list_members` fills."""
     shift = U64(position_bits)
     entries = 0
@@ -20,14 +20,14 @@ def count_members(packed, position_bits, max_bucket):
     for stop in range(1, len(packed) + 1):
         if stop == len(packed) or packed[stop] >> shift != packed[first] >> shift:
             if stop - first > 1:
-                entries += min(stop - first, max_bucket + 1)
+                entries += min(stop - first, max_bucket_size + 1)
             first = stop
     return entries
 
 
 @kernel
-def list_members(packed, position_bits, max_bucket, buckets, members):
-    """Give each run of equal keys a bucket, and list its first positions there: max_bucket, and one more if there is.
+def list_members(packed, position_bits, max_bucket_size, buckets, members):
+    """Give each run of equal keys a bucket, and list its first `max_bucket_size` positions, and one more if there is.
 
     packed : uint64, rising, key in the upper bits, position in the lower `position_bits`; buckets : uint32 by
     position, set to the bucket's first entry in `members`, or left alone where a key stands alone; members : uint32,
@@ -42,7 +42,7 @@ def list_members(packed, position_bits, max_bucket, buckets, members):
         if stop - first > 1:
             for i in range(first, stop):
                 buckets[packed[i] & mask] = entries
-            listed = min(stop - first, max_bucket + 1)
+            listed = min(stop - first, max_bucket_size + 1)
             for i in range(first, first + listed):
                 members[entries] = np.uint32(packed[i] & mask)
                 entries += 1
@@ -85,7 +85,7 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
 
 
 @kernel
-def list_pairs(first, members, max_bucket, left, right, left_out):
+def list_pairs(first, members, max_bucket_size, left, right, left_out):
     """Fill the pairs of each position with the earlier members that its bucket lists; return their number.
 
     first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET; members : as `list_members`
@@ -97,12 +97,12 @@ def list_pairs(first, members, max_bucket, left, right, left_out):
         if first[position] == NO_BUCKET:
             continue
         entry = np.int64(first[position])
-        for rank in range(max_bucket + 1):
+        for rank in range(max_bucket_size + 1):
             member = members[entry]
             other = np.int64(member & ~LAST_MEMBER)
             if other >= position:
                 break
-            if rank == max_bucket:
+            if rank == max_bucket_size:
                 left_out[position] = True
                 break
             if len(left) > 0:

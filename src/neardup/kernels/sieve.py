@@ -64,7 +64,7 @@ class Rules(NamedTuple):
 
     threshold: float
     similarity: int
-    max_bucket: int
+    max_bucket_size: int
     num_against: int
     all_pairs: bool
     bits: int = 64
@@ -198,7 +198,7 @@ def _measure(sets, document, other, measure, threshold):
 
 
 @kernel
-def _gather(buckets, column, position, max_bucket, seen, candidates):
+def _gather(buckets, column, position, max_bucket_size, seen, candidates):
     """List the kept documents before a position in its buckets, each once; return their number, and 1 if a bucket has
     an earlier member that it does not list."""
     count, full, mark = 0, 0, np.uint32(position + 1)
@@ -206,12 +206,12 @@ def _gather(buckets, column, position, max_bucket, seen, candidates):
         if buckets.first[band, column] == NO_BUCKET:
             continue
         entry = buckets.band_starts[band] + np.int64(buckets.first[band, column])
-        for rank in range(max_bucket + 1):
+        for rank in range(max_bucket_size + 1):
             member = buckets.members[entry]
             other = np.int64(member & ~LAST_MEMBER)
             if other >= position:
                 break
-            if rank == max_bucket:
+            if rank == max_bucket_size:
                 full = 1
             elif seen[other] < mark:
                 seen[other] = mark
@@ -328,19 +328,19 @@ def _is_plain_copy(position, order, rules, found):
 def sieve(begin, stop, order, compared, buckets, rules, found):
     """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly full.
 
-    buckets.first covers begin to stop. Each document is compared with the kept ones among the earliest `max_bucket` of
-    each of its buckets; the most similar that reaches the threshold removes it (ties: the earlier). A copy of a kept
-    document is removed without a comparison.
+    buckets.first covers begin to stop. Each document is compared with the kept ones among the earliest
+    `max_bucket_size` of each of its buckets; the most similar that reaches the threshold removes it (ties: the
+    earlier). A copy of a kept document is removed without a comparison.
     """
     num_bands = buckets.first.shape[0]
-    candidates = np.empty(num_bands * rules.max_bucket + 1, np.uint32)
+    candidates = np.empty(num_bands * rules.max_bucket_size + 1, np.uint32)
     for position in range(begin, stop):
         if len(found.left) - found.counters[0] < len(candidates) + 1:
             return position
         if _is_plain_copy(position, order, rules, found):
             continue
         if position >= rules.num_against or rules.all_pairs:
-            count, full = _gather(buckets, position - begin, position, rules.max_bucket, order.seen, candidates)
+            count, full = _gather(buckets, position - begin, position, rules.max_bucket_size, order.seen, candidates)
             found.counters[2] += full
             if _judge(position, candidates[:count], order, compared, rules, found):
                 order.seen[position] = REMOVED
@@ -360,7 +360,7 @@ def enter_samples(postings, sets, documents, num_samples):
 
 
 @kernel
-def _hits(postings, sample, needed, max_bucket, hits, candidates):
+def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
     """List the kept documents that have `needed` or more of a sample; return their number, and 1 if a shingle has an
     earlier document that it does not list.
 
@@ -371,7 +371,7 @@ def _hits(postings, sample, needed, max_bucket, hits, candidates):
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
             continue
-        if postings.lengths[slot] > max_bucket:
+        if postings.lengths[slot] > max_bucket_size:
             full = 1
         entry = postings.head[slot]
         while entry != NONE:
@@ -392,14 +392,14 @@ def _hits(postings, sample, needed, max_bucket, hits, candidates):
 
 
 @kernel
-def _post(postings, position, own, kept, max_bucket):
-    """Enter a document under its shingles; those that have `max_bucket` documents already do not list it."""
+def _post(postings, position, own, kept, max_bucket_size):
+    """Enter a document under its shingles; those that have `max_bucket_size` documents already do not list it."""
     for key in own:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
             continue
         postings.lengths[slot] += 1
-        if kept and postings.lengths[slot] <= max_bucket:
+        if kept and postings.lengths[slot] <= max_bucket_size:
             entry = postings.used[0]
             postings.member[entry] = position
             postings.next[entry] = postings.head[slot]
@@ -412,11 +412,11 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
     """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the postings are full.
 
     As `sieve`, but a document is compared with the kept ones that have needed[n] of the n shingles sampled from it,
-    among the earliest `max_bucket` documents of each. needed : int64 (num_samples + 1,); hits : int32 by position,
+    among the earliest `max_bucket_size` documents of each. needed : int64 (num_samples + 1,); hits : int32 by position,
     zeros.
     """
     num_samples, sets = len(needed) - 1, compared.shingles
-    candidates = np.empty(num_samples * rules.max_bucket + 1, np.uint32)
+    candidates = np.empty(num_samples * rules.max_bucket_size + 1, np.uint32)
     for position in range(span[0], span[1]):
         first = np.int64(order.representative[position])
         document = order.documents[first]
@@ -430,21 +430,21 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
         order.kept[position] = 1
         if position >= rules.num_against or rules.all_pairs:
             sampled = min(size, num_samples)
-            count, full = _hits(postings, own[:sampled], needed[sampled], rules.max_bucket, hits, candidates)
+            count, full = _hits(postings, own[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates)
             found.counters[2] += full
             if _judge(position, candidates[:count], order, compared, rules, found):
                 order.kept[position] = 0
         if first == position or rules.all_pairs:
-            _post(postings, position, own, order.kept[position], rules.max_bucket)
+            _post(postings, position, own, order.kept[position], rules.max_bucket_size)
     return span[1]
 
 
 @kernel
-def _num_listed(node, near, listed, max_bucket):
+def _num_listed(node, near, listed, max_bucket_size):
     """Return how many documents may be listed for this fingerprint and those near it."""
-    total = min(np.int64(listed.num_members[node]), max_bucket)
+    total = min(np.int64(listed.num_members[node]), max_bucket_size)
     for i in range(near.starts[node], near.starts[node + 1]):
-        total += min(np.int64(listed.num_members[near.others[i]]), max_bucket)
+        total += min(np.int64(listed.num_members[near.others[i]]), max_bucket_size)
     return total
 
 
@@ -460,7 +460,7 @@ def _judge_near(position, order, sets, near, listed, rules, found):
     for i in range(begin, near.starts[node + 1]):
         other = node if i == begin else np.int64(near.others[i])
         distance = np.int64(0) if i == begin else np.int64(near.distances[i])
-        full |= listed.num_members[other] > rules.max_bucket and not one_is_enough
+        full |= listed.num_members[other] > rules.max_bucket_size and not one_is_enough
         member = listed.first[other]
         while member != NONE:
             exact = np.int64(order.representative[member]) == first
@@ -484,10 +484,10 @@ def sieve_near(span, order, sets, near, listed, rules, found):
     """Decide positions span[0] to span[1]; return where it stopped, early when `found` is nearly full.
 
     As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own, among the earliest
-    `max_bucket` of each fingerprint. Where the distance alone decides one is enough, the earliest: the others are as
-    far from all.
+    `max_bucket_size` of each fingerprint. Where the distance alone decides one is enough, the earliest: the others are
+    as far from all.
     """
-    most = 1 if rules.similarity == HAMMING and not rules.all_pairs else rules.max_bucket
+    most = 1 if rules.similarity == HAMMING and not rules.all_pairs else rules.max_bucket_size
     for position in range(span[0], span[1]):
         if len(found.left) - found.counters[0] < 2:
             return position
@@ -497,7 +497,7 @@ def sieve_near(span, order, sets, near, listed, rules, found):
         if near.node[position] == NO_NODE:
             continue
         node = np.int64(near.node[position])
-        if len(found.left) - found.counters[0] < _num_listed(node, near, listed, rules.max_bucket) + 2:
+        if len(found.left) - found.counters[0] < _num_listed(node, near, listed, rules.max_bucket_size) + 2:
             return position
         if (position >= rules.num_against or rules.all_pairs) and _judge_near(
             position, order, sets, near, listed, rules, found

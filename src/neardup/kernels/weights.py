@@ -101,7 +101,7 @@ def look_up(wanted, hashes, starts, counts, found):
 
 
 @kernel
-def repeat_rare(hashes, offsets, document_counts, limits, repeated, repeated_offsets):
+def replicate_rare_features(hashes, offsets, document_counts, limits, repeated, repeated_offsets):
     """Write each feature once, and once more for each of two limits that its count, of 2 or more, does not exceed.
 
     hashes, document_counts : uint64 and int64, the distinct features and how many documents hold each; limits : int64

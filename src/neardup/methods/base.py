@@ -21,7 +21,7 @@ from neardup.features.described import Features, Keys
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace
 from neardup.schemas import EXACT, SIMILARITY, Measure
-from neardup.settings.running import Sieve
+from neardup.settings.run import SelectionSettings
 from neardup.settings.shingling import Shingling
 from neardup.verify.comparison import PairMeasures, count_shared, read_pair
 from neardup.verify.measured import Measured
@@ -81,7 +81,7 @@ class Method(ABC):
     """The word for a feature, in the plural."""
     scheme_fields: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Shingling))
     """The settings that change a document's features or its summary."""
-    max_bucket: ClassVar[int] = 1_000
+    max_bucket_size: ClassVar[int] = 1_000
     """How many members a bucket lists where the user sets no limit."""
     confirms_sets: ClassVar[bool] = True
     """Whether the sets of candidates are compared; if not, they need not be stored."""
@@ -142,7 +142,7 @@ class Method(ABC):
 
     @abstractmethod
     def propose(
-        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket: int, *, all_pairs: bool = False
+        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
     ) -> Candidates:
         """Return the pairs to measure.
 
@@ -150,7 +150,7 @@ class Method(ABC):
         ----------
         keys : of all documents.
         order : uint32, the document at each position of the order of priority.
-        max_bucket : members that a bucket lists at most, its earliest.
+        max_bucket_size : members that a bucket lists at most, its earliest.
         all_pairs : whether copies are paired with their representatives.
         """
 
@@ -185,11 +185,11 @@ class Method(ABC):
         """Return the similarity that `hit_probability` takes, of pairs of sets of these sizes."""
         return similarity
 
-    def refuse_audit(self, audit: int) -> None:
+    def refuse_audit(self, audit_sample: int) -> None:
         """Raise SettingError if this method cannot be audited."""
         raise SettingError(
-            f"audit measures the recall of bands, and this method has none: got audit={audit}. Leave audit "
-            "(--audit) at 0."
+            f"audit_sample measures the recall of bands, and this method has none: got audit_sample={audit_sample}. "
+            "Leave audit_sample (--audit-sample) at 0."
         )
 
     # Evaluation.
@@ -233,11 +233,11 @@ class Method(ABC):
         """Return the name and the version of the scheme, with its settings."""
         return {"name": type(self.settings).__name__, "version": 1, **self.scheme_settings()}
 
-    def other_settings(self, sieve: Sieve) -> dict[str, Any]:
+    def other_settings(self, selection: SelectionSettings) -> dict[str, Any]:
         """Return the settings that decide which documents are compared and which of them is kept."""
         names = [field.name for field in fields(self.settings) if field.name not in {*self.scheme_fields, "scheme"}]
         chosen = {name: getattr(self.settings, name) for name in names}
-        return chosen | {field.name: getattr(sieve, field.name) for field in fields(sieve)}
+        return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
     def describe_search(self, outcome: Outcome) -> dict[str, Any]:
         """Return the parts of a report on how candidates were found: bands, samples and fingerprints."""

@@ -19,7 +19,7 @@ from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, describe_features
 from neardup.features.shingles import Workspace, shingle_documents
-from neardup.features.weights import distinct_features, repeat_rare
+from neardup.features.weights import distinct_features, replicate_rare_features
 from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, band_keys, sign
 from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exact, without_version
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
@@ -44,7 +44,7 @@ class MinHashMethod(Method):
     scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {"seed"}
 
     @property
-    def max_bucket(self) -> int:  # type: ignore[override]
+    def max_bucket_size(self) -> int:  # type: ignore[override]
         """How many members a bucket lists where the user sets no limit.
 
         Notes
@@ -79,21 +79,21 @@ class MinHashMethod(Method):
 
     @property
     def rule(self) -> Rule:
-        return Rule(self.settings.similarity, self.settings.threshold, structure=self.settings.structure or 0.0)
+        return Rule(self.settings.similarity, self.settings.threshold, min_structure=self.settings.min_structure or 0.0)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        return (SIMILARITY, EXACT) if self.settings.structure is None else (SIMILARITY, STRUCTURE, EXACT)
+        return (SIMILARITY, EXACT) if self.settings.min_structure is None else (SIMILARITY, STRUCTURE, EXACT)
 
     @property
     def counted(self) -> Shingling | None:
-        return self.settings.of_structure or (self.settings if self.settings.rarity else None)
+        return self.settings.of_structure or (self.settings if self.settings.boost_rare else None)
 
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
-        """Return the shingles of texts; counted by rarity where the settings ask for it and `idf` is there."""
+        """Return the shingles of texts; rare ones count more if the settings set `boost_rare` and `idf` is present."""
         shingles = shingle_documents(texts, self.settings, workspace)
         sets, content = Lists(shingles.hashes, shingles.offsets), shingles.content
-        if self.settings.rarity:
+        if self.settings.boost_rare:
             sets = _count_rare(sets, self.idf)
         if self.settings.of_structure is None:
             return Features(content, sets)
@@ -109,12 +109,12 @@ class MinHashMethod(Method):
         return Keys(band_keys(signatures, self.bands.num_bands).T, features.content, featured)
 
     def propose(
-        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket: int, *, all_pairs: bool = False
+        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
     ) -> Candidates:
         if not self.by_samples:
-            return propose_by_bands(keys, order, max_bucket, all_pairs=all_pairs)
+            return propose_by_bands(keys, order, max_bucket_size, all_pairs=all_pairs)
         needed = needed_by_size(self.settings.threshold, self.settings.recall, self.samples)
-        return propose_by_samples(keys, order, max_bucket, self.samples, needed, all_pairs=all_pairs)
+        return propose_by_samples(keys, order, max_bucket_size, self.samples, needed, all_pairs=all_pairs)
 
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
@@ -131,8 +131,8 @@ class MinHashMethod(Method):
 
     def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
         enough = super().is_duplicate(measured)
-        if self.settings.structure is not None:
-            enough &= measured[STRUCTURE.name] >= self.settings.structure
+        if self.settings.min_structure is not None:
+            enough &= measured[STRUCTURE.name] >= self.settings.min_structure
         return enough
 
     @property
@@ -147,12 +147,12 @@ class MinHashMethod(Method):
         shared = similarity * np.sqrt(left_sizes * right_sizes)
         return np.asarray(shared / np.maximum(left_sizes + right_sizes - shared, 1.0))
 
-    def refuse_audit(self, audit: int) -> None:
-        if self.settings.similarity != "jaccard" or self.settings.structure is not None:
+    def refuse_audit(self, audit_sample: int) -> None:
+        if self.settings.similarity != "jaccard" or self.settings.min_structure is not None:
             raise SettingError(
-                f"audit measures the recall of jaccard similarity alone: got audit={audit} with "
-                f"similarity={self.settings.similarity!r}, structure={self.settings.structure!r}. "
-                "Leave audit (--audit) at 0; the run estimates its recall all the same."
+                f"audit_sample measures the recall of jaccard similarity alone: got audit_sample={audit_sample} with "
+                f"similarity={self.settings.similarity!r}, min_structure={self.settings.min_structure!r}. "
+                "Leave audit_sample (--audit-sample) at 0; the run estimates its recall all the same."
             )
 
     def curve(self) -> Curve:
@@ -200,4 +200,4 @@ def _count_rare(sets: Lists, idf: IdfTable | None) -> Lists:
     if idf is None:
         return sets
     features = distinct_features(*sets)
-    return Lists(*repeat_rare(features, idf.document_counts(features.hashes), idf.num_documents))
+    return Lists(*replicate_rare_features(features, idf.document_counts(features.hashes), idf.num_documents))

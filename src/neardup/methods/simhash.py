@@ -36,7 +36,7 @@ class SimHashMethod(Method):
 
     feature_name: ClassVar[str] = "features"
     scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {
-        "seed", "bits", "weights", "decay", "idf", "top", "levels", "hash",
+        "seed", "bits", "weights", "decay", "idf", "max_features", "weight_levels", "hash",
     }  # fmt: skip
 
     @property
@@ -86,11 +86,11 @@ class SimHashMethod(Method):
         return Keys(fingerprints, features.content, features.sets.sizes > 0)
 
     def propose(
-        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket: int, *, all_pairs: bool = False
+        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
     ) -> Candidates:
         if not (self.confirms_sets or all_pairs):
-            max_bucket = 1  # documents of one fingerprint are equally far from all: the earliest stands for them
-        return propose_by_distance(keys, order, max_bucket, self.search, all_pairs=all_pairs)
+            max_bucket_size = 1  # documents of one fingerprint are equally far from all: the earliest stands for them
+        return propose_by_distance(keys, order, max_bucket_size, self.search, all_pairs=all_pairs)
 
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
@@ -113,10 +113,10 @@ class SimHashMethod(Method):
         similarity: Floats = measured[SIMILARITY.name]
         return similarity
 
-    def refuse_audit(self, audit: int) -> None:
+    def refuse_audit(self, audit_sample: int) -> None:
         raise SettingError(
-            f"audit measures the recall of MinHash: got audit={audit} with SimHash, whose search misses no pair within "
-            "max_distance. Leave audit (--audit) at 0."
+            f"audit_sample measures the recall of MinHash: got audit_sample={audit_sample} with SimHash, whose search "
+            "misses no pair within max_distance. Leave audit_sample (--audit-sample) at 0."
         )
 
     def curve(self) -> Curve:
@@ -143,8 +143,8 @@ class SimHashMethod(Method):
     def scheme(self) -> dict[str, Any]:
         return {"name": SCHEME_NAME, "version": SCHEME_VERSION, **self.scheme_settings()}
 
-    def other_settings(self, sieve: Any) -> dict[str, Any]:
-        return super().other_settings(sieve) | {"confirm": "jaccard" if self.confirms_sets else "hamming"}
+    def other_settings(self, selection: Any) -> dict[str, Any]:
+        return super().other_settings(selection) | {"confirm": "jaccard" if self.confirms_sets else "hamming"}
 
     def describe_search(self, outcome: Outcome) -> dict[str, Any]:
         found = {

@@ -18,7 +18,7 @@ from neardup.methods.base import Method
 from neardup.output.wording import plural
 from neardup.progress import Stages
 from neardup.settings.methods import SimHash
-from neardup.settings.running import Sieve
+from neardup.settings.run import SelectionSettings
 from neardup.verify.recall import Recall
 from neardup.version import __version__
 
@@ -29,7 +29,7 @@ def build_report(
     command: str,
     tasks: list[Task],
     method: Method,
-    sieve: Sieve,
+    selection: SelectionSettings,
     outcome: Outcome,
     stages: Stages,
     warnings: Sequence[str] = (),
@@ -37,21 +37,21 @@ def build_report(
     """Return the record of a run; plain values that JSON can hold."""
     seconds = sum(stages.seconds.values())
     tally, corpus = outcome.corpus.tally, outcome.corpus
-    max_bucket = method.max_bucket if sieve.max_bucket is None else sieve.max_bucket
+    max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
     near = outcome.removals.measured.take(~outcome.removals.measured.exact)
     return {
         "version": __version__,
         "command": command,
         "scheme": method.scheme(),
-        "settings": method.other_settings(sieve),
+        "settings": method.other_settings(selection),
         "inputs": _inputs(tasks, outcome)[:MAX_INPUTS],
         "num_inputs": len(tasks),
         "counts": _counts(outcome),
         "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.unread),
         **method.describe_search(outcome),
         "recall": _recall(outcome.recall),
-        "audit": _audit(outcome.audited, sieve.audit),
-        "bound": {"max_bucket": max_bucket, "documents": outcome.num_bucket_overflows},
+        "audit": _audit(outcome.audited, selection.audit_sample),
+        "bound": {"max_bucket_size": max_bucket_size, "documents": outcome.num_bucket_overflows},
         **method.histogram(near),
         "cluster_sizes": _cluster_sizes(outcome.removals.kept),
         "timings": _timings(stages),
@@ -61,7 +61,11 @@ def build_report(
         "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
         "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
         "peak_memory_bytes": peak_memory(),
-        "warnings": [*warn_of_bound(outcome.num_bucket_overflows, max_bucket), *method.warnings(outcome), *warnings],
+        "warnings": [
+            *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size),
+            *method.warnings(outcome),
+            *warnings,
+        ],
     }
 
 
@@ -165,14 +169,14 @@ def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
     return [[size, count] for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)]
 
 
-def warn_of_bound(num_documents: int, max_bucket: int) -> list[str]:
+def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
     """Return a warning if there are documents that a bucket kept from earlier ones."""
     if not num_documents:
         return []
     return [
-        f"{num_documents:,} documents share a bucket with more than {max_bucket:,} others before them, and were "
-        f"compared with the first {max_bucket:,} of these only. Raise max_bucket (--max-bucket) to compare them with "
-        "all."
+        f"{num_documents:,} documents share a bucket with more than {max_bucket_size:,} earlier documents, and were "
+        f"compared only with the first {max_bucket_size:,}. Raise max_bucket_size (--max-bucket-size) to compare them "
+        "with all."
     ]
 
 

@@ -40,8 +40,8 @@ def similarity_terms(report: Report) -> SimilarityTerms:
     grams = f"its sequences of {setting(scheme['ngram'])} {tokens}" if scheme.get("ngram", 1) != 1 else f"its {tokens}"
     measure, limit = _similarity(report, grams), setting(settings.get("threshold", "the threshold"))
     condition = f"measures at least {limit} similar to it"
-    if settings.get("structure") is not None:
-        condition += f", and its structure at least {setting(settings['structure'])}"
+    if settings.get("min_structure") is not None:
+        condition += f", and its structure at least {setting(settings['min_structure'])}"
     if near := report.get("fingerprints"):
         condition = f"has a fingerprint within {plural(near['max_distance'], 'bit')} of its own"
         if is_confirmed(report):
@@ -177,7 +177,7 @@ def recall(report: Report) -> str:
         )
     if bound:
         text += (
-            f"<p>A bucket lists its first {bound.get('max_bucket', 0):,} documents; "
+            f"<p>A bucket lists its first {bound.get('max_bucket_size', 0):,} documents; "
             f"{plural(bound.get('documents', 0), 'document')} shared one with earlier documents that it does not list."
             "</p>"
         )
@@ -221,7 +221,7 @@ def _similarity(report: Report, grams: str) -> str:
         measure = "Jaccard similarity is the number of features in both, divided by the number in either"
     elif settings.get("similarity") == "cosine":
         measure = "The similarity is the cosine: the features in both, divided by the root of both numbers of features"
-    if settings.get("rarity"):
+    if settings.get("boost_rare"):
         measure += "; a feature that few documents have counts twice or thrice"
     exact = f"{measure}; it is computed exactly, never estimated: hashing only proposes the pairs to compare. "
     cut = "Digits not shown are cut, not rounded."

@@ -26,7 +26,7 @@ def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
     if tokens in PAGE_TOKENS:
         return "the same tags in one order"
     text = "the same text after normalisation"
-    return text if settings.get("structure") is None else f"{text}, in the same tags"
+    return text if settings.get("min_structure") is None else f"{text}, in the same tags"
 
 
 def percent(share: float) -> str:

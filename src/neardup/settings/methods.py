@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from neardup.errors import SettingError
-from neardup.settings.limits import Limits, limits_of, parameter
+from neardup.settings.constraints import Constraint, constraints_of, parameter
 from neardup.settings.shingling import Jieba, Shingling, Tokenizer
 
 FeatureHash = Callable[[bytes], int]
@@ -33,18 +33,20 @@ class MinHash(Shingling):
     0.7
     """
 
-    threshold: float = parameter(0.8, Limits("The least similarity of two duplicates.", above=0.0, high=1.0))
+    threshold: float = parameter(
+        0.8, Constraint("The least similarity of two duplicates.", exclusive_min=0.0, high=1.0)
+    )
     recall: float = parameter(
         0.99,
-        Limits(
+        Constraint(
             "The share of pairs just at the threshold that must be found; more similar pairs are found more often.",
-            above=0.0,
+            exclusive_min=0.0,
             high=0.999999,
         ),
     )
     similarity: str = parameter(
         "jaccard",
-        Limits(
+        Constraint(
             "The similarity of two sets of shingles: the shared ones out of all (jaccard), or out of those of the "
             "document that may be removed (containment; with keep=longest it removes excerpts), or the geometric mean "
             "of both shares (cosine).",
@@ -52,9 +54,9 @@ class MinHash(Shingling):
             choices=("jaccard", "containment", "cosine"),
         ),
     )
-    rarity: bool = parameter(
+    boost_rare: bool = parameter(
         False,
-        Limits(
+        Constraint(
             "Count a shingle of several documents twice if no more than the square root of all documents contain it, "
             "three times if no more than the fourth root; takes one more pass.",
             bool,
@@ -62,15 +64,17 @@ class MinHash(Shingling):
     )
     num_bands: int | None = parameter(
         None,
-        Limits("Bands of a signature. Default: chosen from threshold and recall.", int, low=1, high=512, optional=True),
+        Constraint(
+            "Bands of a signature. Default: chosen from threshold and recall.", int, low=1, high=512, optional=True
+        ),
     )
     rows_per_band: int | None = parameter(
         None,
-        Limits("Hashes in a band. Default: chosen from threshold and recall.", int, low=1, high=64, optional=True),
+        Constraint("Hashes in a band. Default: chosen from threshold and recall.", int, low=1, high=64, optional=True),
     )
     num_hashes: int | None = parameter(
         None,
-        Limits(
+        Constraint(
             "Hashes in a signature of `sign`. Default: num_bands x rows_per_band if set, else 128.",
             int,
             low=1,
@@ -78,16 +82,16 @@ class MinHash(Shingling):
             optional=True,
         ),
     )
-    structure: float | None = parameter(
+    min_structure: float | None = parameter(
         None,
-        Limits(
+        Constraint(
             "The least similarity of structure of two duplicates, for web pages that are compared by their text too.",
-            above=0.0,
+            exclusive_min=0.0,
             high=1.0,
             optional=True,
         ),
     )
-    seed: int = parameter(1, Limits("Seed of the permutations; part of the scheme.", int, low=0, high=2**32 - 1))
+    seed: int = parameter(1, Constraint("Seed of the permutations; part of the scheme.", int, low=0, high=2**32 - 1))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,11 +112,11 @@ class MinHash(Shingling):
                 "unset."
             )
 
-        if self.structure is not None and (self.html is None or self.rarity):
+        if self.min_structure is not None and (self.html is None or self.boost_rare):
             raise SettingError(
-                f"structure is for web pages that are compared by their text, without rarity: got "
-                f"structure={self.structure!r} with html={self.html!r}, rarity={self.rarity}. Use html='main', or "
-                "structure() (--method structure) for the structure alone."
+                f"min_structure is for web pages that are compared by their text, without boost_rare: got "
+                f"min_structure={self.min_structure!r} with html={self.html!r}, boost_rare={self.boost_rare}. Use "
+                "html='main', or structure() (--method structure) for the structure alone."
             )
 
     @property
@@ -126,10 +130,10 @@ class MinHash(Shingling):
     @property
     def of_structure(self) -> MinHash | None:
         """Return how the structure of pages is compared where it must be alike too, else None."""
-        if self.structure is None:
+        if self.min_structure is None:
             return None
         return MinHash(
-            tokens="tags", ngram=3, similarity="cosine", rarity=True, threshold=self.structure, rows_per_band=2
+            tokens="tags", ngram=3, similarity="cosine", boost_rare=True, threshold=self.min_structure, rows_per_band=2
         )
 
     @property
@@ -146,27 +150,27 @@ class SimHash(Shingling):
     """SimHash fingerprints: the weights of features, and the Hamming distance of duplicates.
 
     A scheme other than "native" is that of another program, bit for bit. It fixes features, hashes and weights, and
-    none of these may be set beside it. `weights="own"` takes pairs of a feature and its weight from
+    none of these may be set beside it. `weights="given"` takes pairs of a feature and its weight from
     the callable `tokens`.
 
     Examples
     --------
-    >>> SimHash(weights="tfidf").num_keywords
+    >>> SimHash(weights="tfidf").num_features
     20
     """
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
         replace(
-            limits_of(Shingling)["tokens"],
-            choices=(*limits_of(Shingling)["tokens"].choices, "elements", "paths"),
+            constraints_of(Shingling)["tokens"],
+            choices=(*constraints_of(Shingling)["tokens"].choices, "elements", "paths"),
         ),
     )
-    ngram: int = parameter(1, Limits("Tokens in a feature.", int, low=1, high=64))
-    bits: int = parameter(64, Limits("Bits of a fingerprint.", int, numbers=(32, 64, 128, 256)))
+    ngram: int = parameter(1, Constraint("Tokens in a feature.", int, low=1, high=64))
+    bits: int = parameter(64, Constraint("Bits of a fingerprint.", int, numbers=(32, 64, 128, 256)))
     max_distance: int = parameter(
         3,
-        Limits(
+        Constraint(
             "The greatest number of differing bits of two duplicates.",
             int,
             low=0,
@@ -175,31 +179,31 @@ class SimHash(Shingling):
     )
     weights: str = parameter(
         "tf",
-        Limits(
+        Constraint(
             "The weight of a feature: 1, its frequency in the document, or that times its inverse document frequency; "
             "of elements and paths of a page, by their depth; in Python also the weight that a callable returns.",
             str,
             choices=("one", "tf", "tfidf", "depth"),
-            callers=("own",),
+            python_only=("given",),
         ),
     )
     decay: float = parameter(
         0.45,
-        Limits("With weights=depth, the weight of an element relative to its parent.", above=0.0, high=1.0),
+        Constraint("With weights=depth, the weight of an element relative to its parent.", exclusive_min=0.0, high=1.0),
     )
     idf: str | IdfSource = parameter(
         "corpus",
-        Limits(
+        Constraint(
             "The source of document frequencies: one pass over the corpus, the lines of each document, or a table "
             "saved by `neardup idf`.",
             str,
-            words=("corpus", "lines"),
-            or_kind=IdfSource,
+            sentinels=("corpus", "lines"),
+            also_accepts=IdfSource,
         ),
     )
-    top: int | None = parameter(
+    max_features: int | None = parameter(
         None,
-        Limits(
+        Constraint(
             "The number of features of a document that count, those of most weight; 0 for all. Default: 20 with tfidf, "
             "else all.",
             int,
@@ -208,12 +212,12 @@ class SimHash(Shingling):
             optional=True,
         ),
     )
-    levels: bool = parameter(
-        False, Limits("Weigh features 1 to 5, by the fifth of the document's weights that they are in.", bool)
+    weight_levels: bool = parameter(
+        False, Constraint("Weigh features 1 to 5, by the fifth of the document's weights that they are in.", bool)
     )
     hash: str | FeatureHash = parameter(
         "native",
-        Limits(
+        Constraint(
             "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its UTF-8 bytes; "
             "in Python also a callable from bytes to an integer.",
             str,
@@ -223,7 +227,7 @@ class SimHash(Shingling):
     )
     scheme: str = parameter(
         "native",
-        Limits(
+        Constraint(
             "The fingerprints of neardup, of mfonda/simhash in Go, or of the Python package simhash.",
             str,
             choices=("native", "mfonda", "simhash"),
@@ -231,7 +235,7 @@ class SimHash(Shingling):
     )
     confirm: str | None = parameter(
         None,
-        Limits(
+        Constraint(
             "The condition of duplicates: the distance of the fingerprints alone (hamming), or also the exact Jaccard "
             "similarity of the features, as unrelated texts can collide (jaccard). Default: jaccard, hamming without "
             "texts.",
@@ -241,11 +245,11 @@ class SimHash(Shingling):
         ),
     )
     threshold: float = parameter(
-        0.5, Limits("With confirm=jaccard, the least similarity of two duplicates.", above=0.0, high=1.0)
+        0.5, Constraint("With confirm=jaccard, the least similarity of two duplicates.", exclusive_min=0.0, high=1.0)
     )
     num_blocks: int | None = parameter(
         None,
-        Limits(
+        Constraint(
             "Blocks of a fingerprint in the search. Default: by the number of fingerprints. Changes no result.",
             int,
             low=1,
@@ -273,7 +277,7 @@ class SimHash(Shingling):
                 f"threshold goes with confirm='jaccard': got threshold={self.threshold!r} with confirm='hamming'. "
                 "Leave one of the two out."
             )
-        if self.weights == "own":
+        if self.weights == "given":
             self._refuse_own_weights_of_no_feature()
         if (self.weights == "depth") != (self.tokens in ("elements", "paths")):
             raise SettingError(
@@ -298,12 +302,12 @@ class SimHash(Shingling):
     def _refuse_own_weights_of_no_feature(self) -> None:
         if not callable(self.tokens):
             raise SettingError(
-                f"weights='own' takes (feature, weight) pairs from a callable: got tokens={self.tokens!r}. Give a "
+                f"weights='given' takes (feature, weight) pairs from a callable: got tokens={self.tokens!r}. Give a "
                 "callable as tokens, or other weights."
             )
         if self.ngram != 1:
             raise SettingError(
-                f"weights='own' weighs single features: got ngram={self.ngram}. Use ngram=1, and let the callable "
+                f"weights='given' weighs single features: got ngram={self.ngram}. Use ngram=1, and let the callable "
                 "return n-grams with their weights."
             )
 
@@ -323,9 +327,9 @@ class SimHash(Shingling):
         return self.confirm != "hamming"
 
     @property
-    def num_keywords(self) -> int:
+    def num_features(self) -> int:
         """Return how many features of a document count at most; 0 for all."""
-        return self.top if self.top is not None else 20 if self.weights == "tfidf" else 0
+        return self.max_features if self.max_features is not None else 20 if self.weights == "tfidf" else 0
 
 
 MethodSettings = MinHash | SimHash

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from neardup.errors import SettingError
-from neardup.settings.limits import limits_of
+from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.shingling import Jieba, Shingling, Tokenizer
 
@@ -17,7 +17,7 @@ def structure(
     recall: float = 0.99,
     ngram: int = 3,
     similarity: str = "cosine",
-    rarity: bool = True,
+    boost_rare: bool = True,
     num_bands: int | None = None,
     rows_per_band: int | None = 2,
     seed: int = 1,
@@ -29,7 +29,7 @@ def structure(
 
     Parameters
     ----------
-    threshold, recall, ngram, similarity, rarity, num_bands, rows_per_band, seed : as in `MinHash`.
+    threshold, recall, ngram, similarity, boost_rare, num_bands, rows_per_band, seed : as in `MinHash`.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def structure(
     'tags'
     """
     return MinHash(
-        tokens="tags", ngram=ngram, threshold=threshold, recall=recall, similarity=similarity, rarity=rarity,
+        tokens="tags", ngram=ngram, threshold=threshold, recall=recall, similarity=similarity, boost_rare=boost_rare,
         num_bands=num_bands, rows_per_band=rows_per_band, seed=seed,
     )  # fmt: skip
 
@@ -53,8 +53,8 @@ def tag_weights(
     decay: float = 0.45,
     bits: int = 64,
     max_distance: int = 5,
-    top: int | None = None,
-    levels: bool = False,
+    max_features: int | None = None,
+    weight_levels: bool = False,
     num_blocks: int | None = None,
 ) -> SimHash:
     """Return the settings of two methods of the literature: SimHash fingerprints of a page's tags, weighted by depth.
@@ -65,7 +65,7 @@ def tag_weights(
     ----------
     kind : "elements", each tag with its attributes; or "paths", the tag path of each element.
     decay : the weight of an element relative to its parent.
-    bits, max_distance, top, levels, num_blocks : as in `SimHash`.
+    bits, max_distance, max_features, weight_levels, num_blocks : as in `SimHash`.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def tag_weights(
     if kind not in ("elements", "paths"):
         raise SettingError(f"kind must be one of 'elements', 'paths': got {kind!r}. Change kind.")
     return SimHash(
-        tokens=kind, weights="depth", confirm="hamming", decay=decay, bits=bits, max_distance=max_distance, top=top,
-        levels=levels, num_blocks=num_blocks,
+        tokens=kind, weights="depth", confirm="hamming", decay=decay, bits=bits, max_distance=max_distance,
+        max_features=max_features, weight_levels=weight_levels, num_blocks=num_blocks,
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def content(
     case_fold: bool = True,
     fold_chinese: bool = False,
     similarity: str = "jaccard",
-    rarity: bool = False,
+    boost_rare: bool = False,
     num_bands: int | None = None,
     rows_per_band: int | None = None,
     num_hashes: int | None = None,
@@ -105,7 +105,7 @@ def content(
 
     Parameters
     ----------
-    threshold, recall, tokens, ngram, nfkc, case_fold, fold_chinese, similarity, rarity : as in `MinHash`.
+    threshold, recall, tokens, ngram, nfkc, case_fold, fold_chinese, similarity, boost_rare : as in `MinHash`.
     num_bands, rows_per_band, num_hashes, seed : as in `MinHash`.
 
     Raises
@@ -120,7 +120,7 @@ def content(
     """
     return MinHash(
         html="main", threshold=threshold, recall=recall, tokens=tokens, ngram=ngram, nfkc=nfkc, case_fold=case_fold,
-        fold_chinese=fold_chinese, similarity=similarity, rarity=rarity, num_bands=num_bands,
+        fold_chinese=fold_chinese, similarity=similarity, boost_rare=boost_rare, num_bands=num_bands,
         rows_per_band=rows_per_band, num_hashes=num_hashes, seed=seed,
     )  # fmt: skip
 
@@ -128,7 +128,7 @@ def content(
 def page(
     *,
     threshold: float = 0.8,
-    structure: float = 0.4,
+    min_structure: float = 0.4,
     recall: float = 0.99,
     tokens: str | Jieba | Tokenizer = "words",
     ngram: int = 5,
@@ -147,7 +147,7 @@ def page(
     Parameters
     ----------
     threshold : the least similarity of the main texts.
-    structure : the least similarity of the templates, as `structure()` measures it.
+    min_structure : the least similarity of the templates, as `structure()` measures it.
     recall, tokens, ngram, nfkc, case_fold, fold_chinese, similarity, num_bands, rows_per_band, seed : as in `MinHash`.
 
     Raises
@@ -157,12 +157,12 @@ def page(
 
     Examples
     --------
-    >>> page(structure=0.6).structure
+    >>> page(min_structure=0.6).min_structure
     0.6
     """
     return MinHash(
-        html="main", structure=structure, threshold=threshold, recall=recall, tokens=tokens, ngram=ngram, nfkc=nfkc,
-        case_fold=case_fold, fold_chinese=fold_chinese, similarity=similarity, num_bands=num_bands,
+        html="main", min_structure=min_structure, threshold=threshold, recall=recall, tokens=tokens, ngram=ngram,
+        nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese, similarity=similarity, num_bands=num_bands,
         rows_per_band=rows_per_band, seed=seed,
     )  # fmt: skip
 
@@ -219,7 +219,7 @@ def method_named(
         )
     start = METHODS[method]
     for name, value in given.items():
-        if name not in limits_of(type(start)):
+        if name not in constraints_of(type(start)):
             raise SettingError(
                 f"{name} does not go with method={method!r}: got {name}={value!r}. Use method='simhash', or threshold."
             )
@@ -257,10 +257,10 @@ def sketch_named(method: MethodSettings | str) -> MethodSettings:
             f"method must be one of {', '.join(SKETCHES)}, or settings such as MinHash(ngram=5): got {method!r:.80}. "
             "Change method."
         )
-    if isinstance(found, MinHash) and (found.rarity or found.structure is not None):
+    if isinstance(found, MinHash) and (found.boost_rare or found.min_structure is not None):
         raise SettingError(
-            "A signature depends on one document only; the rarity of its shingles and a second similarity need a "
-            f"collection: got rarity={found.rarity}, structure={found.structure!r}. Leave both unset, or use dedup or "
+            "A signature depends on one document only; boost_rare and min_structure need a collection: got "
+            f"boost_rare={found.boost_rare}, min_structure={found.min_structure!r}. Leave both unset, or use dedup or "
             "find_pairs."
         )
     return found

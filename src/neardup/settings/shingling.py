@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.errors import SettingError
-from neardup.settings.limits import Checked, Limits, parameter
+from neardup.settings.constraints import Constraint, Validated, parameter
 
-Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="own") of (string, weight) pairs
+Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="given") of (string, weight) pairs
 PAGE_TOKENS = ("tags", "elements", "paths")
 """Tokens of the structure of HTML pages; all others are tokens of texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jieba(Checked):
+class Jieba(Validated):
     """Chinese words, as the segmenter jieba cuts them; runs of Latin letters and digits are words of their own.
 
     user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of speech, the
@@ -31,7 +31,7 @@ class Jieba(Checked):
 
     mode: str = parameter(
         "exact",
-        Limits(
+        Constraint(
             "Cut each sentence once (exact), list every word of the dictionary that is in it (full), or cut it and "
             "long words again (search).",
             str,
@@ -39,12 +39,14 @@ class Jieba(Checked):
         ),
     )
     hmm: bool = parameter(
-        True, Limits("Find words that are not in the dictionary, by a hidden Markov model of characters.", bool)
+        True, Constraint("Find words that are not in the dictionary, by a hidden Markov model of characters.", bool)
     )
-    user_dict: str | None = parameter(None, Limits("A dictionary to add, in jieba's format.", str, optional=True))
-    words: tuple[str, ...] = parameter((), Limits("Words to add to the dictionary.", tuple))
-    stop_words: str | None = parameter(None, Limits("A file of words to leave out, one a line.", str, optional=True))
-    parts_of_speech: tuple[str, ...] = parameter((), Limits("Parts of speech to keep. Default: all.", tuple))
+    user_dict: str | None = parameter(None, Constraint("A dictionary to add, in jieba's format.", str, optional=True))
+    words: tuple[str, ...] = parameter((), Constraint("Words to add to the dictionary.", tuple))
+    stop_words: str | None = parameter(
+        None, Constraint("A file of words to leave out, one a line.", str, optional=True)
+    )
+    parts_of_speech: tuple[str, ...] = parameter((), Constraint("Parts of speech to keep. Default: all.", tuple))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,7 +63,7 @@ class Jieba(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shingling(Checked):
+class Shingling(Validated):
     """How a text becomes a set of shingles.
 
     A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram` tokens is a
@@ -71,7 +73,7 @@ class Shingling(Checked):
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
-        Limits(
+        Constraint(
             "The tokens of a text: Unicode words (a Chinese, Japanese or Thai character is a word), code points, words "
             "between white space, or Chinese words by jieba (extra zh); of an HTML page its start tags with their "
             "attributes (with SimHash also its elements, or their tag paths); in Python also the strings that a "
@@ -79,18 +81,18 @@ class Shingling(Checked):
             str,
             choices=("words", "chars", "whitespace", "jieba", "tags"),
             or_callable=True,
-            or_kind=Jieba,
+            also_accepts=Jieba,
         ),
     )
-    ngram: int = parameter(5, Limits("Tokens in a shingle.", int, low=1, high=64))
-    nfkc: bool = parameter(True, Limits("Normalise to NFKC, so that full-width letters and ligatures match.", bool))
-    case_fold: bool = parameter(True, Limits("Fold case, so that Straße matches STRASSE.", bool))
+    ngram: int = parameter(5, Constraint("Tokens in a shingle.", int, low=1, high=64))
+    nfkc: bool = parameter(True, Constraint("Normalise to NFKC, so that full-width letters and ligatures match.", bool))
+    case_fold: bool = parameter(True, Constraint("Fold case, so that Straße matches STRASSE.", bool))
     fold_chinese: bool = parameter(
-        False, Limits("Fold traditional Chinese characters to simplified ones, one by one.", bool)
+        False, Constraint("Fold traditional Chinese characters to simplified ones, one by one.", bool)
     )
     html: str | None = parameter(
         None,
-        Limits(
+        Constraint(
             "Documents are HTML pages; compare their main text (extra web), or all text that they show.",
             str,
             choices=("main", "all"),

@@ -26,7 +26,7 @@ class Rule(NamedTuple):
     similarity: str
     threshold: float
     bits: int = 0
-    structure: float = 0.0
+    min_structure: float = 0.0
 
 
 def sort_sets(lists: Lists) -> Sets:

@@ -161,10 +161,10 @@ def _reason(result: Comparison, method: MethodSettings) -> str:
     reaches = result.similarity >= result.threshold
     reason = f"the {measure} {figures} {'reaches' if reaches else 'is below'} the threshold {result.threshold:g}"
     structure = result.measures.structure
-    if structure is None or answers.rule is None or not answers.rule.structure:
+    if structure is None or answers.rule is None or not answers.rule.min_structure:
         return f"{reason}."
-    verb = "reaches" if structure >= answers.rule.structure else "is below"
-    return f"{reason}, and that of structure {structure:.4f} {verb} {answers.rule.structure:g}."
+    verb = "reaches" if structure >= answers.rule.min_structure else "is below"
+    return f"{reason}, and that of structure {structure:.4f} {verb} {answers.rule.min_structure:g}."
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:

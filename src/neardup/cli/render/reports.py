@@ -89,7 +89,7 @@ def likeness(report: dict[str, Any]) -> str:
     """Return the limit that makes two documents near-duplicates."""
     settings = report["settings"]
     if report.get("fingerprints") is None:
-        structure = settings.get("structure")
+        structure = settings.get("min_structure")
         besides = "" if structure is None else f", structure {structure:g} or more"
         return f"{settings['similarity']} {settings['threshold']:g} or more{besides}"
     within = f"{plural(settings['max_distance'], 'bit')} apart or less"

@@ -27,7 +27,7 @@ from neardup.output.report import build_report, warn_of_bound
 from neardup.output.wording import plural
 from neardup.output.write import read_rejected
 from neardup.progress import Stages
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.scores import (
     SAME,
     UNKNOWN,
@@ -85,23 +85,28 @@ class _Pairs(NamedTuple):
 
 
 def evaluate(
-    tasks: list[Task], told: str | Verdicts, method: Method, sieve: Sieve, running: Running, stages: Stages
+    tasks: list[Task],
+    told: str | Verdicts,
+    method: Method,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
+    stages: Stages,
 ) -> Evaluated:
     """Search three times, and score what was found.
 
     told : the column of labels, or judged pairs.
     """
     with _scratch() as scratch:
-        outcome = pipeline.run_pipeline(tasks, method, sieve, running, scratch, stages, all_pairs=True)
+        outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, all_pairs=True)
         rejected = read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, told, outcome, scratch)
     found = _known_pairs(outcome, known.truth, method)
     positives = known.truth.count_positives(known.classes)
     at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
-    curve, warnings = _search_curve(tasks, known.truth, at_threshold.positives, method, sieve, running, stages)
-    clusters = _score_clusters(tasks, known.truth, outcome, method, sieve, running, stages)
-    summary = build_report("evaluate", tasks, method, sieve, outcome, stages, [*warnings, *known.warnings])
+    curve, warnings = _search_curve(tasks, known.truth, at_threshold.positives, method, selection, run_settings, stages)
+    clusters = _score_clusters(tasks, known.truth, outcome, method, selection, run_settings, stages)
+    summary = build_report("evaluate", tasks, method, selection, outcome, stages, [*warnings, *known.warnings])
     unknown = len(outcome.pairs.left) - at_threshold.found
     summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
     summary["rejected"] = rejected
@@ -127,7 +132,13 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
 
 
 def _search_curve(
-    tasks: list[Task], truth: Truth, positives: int, method: Method, sieve: Sieve, running: Running, stages: Stages
+    tasks: list[Task],
+    truth: Truth,
+    positives: int,
+    method: Method,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
+    stages: Stages,
 ) -> tuple[list[Score], list[str]]:
     """Search once, at the loosest limit, and count what reaches each; return the scores, and what the search warns of.
 
@@ -136,8 +147,8 @@ def _search_curve(
     """
     limits, loose = method.curve()
     with _scratch() as scratch:
-        wide = sieve if sieve.max_bucket is not None else replace(sieve, max_bucket=_WIDE_BUCKET)
-        outcome = pipeline.run_pipeline(tasks, loose, wide, running, scratch, stages, all_pairs=True)
+        wide = selection if selection.max_bucket_size is not None else replace(selection, max_bucket_size=_WIDE_BUCKET)
+        outcome = pipeline.run_pipeline(tasks, loose, wide, run_settings, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)
     at_least = method.limit.at_least
     all_found = count_within(limits, found.limits, at_least=at_least)
@@ -145,19 +156,19 @@ def _search_curve(
     scores = [Score(*one, positives) for one in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)]
     return scores, [
         f"In the search for the curve, {warning}"
-        for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket or loose.max_bucket)
+        for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket_size or loose.max_bucket_size)
     ]
 
 
 def _score_clusters(
-    tasks: list[Task], truth: Truth, outcome: Outcome, method: Method, sieve: Sieve, running: Running,
-    stages: Stages,
+    tasks: list[Task], truth: Truth, outcome: Outcome, method: Method, selection: SelectionSettings,
+    run_settings: RunSettings, stages: Stages,
 ) -> tuple[float | None, float | None]:  # fmt: skip
     """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; judged pairs have none."""
     if isinstance(truth, Judgements):
         return None, None
     with _scratch() as scratch:
-        removals = pipeline.run_pipeline(tasks, method, sieve, running, scratch, stages).removals
+        removals = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages).removals
     sieved = np.arange(len(truth.codes))
     sieved[removals.documents] = removals.kept
     parents = np.arange(len(truth.codes), dtype=np.uint32)

@@ -33,15 +33,15 @@ from neardup.executor import count_threads
 from neardup.methods.base import Method
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.recall import Recall, estimate_recall
 
 
 def run_pipeline(
     tasks: list[Task],
     method: Method,
-    sieve: Sieve,
-    running: Running,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
     scratch: Scratch,
     stages: Stages,
     *,
@@ -52,11 +52,11 @@ def run_pipeline(
 
     With `all_pairs` every proposed pair is measured and nothing is removed.
     """
-    threads = count_threads(running.threads)
-    method, corpus = _read(tasks, method, sieve, running, scratch, stages, resume)
+    threads = count_threads(run_settings.threads)
+    method, corpus = _read(tasks, method, selection, run_settings, scratch, stages, resume)
     with stages.stage("propose"):
-        queue, short = _queue(scratch, corpus, sieve)
-        search = make_search(scratch, method, queue, sieve, running, all_pairs=all_pairs)
+        queue, short = _queue(scratch, corpus, selection)
+        search = make_search(scratch, method, queue, selection, run_settings, all_pairs=all_pairs)
         search.propose()
     with stages.stage("sort", corpus.num_documents) as progress:
         compared = _compared(scratch, corpus, method, search, threads, progress)
@@ -69,10 +69,10 @@ def run_pipeline(
     kept = np.ones(corpus.num_documents, np.bool_)
     kept[removals.documents] = False
     audited = None
-    if sieve.audit and isinstance(method.search, Bands):
+    if selection.audit_sample and isinstance(method.search, Bands):
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
             audited = audit(
-                scratch, corpus, method.search, method.settings.threshold, sieve.audit, threads, progress
+                scratch, corpus, method.search, method.settings.threshold, selection.audit_sample, threads, progress
             )  # fmt: skip
     order, near = queue.order, search.near
     return Outcome(
@@ -84,24 +84,30 @@ def run_pipeline(
 
 
 def _read(
-    tasks: list[Task], method: Method, sieve: Sieve, running: Running, scratch: Scratch, stages: Stages, resume: bool
+    tasks: list[Task],
+    method: Method,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
+    scratch: Scratch,
+    stages: Stages,
+    resume: bool,
 ) -> tuple[Method, Corpus]:
     """Read all documents, twice where their features are to be counted before; return the method with the counts."""
-    threads, total = count_threads(running.threads), known_total(tasks)
+    threads, total = count_threads(run_settings.threads), known_total(tasks)
     if method.counted is not None:
         with stages.stage("count", total) as progress:
             method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, progress))
-    reading = Reading(tasks, method, scratch, sieve.keep, running.on_error)
+    reading = Reading(tasks, method, scratch, selection.keep, run_settings.on_error)
     if resume:
         reading.resume()
     with stages.stage("read", total) as progress:
-        return method, read_all(reading, threads, running.batch_rows, progress)
+        return method, read_all(reading, threads, run_settings.batch_rows, progress)
 
 
-def _queue(scratch: Scratch, corpus: Corpus, sieve: Sieve) -> tuple[Queue, int]:
+def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tuple[Queue, int]:
     """Return the documents in their order, and how many of them are short."""
     lengths, ranks = scratch.column(schemas.LENGTHS), scratch.column(schemas.RANKS)
-    order = priority_order(sieve.keep, corpus.num_documents, corpus.num_against, lengths, ranks)
+    order = priority_order(selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks)
     sizes = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=corpus.tally.shingles)
     featured = sizes > 0
     short = int(np.count_nonzero(featured & (sizes < SHORT)))
@@ -115,7 +121,7 @@ def _compared(
 ) -> Compared:
     """Return the sets of the wanted documents, and those of their structure, or the same again."""
     sets = build_sets(scratch, corpus.tally.shingles, search.wanted, threads, progress, "sets")
-    if method.rule is None or not method.rule.structure:
+    if method.rule is None or not method.rule.min_structure:
         return Compared(sets, sets)
     columns = schemas.TAGS, schemas.TAG_STARTS
     structure = build_sets(

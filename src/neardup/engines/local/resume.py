@@ -10,7 +10,7 @@ from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import ResumeError
 from neardup.methods.base import Method
-from neardup.settings.running import Sieve
+from neardup.settings.run import SelectionSettings
 from neardup.version import __version__
 
 
@@ -19,7 +19,7 @@ def prepare(
     tasks: Sequence[Task],
     identities: Sequence[tuple[str, int, float]],
     method: Method,
-    sieve: Sieve,
+    selection: SelectionSettings,
     resume: bool,
 ) -> bool:
     """Leave a note of what the run is, or check the one that is there; return whether there is something to resume.
@@ -30,7 +30,7 @@ def prepare(
         If the scratch files belong to other inputs, settings or another version; the message names what differs.
     """
     note = scratch.directory / "run.json"
-    this = json.loads(json.dumps(_describe(tasks, identities, method, sieve)))
+    this = json.loads(json.dumps(_describe(tasks, identities, method, selection)))
     if resume and note.exists():
         other = json.loads(note.read_text())
         different = [*_differences(other, this)]
@@ -46,11 +46,11 @@ def prepare(
 
 
 def _describe(
-    tasks: Sequence[Task], identities: Sequence[tuple[str, int, float]], method: Method, sieve: Sieve
+    tasks: Sequence[Task], identities: Sequence[tuple[str, int, float]], method: Method, selection: SelectionSettings
 ) -> dict[str, Any]:
     return {
         "version": __version__,
-        "settings": method.scheme_settings() | method.other_settings(sieve),
+        "settings": method.scheme_settings() | method.other_settings(selection),
         "inputs": [list(identity) for identity in identities],
         "reading": [
             [*task.columns, task.against, task.max_document_bytes, task.part.format, task.part.unit] for task in tasks

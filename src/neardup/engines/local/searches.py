@@ -28,7 +28,7 @@ from neardup.executor import count_threads
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
 from neardup.progress import Progress
-from neardup.settings.running import Running, Sieve
+from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 
@@ -55,11 +55,11 @@ class Queue(NamedTuple):
 
 class Scope(NamedTuple):
     """What is asked of a search. all_pairs : all pairs are measured, and nothing is removed; connected : all pairs but
-    those of copies, which are of one cluster anyway. max_bucket : members that a bucket lists at most."""
+    those of copies, which are of one cluster anyway. max_bucket_size : members that a bucket lists at most."""
 
     all_pairs: bool
     connected: bool
-    max_bucket: int
+    max_bucket_size: int
     threads: int
 
 
@@ -118,8 +118,8 @@ class LocalSearch(ABC):
             "hamming": kernel.HAMMING,
         }  # fmt: skip
         return kernel.Rules(
-            rule.threshold, measures[rule.similarity], self.scope.max_bucket, self.queue.num_against,
-            self.scope.all_pairs or self.scope.connected, rule.bits, rule.structure,
+            rule.threshold, measures[rule.similarity], self.scope.max_bucket_size, self.queue.num_against,
+            self.scope.all_pairs or self.scope.connected, rule.bits, rule.min_structure,
         )  # fmt: skip
 
     def _pass(self, step: Step, capacity: int, progress: Progress) -> Confirmed:
@@ -171,7 +171,7 @@ class BandSearch(LocalSearch):
         num_members = 0
         for band in range(bands.num_bands):
             keys = scratch.column(schemas.KEYS.at(band))
-            buckets = fill_buckets(keys[order[positions]], positions, len(order), self.scope.max_bucket)
+            buckets = fill_buckets(keys[order[positions]], positions, len(order), self.scope.max_bucket_size)
             self.wanted[order[buckets.first != NO_BUCKET]] = True
             if not (self.scope.all_pairs or self.scope.connected):  # a copy asks as its representative does
                 buckets.first[copies] = buckets.first[representative[copies]]
@@ -195,7 +195,7 @@ class BandSearch(LocalSearch):
             first = np.stack([column[begin:stop] for column in columns])
             return int(kernel.sieve(begin, stop, order, arrays, Buckets(first, members, starts), rules, found))
 
-        return self._pass(step, 4 * len(starts) * rules.max_bucket, progress)
+        return self._pass(step, 4 * len(starts) * rules.max_bucket_size, progress)
 
 
 class SampleSearch(LocalSearch):
@@ -228,7 +228,7 @@ class SampleSearch(LocalSearch):
                 postings = grow(postings)
             return reached
 
-        return self._pass(step, 4 * samples.num_samples * rules.max_bucket, progress)
+        return self._pass(step, 4 * samples.num_samples * rules.max_bucket_size, progress)
 
 
 class DistanceSearch(LocalSearch):
@@ -278,7 +278,7 @@ class ComposedSearch(LocalSearch):
         """Ask the method for candidates."""
         self._documents = read_described(self.scratch, self.method, self.queue.featured)
         self._candidates = self.method.propose(
-            self._documents.keys, self.queue.order, self.scope.max_bucket, all_pairs=self.scope.all_pairs
+            self._documents.keys, self.queue.order, self.scope.max_bucket_size, all_pairs=self.scope.all_pairs
         )
         self.wanted = np.zeros_like(self.queue.featured)
         self.wanted[self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]] = True
@@ -324,14 +324,20 @@ SEARCHES: dict[type, type[LocalSearch]] = {
 
 
 def make_search(
-    scratch: Scratch, method: Method, queue: Queue, sieve: Sieve, running: Running, *, all_pairs: bool
+    scratch: Scratch,
+    method: Method,
+    queue: Queue,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
+    *,
+    all_pairs: bool,
 ) -> LocalSearch:
     """Return the search of a run."""
     scope = Scope(
         all_pairs,
-        sieve.linkage == "connected" and not all_pairs,
-        method.max_bucket if sieve.max_bucket is None else sieve.max_bucket,
-        count_threads(running.threads),
+        selection.linkage == "connected" and not all_pairs,
+        method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size,
+        count_threads(run_settings.threads),
     )
     return SEARCHES[type(method.search)](scratch, method, queue, scope)
 

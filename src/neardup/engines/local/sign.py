@@ -25,7 +25,7 @@ from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features, resolve_idf
 from neardup.features.shingles import scan_of, shingle_documents
 from neardup.features.token_lists import limits_of_counts, shingle_strings
-from neardup.features.weights import add_own_weights, distinct_features
+from neardup.features.weights import distinct_features, sum_weights
 from neardup.fingerprints import minhash
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, is_empty
@@ -175,7 +175,7 @@ class MinHashSigner(Signer):
     ) -> None:
         distinct = distinct_features(hashed.hashes, hashed.limits)
         if len(distinct.hashes) < len(weights):
-            weights = add_own_weights(weights, hashed.hashes, hashed.limits)
+            weights = sum_weights(weights, hashed.hashes, hashed.limits)
         else:
             weights = weights[distinct.firsts]
         minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, out.shape[1], self.method.seed, out)
@@ -241,13 +241,13 @@ class SimHashSigner(Signer):
     def _of_tokens(self, weighted: bool) -> SimHash:
         """Return the settings that apply to tokens, which are features as they are."""
         method = self.method
-        by_text = method.weights in ("own", "depth") or (method.weights == "tfidf" and method.idf == "lines")
-        if by_text and not (weighted and method.weights == "own"):
+        by_text = method.weights in ("given", "depth") or (method.weights == "tfidf" and method.idf == "lines")
+        if by_text and not (weighted and method.weights == "given"):
             raise SettingError(
                 f"Tokens have no text to be weighed by: got weights={method.weights!r}, idf={method.idf!r}. Pass each "
                 "token with its weight, or use weights='tf'."
             )
-        tokens = method.tokens if method.weights == "own" else "whitespace"
+        tokens = method.tokens if method.weights == "given" else "whitespace"
         return replace(resolve_scheme(method), tokens=tokens, ngram=1)
 
     def is_weight(self, weights: Weights) -> Mask:

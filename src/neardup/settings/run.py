@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neardup.settings.limits import Checked, Limits, parameter
+from neardup.settings.constraints import Constraint, Validated, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sieve(Checked):
+class SelectionSettings(Validated):
     """Which document of a cluster is kept, and how far the search goes."""
 
     keep: str = parameter(
         "first",
-        Limits(
+        Constraint(
             "The document of a cluster that is kept: by position, by length, or by a column of numbers or dates.",
             str,
             choices=("first", "last", "longest", "shortest"),
@@ -22,16 +22,16 @@ class Sieve(Checked):
     )
     linkage: str = parameter(
         "sieve",
-        Limits(
+        Constraint(
             "Remove each document that is similar to a kept one (sieve), or all but one of each chain of similar "
             "documents (connected).",
             str,
             choices=("sieve", "connected"),
         ),
     )
-    max_bucket: int | None = parameter(
+    max_bucket_size: int | None = parameter(
         None,
-        Limits(
+        Constraint(
             "The greatest number of documents in a bucket, the earliest ones; it keeps the work linear on boilerplate, "
             "and the report shows when documents were left out. Default: 64 in a band, 1,000 of one fingerprint, "
             "10,000 with one sampled shingle (containment).",
@@ -41,9 +41,9 @@ class Sieve(Checked):
             optional=True,
         ),
     )
-    audit: int = parameter(
+    audit_sample: int = parameter(
         0,
-        Limits(
+        Constraint(
             "The number of documents to compare exactly with all others, to measure the recall; 0 for none.",
             int,
             low=0,
@@ -53,22 +53,22 @@ class Sieve(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running(Checked):
+class RunSettings(Validated):
     """How a run uses the machine. Nothing here changes the result."""
 
     threads: int | None = parameter(
         None,
-        Limits(
+        Constraint(
             "Worker threads. Default: one for each processor of this process.", int, low=1, high=1024, optional=True
         ),
     )
     batch_rows: int | None = parameter(
         None,
-        Limits("Documents processed at a time. Default: by their size.", int, low=1, high=1_000_000, optional=True),
+        Constraint("Documents processed at a time. Default: by their size.", int, low=1, high=1_000_000, optional=True),
     )
     on_error: str = parameter(
         "reject",
-        Limits(
+        Constraint(
             "For documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot be read to "
             "its end makes the result incomplete (exit code 1); skip lists them and accepts that; stop ends the run at "
             "the first.",

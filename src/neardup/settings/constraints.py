@@ -11,7 +11,7 @@ from neardup.errors import SettingError
 
 
 @dataclass(frozen=True)
-class Limits:
+class Constraint:
     """What a parameter accepts: a closed range of numbers, or one of some words; and what it is, in a sentence.
 
     choices, numbers : all that is accepted, but for words that begin with one of `prefixes`, or are None, callables
@@ -20,65 +20,71 @@ class Limits:
     """
 
     help: str
-    kind: type = float
+    value_type: type = float
     low: float | None = None
     high: float | None = None
-    above: float | None = None
+    exclusive_min: float | None = None
     choices: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
-    words: tuple[str, ...] = ()
-    callers: tuple[str, ...] = ()
+    sentinels: tuple[str, ...] = ()
+    python_only: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     optional: bool = False
     or_callable: bool = False
-    or_kind: type | None = None
+    also_accepts: type | None = None
 
     def describe(self) -> str:
         """Say in words what is accepted."""
-        others = [f"a {self.or_kind.__name__}"] if self.or_kind is not None else []
+        others = [f"a {self.also_accepts.__name__}"] if self.also_accepts is not None else []
         others += ["a callable"] * self.or_callable
         if self.choices:
-            words = [repr(choice) for choice in (*self.choices, *self.callers)] + [
+            words = [repr(choice) for choice in (*self.choices, *self.python_only)] + [
                 f"'{prefix}COLUMN'" for prefix in self.prefixes
             ]
             return "one of " + " or ".join([", ".join(words), *others])
-        if self.kind is bool:
+        if self.value_type is bool:
             return "True or False"
-        if self.kind in (str, tuple):
-            kinds = ["a string" if self.kind is str else "a tuple of strings", *others, *["None"] * self.optional]
+        if self.value_type in (str, tuple):
+            kinds = ["a string" if self.value_type is str else "a tuple of strings", *others, *["None"] * self.optional]
             return " or ".join(kinds)
         if self.numbers:
             return "one of " + ", ".join(map(str, self.numbers))
-        noun = "a whole number" if self.kind is int else "a number"
-        low = f" above {_number(self.above)}" if self.above is not None else f" of {_number(self.low)} or more"
+        noun = "a whole number" if self.value_type is int else "a number"
+        low = (
+            f" above {_number(self.exclusive_min)}"
+            if self.exclusive_min is not None
+            else f" of {_number(self.low)} or more"
+        )
         high = f" and at most {_number(self.high)}" if self.high is not None else ""
         return noun + low + high + (" or None" if self.optional else "")
 
     def accepts(self, value: object) -> bool:
-        """Return whether a value lies within these limits."""
+        """Return whether a value satisfies the constraint."""
         if value is None:
             return self.optional
-        if (self.or_kind is not None and isinstance(value, self.or_kind)) or (self.or_callable and callable(value)):
+        if (self.also_accepts is not None and isinstance(value, self.also_accepts)) or (
+            self.or_callable and callable(value)
+        ):
             return True
         if self.choices:
             return isinstance(value, str) and (
-                value in (*self.choices, *self.callers)
+                value in (*self.choices, *self.python_only)
                 or any(value.startswith(p) and len(value) > len(p) for p in self.prefixes)
             )
-        if self.kind is tuple:
+        if self.value_type is tuple:
             return isinstance(value, tuple) and all(isinstance(word, str) and word for word in value)
-        if self.kind is str:
+        if self.value_type is str:
             return isinstance(value, str) and value != ""
-        if self.kind is bool or isinstance(value, bool):
-            return self.kind is bool and isinstance(value, bool)
-        if not isinstance(value, int if self.kind is int else (int, float)):
+        if self.value_type is bool or isinstance(value, bool):
+            return self.value_type is bool and isinstance(value, bool)
+        if not isinstance(value, int if self.value_type is int else (int, float)):
             return False
         if self.numbers:
             return value in self.numbers
         return (
             value == value
             and (self.low is None or value >= self.low)
-            and (self.above is None or value > self.above)
+            and (self.exclusive_min is None or value > self.exclusive_min)
             and (self.high is None or value <= self.high)
         )
 
@@ -88,31 +94,35 @@ def _number(value: float | None) -> str:
     return "any size" if value is None else str(int(value)) if value == int(value) else repr(value)
 
 
-def parameter(default: Any, limits: Limits) -> Any:
-    """Declare a field with its default and its limits."""
-    return dataclasses.field(default=default, metadata={"limits": limits})
+def parameter(default: Any, constraint: Constraint) -> Any:
+    """Declare a field with its default and its constraint."""
+    return dataclasses.field(default=default, metadata={"constraint": constraint})
 
 
-def limits_of(settings: type) -> dict[str, Limits]:
+def constraints_of(settings: type) -> dict[str, Constraint]:
     """Return the limits of each parameter of a class of settings, by name."""
-    return {field.name: field.metadata["limits"] for field in dataclasses.fields(settings)}
+    return {field.name: field.metadata["constraint"] for field in dataclasses.fields(settings)}
 
 
-class Checked:
-    """Base of the settings: checks every field against its limits."""
+class Validated:
+    """Base of the settings: checks every field against its constraint."""
 
     def __post_init__(self) -> None:
-        for name, limits in limits_of(type(self)).items():
+        for name, constraint in constraints_of(type(self)).items():
             value = getattr(self, name)
-            if not limits.accepts(value):
+            if not constraint.accepts(value):
                 option = "--" + name.replace("_", "-")
                 raise SettingError(
-                    f"{name} must be {limits.describe()}: got {value!r}.{_suggestion(value, limits)} {limits.help} "
-                    f"Change {name} ({option})."
+                    f"{name} must be {constraint.describe()}: got {value!r}.{_suggestion(value, constraint)} "
+                    f"{constraint.help} Change {name} ({option})."
                 )
 
 
-def _suggestion(value: object, limits: Limits) -> str:
+def _suggestion(value: object, constraint: Constraint) -> str:
     """Return the accepted word that is nearest to a misspelt one."""
-    near = difflib.get_close_matches(value, (*limits.choices, *limits.callers), 1) if isinstance(value, str) else []
+    near = (
+        difflib.get_close_matches(value, (*constraint.choices, *constraint.python_only), 1)
+        if isinstance(value, str)
+        else []
+    )
     return f" Did you mean {near[0]!r}?" if near else ""
