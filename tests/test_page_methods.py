@@ -281,5 +281,5 @@ def test_signatures_of_pages_are_those_of_the_text_that_the_method_takes():
 
 @pytest.mark.parametrize("method", [neardup.structure(), neardup.page()])
 def test_a_signature_by_itself_knows_neither_rarity_nor_a_second_likeness(method):
-    with pytest.raises(SettingError, match="A signature depends on one document only; the boost_rare of its shingles"):
+    with pytest.raises(SettingError, match="A signature depends on one document only; boost_rare and min_structure"):
         neardup.sign(PAGES, method=method)
