@@ -96,7 +96,7 @@ class Log:
 )
 def test_progress_is_reported_stage_by_stage_to_an_object(function):
     log = Log()
-    function(TEXTS, progress=log)
+    function(pa.table({"text": TEXTS}), progress=log)
     assert log.stages
     assert log.documents >= len(TEXTS)
 
@@ -185,6 +185,12 @@ def test_a_result_shows_itself_in_one_line():
     assert shown[0] == "<Deduplication: 4 documents read, 3 kept, 1 removed (1 exact copy, 0 near-duplicates)>"
     assert shown[1] == "<DuplicatePairs: 4 documents read, 1 duplicate pair>"
     assert all(re.fullmatch(r"<\w+: .{1,150}>", line) for line in shown)
+
+
+def test_a_comparison_marks_its_texts_in_a_notebook():
+    shown = neardup.compare("one two <i> three", "one two three four", method=neardup.MinHash(ngram=1))._repr_html_()
+    assert "one two &lt;<del>i&gt; </del>three" in shown
+    assert "one two three <ins>four</ins>" in shown
 
 
 def test_tables_stay_empty_where_they_are_not_wanted(tmp_path: Path):

@@ -165,6 +165,17 @@ class Comparison(_OneLine):
         verdict = "duplicates" if self.duplicate else "not duplicates"
         return f"{verdict}: {distance}similarity {self.similarity:.4f}, threshold {self.threshold:g}"
 
+    def _repr_html_(self) -> str:
+        from neardup.output.report_items import marked_text
+        from neardup.output.wording import escape_text
+
+        sentence = f"<p>{escape_text(str(self))}</p>"
+        if self._pages is not None:
+            return sentence
+        sides = marked_text(self.left, self.left_passages, "del"), marked_text(self.right, self.right_passages, "ins")
+        columns = "".join(f'<div style="flex:1 1 0;min-width:0;white-space:pre-wrap">{side}</div>' for side in sides)
+        return f'{sentence}<div style="display:flex;gap:24px;font:14px/1.45 system-ui,sans-serif">{columns}</div>'
+
     @cached_property
     def _passages(self) -> tuple[list[Passage], list[Passage]]:
         return self._mark()

@@ -58,8 +58,8 @@ def _item(number: int, example: Example) -> str:
     if example.distance is not None:
         digits = plural(example.distance, "bit")
     note = '<p class="hint">Long texts: only a part of them is shown.</p>' if example.truncated else ""
-    removed = _marked(example.text, example.passages, "del")
-    kept = _marked(example.kept_text, example.kept_passages, "ins")
+    removed = marked_text(example.text, example.passages, "del")
+    kept = marked_text(example.kept_text, example.kept_passages, "ins")
     if example.text == example.kept_text and not example.truncated:
         kept = '<p class="hint">The same text, character for character.</p>'
     return (
@@ -82,7 +82,7 @@ def location(file: str, row: int) -> str:
     return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
 
 
-def _marked(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
+def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
     """Return the text with every passage that is not shared inside a `mark` element, and all of it."""
     body, position = "", 0
     for start, end, shared in passages:
