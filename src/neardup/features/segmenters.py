@@ -6,8 +6,10 @@ which docs/decisions/0009-segmenter.md weighs against others.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
+from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
 from itertools import accumulate
@@ -17,10 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import MissingExtraError
+from neardup.errors import InputError, MissingExtraError
 from neardup.features.normalise import normalise
 from neardup.features.unicode_tables import CLASS_MASK, CLASS_SHIFT, SINGLE, TRANSPARENT, WORD, load_tables
-from neardup.features.word_files import Entry, parse_entry, read_lines, stamp_of
 from neardup.settings.shingling import Jieba, Shingling
 
 if TYPE_CHECKING:
@@ -32,13 +33,31 @@ MAX_PIECE = 65_536
 _BREAKS = "\n 。，；、！？,;!?"
 """Where a longer text may be cut without changing a word: jieba's words hold none of these."""
 
+_MAX_FREQUENCY = 2**31 - 1
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_DIGITS = frozenset("0123456789")
 _HALF_SURROGATE = TRANSPARENT + 1
 
 _lock = Lock()  # two threads at the first batch make one dictionary, not two
 
 
-class _Located(NamedTuple):
-    """Words, where each begins in the text, and its part of speech where that was asked for."""
+class _Entry(NamedTuple):
+    """A line of a user dictionary."""
+
+    word: str
+    frequency: int | None
+    tag: str | None
+
+
+class _WordFile(NamedTuple):
+    """A file as it was when it was read: the text of its lines, and the SHA-256 of its bytes."""
+
+    lines: list[str]
+    digest: str
+
+
+class _Words(NamedTuple):
+    """Words, where each begins in the text, and its part of speech; the last two where they are needed."""
 
     words: list[str]
     starts: list[int]
@@ -59,13 +78,13 @@ class Segmenter:
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a normalised text."""
+        wanted, stop_words = self._settings.parts_of_speech, self._stop_words
         words: list[str] = []
         for piece in _pieces(_visible(text)[0]):
-            words += self._cut(piece)
-        stop_words = self._stop_words
-        if not stop_words:
-            return [word for word in words if word.isalnum() or _has_letter(word)]
-        return [word for word in words if word not in stop_words and (word.isalnum() or _has_letter(word))]
+            cut = self._cut(piece, located=False)
+            tagged = zip(cut.words, cut.tags, strict=True) if wanted else ()
+            words += [word for word, tag in tagged if tag.startswith(wanted)] if wanted else cut.words
+        return [word for word in words if (word.isalnum() or _has_letter(word)) and word not in stop_words]
 
     def places(self, text: str) -> list[tuple[str, int, int]]:
         """Return the words of a normalised text, each with its place, ``text[start:end]``; slower than a call.
@@ -74,15 +93,24 @@ class Segmenter:
         """
         if not text:
             return []
-        shown, stood = _visible(text)
-        words, starts, tags = self._locate(shown)
+        shown, positions = _visible(text)
+        words: list[str] = []
+        starts: list[int] = []
+        tags: list[str] = []
+        before = 0
+        for piece in _pieces(shown):
+            cut = self._cut(piece, located=True)
+            words += cut.words
+            starts += [start + before for start in cut.starts]
+            tags += cut.tags
+            before += len(piece)
         ends = [start + len(word) for word, start in zip(words, starts, strict=True)]
         if words and self._settings.mode != "exact":
             starts, ends = _united(starts, ends)
         places = zip(
             words,
-            stood[np.array(starts, np.int64)].tolist(),
-            (stood[np.array(ends, np.int64) - 1] + 1).tolist(),
+            positions[np.array(starts, np.int64)].tolist(),
+            (positions[np.array(ends, np.int64) - 1] + 1).tolist(),
             strict=True,
         )
         wanted = self._settings.parts_of_speech
@@ -92,41 +120,23 @@ class Segmenter:
             if (not wanted or tag.startswith(wanted)) and place[0] not in self._stop_words and _has_letter(place[0])
         ]
 
-    def _cut(self, text: str) -> list[str]:
+    def _cut(self, piece: str, *, located: bool) -> _Words:
         """Return the words of a piece, white space and punctuation among them."""
-        wanted = self._settings.parts_of_speech
-        if wanted:
-            return [word for word, tag in self._tag(text) if tag.startswith(wanted)]
-        if self._settings.mode == "exact":
-            return self._dictionary.cut(text, self._settings.hmm)
-        if self._settings.mode == "search":
-            return self._dictionary.cut_for_search(text, self._settings.hmm)
-        return _full_mode(text, self._dictionary).words
-
-    def _tag(self, text: str) -> list[tuple[str, str]]:
-        """Return the words of a piece with their parts of speech, "x" where there is none."""
-        # The package keeps its own tag of a word that it knew before; jieba takes the user's.
-        own = self._tags
-        return [(word, own.get(word, tag) or "x") for word, tag in self._dictionary.tag(text, self._settings.hmm)]
-
-    def _locate(self, text: str) -> _Located:
-        """Return all words of a text, white space and punctuation among them."""
-        located, behind = _Located([], [], []), 0
-        for piece in _pieces(text):
-            if self._settings.mode == "exact":
-                tagged = self._tag(piece)
-                words, tags = [word for word, _ in tagged], [tag for _, tag in tagged]
-                starts = [0, *accumulate(map(len, words))][: len(words)]
-            elif self._settings.mode == "full":
-                words, starts, tags = _full_mode(piece, self._dictionary)
-            else:
-                tokens = self._dictionary.tokenize(piece, "search", self._settings.hmm)
-                words, starts, tags = [token[0] for token in tokens], [token[1] for token in tokens], []
-            located.words.extend(words)
-            located.starts.extend(start + behind for start in starts)
-            located.tags.extend(tags)
-            behind += len(piece)
-        return located
+        dictionary, hmm, tags = self._dictionary, self._settings.hmm, []
+        if self._settings.parts_of_speech:
+            # The package keeps its own tag of a word that it knew before; jieba takes the user's.
+            tagged, own = dictionary.tag(piece, hmm), self._tags
+            words, tags = [word for word, _ in tagged], [own.get(word, tag) or "x" for word, tag in tagged]
+        elif self._settings.mode == "exact":
+            words = dictionary.cut(piece, hmm)
+        elif self._settings.mode == "full":
+            return _full_mode(piece, dictionary)
+        elif located:
+            tokens = dictionary.tokenize(piece, "search", hmm)
+            return _Words([token[0] for token in tokens], [token[1] for token in tokens], [])
+        else:
+            words = dictionary.cut_for_search(piece, hmm)
+        return _Words(words, [0, *accumulate(map(len, words))][: len(words)] if located else [], tags)
 
 
 def cutter_of(shingling: Shingling) -> Callable[[str], Iterable[Any]] | None:
@@ -142,21 +152,17 @@ def cutter_of(shingling: Shingling) -> Callable[[str], Iterable[Any]] | None:
 def segmenter_of(
     settings: Jieba, *, nfkc: bool = True, case_fold: bool = True, fold_chinese: bool = False
 ) -> Segmenter:
-    """Return the function that cuts normalised texts into Chinese words.
+    """Return the function that cuts normalised texts into Chinese words, shared by calls with the same settings.
 
     Parameters
     ----------
-    settings : Jieba
-        How to cut.
-    nfkc, case_fold, fold_chinese : bool
-        How the texts are normalised, so that added words and stop words can be, too.
+    settings : how to cut.
+    nfkc, case_fold, fold_chinese : how the texts are normalised, so that added words and stop words can be, too.
 
     Returns
     -------
-    Segmenter
-        Called with a text, it returns its words in order: what jieba gives, without what has no letter, digit or
-        underscore, the rule of ``tokens="words"``. The same one for the same settings, as long as the files that
-        they name are the same.
+    Segmenter: called with a text, it returns the words of jieba in order, without those that have no letter, digit or
+    underscore, the rule of ``tokens="words"``. Files that changed are read again.
 
     Raises
     ------
@@ -177,23 +183,12 @@ def segmenter_of(
     _package()
     with _lock:
         return _segmenter(
-            settings, (nfkc, case_fold, fold_chinese), stamp_of(settings.user_dict), stamp_of(settings.stop_words)
+            settings, (nfkc, case_fold, fold_chinese), _stamp(settings.user_dict), _stamp(settings.stop_words)
         )
 
 
 def describe_segmenter(settings: Jieba) -> dict[str, Any]:
-    """Return what decides the words of a text: fingerprints are comparable only if all of it is equal.
-
-    Parameters
-    ----------
-    settings : Jieba
-        How to cut.
-
-    Returns
-    -------
-    dict
-        Of values that JSON can hold: package, version, mode, hmm, words, parts_of_speech, and the SHA-256 of the
-        files as ``user_dict_sha256`` and ``stop_words_sha256``, None without one.
+    """Return what decides the words of a text, in values that JSON can hold: fingerprints compare if all is equal.
 
     Raises
     ------
@@ -204,7 +199,7 @@ def describe_segmenter(settings: Jieba) -> dict[str, Any]:
     """
     _package()
     digests = [
-        read_lines(path, stamp_of(path), parameter).digest if path is not None else None
+        _read_lines(path, _stamp(path), parameter).digest if path is not None else None
         for path, parameter in ((settings.user_dict, "user_dict"), (settings.stop_words, "stop_words"))
     ]
     return {
@@ -236,15 +231,15 @@ def _segmenter(
     """Return a segmenter; the last two stand for the files' contents, so that a file that changed is read again."""
     nfkc, case_fold, fold_chinese = normalisation
     shingling = Shingling(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
-    entries = [Entry(word, None, None) for word in settings.words]
+    entries = [_Entry(word, None, None) for word in settings.words]
     stops: frozenset[str] = frozenset()
     if settings.user_dict is not None:
-        lines = read_lines(settings.user_dict, user_dict, "user_dict").lines
+        lines = _read_lines(settings.user_dict, user_dict, "user_dict").lines
         entries = [
-            parse_entry(line, number, settings.user_dict) for number, line in enumerate(lines, 1) if line.strip()
+            _parse_entry(line, number, settings.user_dict) for number, line in enumerate(lines, 1) if line.strip()
         ] + entries  # fmt: skip
     if settings.stop_words is not None:
-        lines = read_lines(settings.stop_words, stop_words, "stop_words").lines
+        lines = _read_lines(settings.stop_words, stop_words, "stop_words").lines
         stops = frozenset(normalise(line.strip(), shingling) for line in lines if line.strip())
     # Texts come normalised, so a word must be to be found in them.
     own = tuple(entry._replace(word=normalise(entry.word, shingling)) for entry in entries)
@@ -253,7 +248,7 @@ def _segmenter(
 
 
 @lru_cache(maxsize=4)
-def _dictionary(entries: tuple[Entry, ...]) -> rjieba.Jieba:
+def _dictionary(entries: tuple[_Entry, ...]) -> rjieba.Jieba:
     """Return jieba's dictionary with some words added: 0.1 s and 25 MB, hence shared by all modes."""
     dictionary: rjieba.Jieba = _package().Jieba()
     for entry in entries:
@@ -272,7 +267,7 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _full_mode(text: str, dictionary: rjieba.Jieba) -> _Located:
+def _full_mode(text: str, dictionary: rjieba.Jieba) -> _Words:
     """Return the words of jieba's full mode.
 
     All words of two characters or more, and a single character where no such word begins and the last one listed
@@ -300,7 +295,7 @@ def _full_mode(text: str, dictionary: rjieba.Jieba) -> _Located:
     singles = range(max(start + 1, reach), len(text))
     words += text[singles.start :]
     starts += singles
-    return _Located(words, starts, [])
+    return _Words(words, starts, [])
 
 
 def _united(starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
@@ -342,3 +337,49 @@ def _kinds() -> npt.NDArray[np.uint8]:
     kinds = (entries >> np.uint32(CLASS_SHIFT) & np.uint32(CLASS_MASK)).astype(np.uint8)
     kinds[0xD800:0xE000] = _HALF_SURROGATE
     return kinds
+
+
+def _parse_entry(line: str, number: int, path: str) -> _Entry:
+    """Return what a line of a user dictionary says: a word, then its frequency and its part of speech, or one."""
+    word, *rest = line.split()
+    frequency = rest.pop(0) if rest and _DIGITS.issuperset(rest[0]) else None
+    tag = rest.pop(0) if rest and _LETTERS.issuperset(rest[0]) else None
+    if rest or (frequency is not None and not 1 <= int(frequency[:12]) <= _MAX_FREQUENCY):
+        raise InputError(
+            f"Line {number} of the user dictionary {path} cannot be understood: got {line.strip()[:100]!r}. A line "
+            f"holds a word without white space, then, if you like, its frequency, a whole number from 1 to "
+            f"{_MAX_FREQUENCY}, and its part of speech in Latin letters: '云计算', '云计算 5', '云计算 n' or "
+            "'云计算 5 n'. Correct the line, or remove it."
+        )
+    return _Entry(word, None if frequency is None else int(frequency), tag)
+
+
+def _stamp(path: str | None) -> tuple[int, int] | None:
+    """Return what changes when a file does; None where it cannot be read, which `_read_lines` reports."""
+    try:
+        status = os.stat(path) if path is not None else None
+    except (OSError, ValueError):
+        return None
+    return (status.st_mtime_ns, status.st_size) if status is not None else None
+
+
+@lru_cache(maxsize=8)
+def _read_lines(path: str, stamp: object, parameter: str) -> _WordFile:
+    """Return a file's lines; `stamp` makes a changed file be read again."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"Cannot read {parameter} {path!r}: {reason}. It must be a text file in UTF-8. Check the path."
+        ) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"Line {line} of {parameter} {path} is not UTF-8: got the byte 0x{data[error.start]:02x}. Save the file "
+            "as UTF-8, for example with: iconv -f GB18030 -t UTF-8."
+        ) from error
+    return _WordFile(text.split("\n"), sha256(data).hexdigest())

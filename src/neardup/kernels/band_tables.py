@@ -45,6 +45,15 @@ class Found(NamedTuple):
 
 
 @kernel
+def same_values(left, right, start, stop):
+    """Return whether two signatures agree in places start to stop."""
+    for i in range(start, stop):
+        if left[i] != right[i]:
+            return False
+    return True
+
+
+@kernel
 def _find_slot(tag, slots, values, band, wanted):
     """Return the slot of rows whose values start as `wanted`, from place band.start; or a free one.
 
@@ -55,15 +64,8 @@ def _find_slot(tag, slots, values, band, wanted):
         entry = slots[slot]
         if entry == FREE:
             return slot
-        if entry >> _TAG_SHIFT == tag:
-            row = values[np.int64(entry & _ROW_MASK)]
-            same = True
-            for i in range(band[0], band[1]):
-                if row[i] != wanted[i]:
-                    same = False
-                    break
-            if same:
-                return slot
+        if entry >> _TAG_SHIFT == tag and same_values(values[np.int64(entry & _ROW_MASK)], wanted, band[0], band[1]):
+            return slot
         slot += 1
         if slot == len(slots):
             slot = 0
@@ -118,17 +120,21 @@ def move_slots(old, new):
 
 
 @kernel
-def _shares_band(left, right, rows_per_band, num_bands):
+def shares_band(left, right, rows_per_band, num_bands):
     """Return whether two signatures agree in one of the first bands."""
     for band in range(num_bands):
-        same = True
-        for i in range(band * rows_per_band, (band + 1) * rows_per_band):
-            if left[i] != right[i]:
-                same = False
-                break
-        if same:
+        if same_values(left, right, band * rows_per_band, (band + 1) * rows_per_band):
             return True
     return False
+
+
+@kernel
+def num_equal(left, right):
+    """Return in how many places two signatures agree."""
+    equal = 0
+    for i in range(len(left)):
+        equal += left[i] == right[i]
+    return equal
 
 
 @kernel
@@ -155,10 +161,8 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
             row = NO_ROW if entry == FREE else np.uint32(entry & _ROW_MASK)
             while row != NO_ROW:
                 other = values[np.int64(row)]
-                if stored.alive[row] and not _shares_band(asked, other, rows_per_band, band):
-                    equal = 0
-                    for i in range(len(asked)):
-                        equal += asked[i] == other[i]
+                if stored.alive[row] and not shares_band(asked, other, rows_per_band, band):
+                    equal = num_equal(asked, other)
                     if equal >= least:
                         if used == len(found.row):
                             found.used[0] = before

@@ -56,17 +56,16 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
 @kernel
 def _write_tag(data, start, stop, text, end):
     """Append a tag; one with many attributes without them. The name of no tag of HTML is longer than 32 bytes."""
-    if stop - start > MAX_TAG_BYTES:
+    cut = stop - start > MAX_TAG_BYTES
+    if cut:
         stop = start + 2
         while stop < start + 32 and not (is_space(data[stop]) or data[stop] == 47 or data[stop] == 62):
             stop += 1
-        for i in range(start, stop):
-            text[end] = data[i]
-            end += 1
-        text[end] = 62
-        return end + 1
     for i in range(start, stop):
         text[end] = data[i]
+        end += 1
+    if cut:
+        text[end] = 62
         end += 1
     return end
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neardup.kernels.band_tables import num_equal, same_values, shares_band
 from neardup.kernels.compiled import kernel
 
 EMPTY = np.uint32(0xFFFFFFFF)
@@ -111,14 +112,6 @@ def _is_empty(signature):
 
 
 @kernel
-def _equal(left, right):
-    equal = 0
-    for i in range(len(left)):
-        equal += left[i] == right[i]
-    return equal
-
-
-@kernel
 def _tail_levels(trees, asked, stored, tail, levels, counts):
     """Set levels[i] to the longest common prefix of row tail[0] + i, and add each level to its count."""
     for row in range(tail[0], tail[1]):
@@ -164,7 +157,7 @@ def find_longest(queries, begin, stored, trees, tail, wanted, found):
                             if used == len(found.row):
                                 found.used[0] = before
                                 return query
-                            found.query[used], found.row[used], found.equal[used] = query, row, _equal(asked, other)
+                            found.query[used], found.row[used], found.equal[used] = query, row, num_equal(asked, other)
                             used += 1
                             taken += 1
                         column += 2 * side - 1
@@ -177,18 +170,10 @@ def find_longest(queries, begin, stored, trees, tail, wanted, found):
                     found.used[0] = before
                     return query
                 found.query[used], found.row[used] = query, row
-                found.equal[used] = _equal(asked, stored.values[row])
+                found.equal[used] = num_equal(asked, stored.values[row])
                 used += 1
     found.used[0] = used
     return len(queries)
-
-
-@kernel
-def _shares_band(left, right, rows_per_band, num_bands):
-    for band in range(num_bands):
-        if _compare(left, right, band * rows_per_band, (band + 1) * rows_per_band) == 0:
-            return True
-    return False
 
 
 @kernel
@@ -211,23 +196,23 @@ def find_bands(queries, begin, stored, trees, tail, bands, found):
                 while column < trees.edges[part + 1]:
                     row = trees.rows[tree, column]
                     other = stored.values[np.int64(row)]
-                    if _compare(asked, other, tree, tree + depth) != 0:
+                    if not same_values(asked, other, tree, tree + depth):
                         break
-                    if stored.alive[row] and not _shares_band(asked, other, depth, band):
+                    if stored.alive[row] and not shares_band(asked, other, depth, band):
                         if used == len(found.row):
                             found.used[0] = before
                             return query
-                        found.query[used], found.row[used], found.equal[used] = query, row, _equal(asked, other)
+                        found.query[used], found.row[used], found.equal[used] = query, row, num_equal(asked, other)
                         used += 1
                     column += 1
         num_bands, depth = bands[query, len(trees.edges) - 1]
         for row in range(tail[0], tail[1]):
             other = stored.values[row]
-            if stored.alive[row] and not _is_empty(other) and _shares_band(asked, other, depth, num_bands):
+            if stored.alive[row] and not _is_empty(other) and shares_band(asked, other, depth, num_bands):
                 if used == len(found.row):
                     found.used[0] = before
                     return query
-                found.query[used], found.row[used], found.equal[used] = query, row, _equal(asked, other)
+                found.query[used], found.row[used], found.equal[used] = query, row, num_equal(asked, other)
                 used += 1
     found.used[0] = used
     return len(queries)

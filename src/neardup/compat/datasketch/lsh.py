@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from neardup.compat.datasketch.storage import DictListStorage, DictSetStorage, r
 from neardup.compat.datasketch.weighted_minhash import WeightedMinHash
 from neardup.errors import InputError, SchemeError, SettingError
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 Signature = MinHash | WeightedMinHash
 
 
@@ -23,7 +26,7 @@ def require_settings(threshold: float, num_perm: int, weights: tuple[float, floa
         raise SettingError(f"threshold must be in [0.0, 1.0]: got {threshold}. Use 0.8, say.")
     if num_perm < 2:
         raise SettingError(f"Too few permutation functions: num_perm must be at least 2, got {num_perm}. Use 128.")
-    if any(not 0.0 <= one <= 1.0 for one in weights) or sum(weights) != 1.0:
+    if any(not 0.0 <= weight <= 1.0 for weight in weights) or sum(weights) != 1.0:
         raise SettingError(
             f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6), say, to miss fewer."
         )
@@ -203,42 +206,33 @@ class MinHashLSH:
             )
 
 
-class MinHashLSHInsertionSession:
-    """A context in which to insert; in memory, insertions do not wait for its end."""
+class _Session:
+    """A context in which to change an index; in memory, no change waits for its end."""
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
         lsh.buffer_size = buffer_size
 
-    def __enter__(self) -> MinHashLSHInsertionSession:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Do nothing: no insertion waits."""
+        """Do nothing: no change waits."""
+
+
+class MinHashLSHInsertionSession(_Session):
+    """A context in which to insert."""
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
         """Insert into the index."""
         self.lsh.insert(key, minhash, check_duplication=check_duplication)
 
 
-class MinHashLSHDeletionSession:
-    """A context in which to remove; in memory, removals do not wait for its end."""
-
-    def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
-        self.lsh = lsh
-        lsh.buffer_size = buffer_size
-
-    def __enter__(self) -> MinHashLSHDeletionSession:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Do nothing: no removal waits."""
+class MinHashLSHDeletionSession(_Session):
+    """A context in which to remove."""
 
     def remove(self, key: Hashable) -> None:
         """Remove from the index."""
