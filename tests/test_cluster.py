@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.cli.main import cli
-from neardup.decide.groups import group_documents, pick_others
+from neardup.decide.clusters import cluster_documents, pick_others
 from neardup.errors import InputError, OutputError
 from neardup.features.outline import outline
 from neardup.methods.registry import method_of
@@ -65,15 +65,15 @@ def removals(draw: st.DrawFn) -> tuple[int, dict[int, int]]:
 
 
 @given(removals(), st.integers(1, 4))
-def test_groups_are_those_of_brute_force(case, most):
+def test_clusters_are_those_of_brute_force(case, most):
     num_documents, kept_of = case
     removed = np.array(sorted(kept_of), np.uint32)
-    groups = group_documents(num_documents, removed, np.array([kept_of[one] for one in sorted(kept_of)], np.uint32))
+    clusters = cluster_documents(num_documents, removed, np.array([kept_of[one] for one in sorted(kept_of)], np.uint32))
     expected = reference.groups(num_documents, kept_of)
-    assert [list(one) for one in np.split(groups.members, groups.offsets[1:-1])] == (expected or [[]])
-    assert groups.num_groups == sum(len(cluster) > 1 for cluster in expected)
-    assert all(groups.cluster_of[one] == number for number, cluster in enumerate(expected) for one in cluster)
-    documents, offsets = pick_others(groups, 0, groups.num_groups, most)
+    assert [list(one) for one in np.split(clusters.members, clusters.offsets[1:-1])] == (expected or [[]])
+    assert clusters.num_clusters == sum(len(cluster) > 1 for cluster in expected)
+    assert all(clusters.cluster_of[one] == number for number, cluster in enumerate(expected) for one in cluster)
+    documents, offsets = pick_others(clusters, 0, clusters.num_clusters, most)
     for cluster, start, stop in zip(expected, offsets[:-1], offsets[1:], strict=False):
         picked = documents[start:stop].tolist()
         assert len(picked) == min(most, len(cluster) - 1)
@@ -131,7 +131,7 @@ def test_the_largest_group_is_0_and_each_has_a_name_and_examples():
     assert set(result.report_table["section"].to_pylist()) >= {"counts", "largest_clusters"}
 
 
-def test_chains_of_resemblances_are_groups_when_asked_for():
+def test_chains_of_resemblances_are_clusters_with_linkage_connected():
     texts = table_of({"x": "a b c d", "y": "c d a b e f", "z": "c d e f g h"})
     assert neardup.cluster(texts, method=METHOD).clusters["size"].to_pylist() == [2]
     chain = neardup.cluster(texts, method=METHOD, linkage="connected")

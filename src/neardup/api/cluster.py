@@ -12,11 +12,11 @@ import pyarrow as pa
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
 from neardup.api.runs import Run, decide, open_stages, workspace
-from neardup.decide.groups import Groups, group_documents
+from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
-from neardup.output.cluster_names import name_groups
-from neardup.output.clusters import cluster_batches, describe_groups, first_rows, group_batches
+from neardup.output.cluster_names import name_clusters
+from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
 from neardup.output.clusters_html import MAX_SHOWN, render_clusters
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
@@ -96,44 +96,46 @@ def cluster(
             inputs, method, selection, run_settings, folder, scratch, stages, resume=resume, table="clusters.parquet"
         )  # fmt: skip
         removals = run.outcome.removals
-        groups = group_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
+        clusters = cluster_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
         with stages.stage("name"):
-            names = _names(run, groups)
+            names = _names(run, clusters)
         if folder is not None:
             with stages.stage("write"):
-                _write(folder, run, groups, names)
+                _write(folder, run, clusters, names)
         report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
-        rows = first_rows(groups, names, run.locations, MAX_SHOWN)
-        report = describe_groups(report, groups, rows)
+        rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
+        report = describe_clusters(report, clusters, rows)
         if folder is not None:
             write.write_report(report, render_clusters(report, rows), folder.result)
-        found = [write.to_table(*table) if tables else table[1].empty_table() for table in _tables(run, groups, names)]
+        found = [
+            write.to_table(*table) if tables else table[1].empty_table() for table in _tables(run, clusters, names)
+        ]
         if folder is not None:
             folder.finish()
     warn_if_incomplete(report, on_error)
     return Clustering(found[0], found[1], report, None if folder is None else folder.path)
 
 
-def _names(run: Run, groups: Groups) -> list[str]:
+def _names(run: Run, clusters: Clusters) -> list[str]:
     def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.identities, run.outcome.corpus.part_ends, documents)
 
-    return name_groups(groups, run.method.settings, read)
+    return name_clusters(clusters, run.method.settings, read)
 
 
-def _write(folder: OutputDirectory, run: Run, groups: Groups, names: list[str]) -> None:
+def _write(folder: OutputDirectory, run: Run, clusters: Clusters, names: list[str]) -> None:
     """Write everything but the reports."""
-    documents, named = _tables(run, groups, names)
+    documents, named = _tables(run, clusters, names)
     write.write_parquet(*documents, folder.result / "clusters.parquet")
     write.write_parquet(*named, folder.result / "cluster_summary.parquet")
     write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
 
 
-def _tables(run: Run, groups: Groups, names: list[str]) -> list[tuple[Iterator[pa.RecordBatch], pa.Schema]]:
+def _tables(run: Run, clusters: Clusters, names: list[str]) -> list[tuple[Iterator[pa.RecordBatch], pa.Schema]]:
     """Return the batches and the schema of both tables."""
     measures = run.method.measures
-    documents = cluster_batches(groups, run.outcome.removals, run.locations, measures)
+    documents = cluster_batches(clusters, run.outcome.removals, run.locations, measures)
     return [
         (documents, clusters_schema(measures)),
-        (group_batches(groups, names, run.locations), cluster_summary_schema()),
+        (cluster_summary_batches(clusters, names, run.locations), cluster_summary_schema()),
     ]

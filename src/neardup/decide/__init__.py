@@ -1,1 +1,1 @@
-"""Decide what is kept."""
+"""The sixth stage: which documents are kept, and the clusters of the others."""

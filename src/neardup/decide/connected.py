@@ -1,4 +1,4 @@
-"""Connected clusters: chains of duplicate pairs, of which one document stays."""
+"""Connected clusters: chains of duplicate pairs, of which one document is kept."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def connect(parents: npt.NDArray[np.uint32], left: npt.NDArray[np.uint32], right
 
     Parameters
     ----------
-    parents : uint32 array of shape (num_positions,), a forest in which the root of a cluster is its first member;
-        at the start each is its own parent.
+    parents : uint32 array of shape (num_positions,), a forest in which the root of a cluster is its first member.
+        Initially each position is its own parent.
     left, right : uint32 arrays of shape (num_pairs,), positions.
     """
     from neardup.kernels import clusters as kernel

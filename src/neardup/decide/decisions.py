@@ -11,7 +11,7 @@ from neardup.verify.measured import Measured, Rows
 
 
 class Removals(NamedTuple):
-    """Removed documents, rising, each with the kept document that removed it. documents, kept : uint32."""
+    """Removed documents in input order, each with the kept document that removed it. documents, kept : uint32."""
 
     documents: npt.NDArray[np.uint32]
     kept: npt.NDArray[np.uint32]

@@ -1,4 +1,4 @@
-"""All that a run decided and measured: what the tables and the reports are made from."""
+"""The decisions and measurements of a run, from which the tables and reports are made."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ SHORT = 32  # features under which SimHash is unreliable: docs/accuracy.md
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run decided.
+    """The decisions and measurements of a run.
 
     kept : bool by document. removals : the removed documents. pairs : all pairs measured at or above the threshold.
     compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
     collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
-    distinct fingerprints, and how many pairs of these are near, where fingerprints propose pairs. recall : estimated;
-    None where no pair can be missed. audited : measured on a sample. short : documents of fewer than SHORT features.
+    the distinct fingerprints, and the pairs of them within the distance; 0 without fingerprints. recall : the estimate;
+    None if the search cannot miss a pair. audited : the recall measured on a sample. short : documents of fewer than
+    SHORT features.
     """
 
     corpus: Corpus

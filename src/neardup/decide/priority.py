@@ -18,7 +18,7 @@ def priority_order(
     Parameters
     ----------
     keep : first, last, longest, shortest, max:COLUMN or min:COLUMN.
-    num_documents, num_against : all documents; those of the earlier corpus, which come first whatever `keep` says.
+    num_documents, num_against : all documents; those of the earlier corpus, which always come first.
     lengths : int64 array of shape (num_documents,), bytes of UTF-8, used by longest and shortest.
     ranks : float64 array of shape (num_documents,), the column's values, used by max and min; nan comes last.
 

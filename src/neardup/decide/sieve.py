@@ -1,4 +1,4 @@
-"""The sieve over confirmed pairs: what DESIGN calls decide, for whoever has the pairs."""
+"""The sieve over confirmed pairs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ NONE = np.uint32(0xFFFFFFFF)
 
 
 class Decisions(NamedTuple):
-    """What is kept, by position in the order of priority.
+    """The decisions, by position in the order of priority.
 
-    kept : bool (num_positions,). remover : uint32 (num_positions,), the kept position that removed it, NONE for those
-    kept. pair : int64 (num_positions,), the row of the confirmed pair that did; -1 for those kept, and for copies of a
-    kept document, which are removed by their representative without a pair.
+    kept : bool (num_positions,). remover : uint32 (num_positions,), the kept position that removed each, NONE if it is
+    kept. pair : int64 (num_positions,), the row of the confirmed pair that removed it; -1 if it is kept, or is a copy
+    of a kept document, which its representative removes without a pair.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -30,15 +30,15 @@ def decide(
     representative: npt.NDArray[np.uint32],
     num_against: int = 0,
 ) -> Decisions:
-    """Let documents pass in the order of priority; a kept one removes those that resemble it.
+    """Decide in the order of priority: a kept document removes the later ones that are similar to it.
 
     Parameters
     ----------
     left, right : uint32 (num_pairs,), positions of the confirmed pairs, left < right, in any order.
-    strength : float64 (num_pairs,), how similar they are: of several kept documents the most similar removes a
-        document, the earlier one where they are equal.
-    representative : uint32 (num_positions,), the first position of equal content.
-    num_against : so many positions, the first, are kept whatever they resemble.
+    strength : float64 (num_pairs,), the similarity. Of several kept documents the most similar removes a document;
+        of equally similar ones, the earliest.
+    representative : uint32 (num_positions,), the first position with the same content.
+    num_against : the number of positions, from the first, that are always kept.
     """
     from neardup.kernels import decisions as kernel
 

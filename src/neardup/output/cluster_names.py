@@ -1,4 +1,4 @@
-"""Name groups of documents by what their members share."""
+"""Name clusters of documents by what their members share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.decide.groups import Groups, pick_others
+from neardup.decide.clusters import Clusters, pick_others
 from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.output.wording import visible
@@ -19,31 +19,31 @@ from neardup.settings.methods import MethodSettings
 from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify.passages import marked_passages, spans_of
 
-MAX_NAMED = 1000  # groups; a name takes some milliseconds, as its members are read and compared again
-_OTHERS = 2  # members beside the first that a name is made from
+MAX_NAMED = 1000  # clusters; a name takes some milliseconds, because its members are read and compared again
+_OTHERS = 2  # members whose common part with the first is the name
 _MAX_CHARACTERS, _MAX_LINES, _MAX_ELEMENTS = 500, 300, 5000  # of a document
 _MAX_NAME = 80
-_LEAST_RARITY = 0.05  # of a label that all groups share: telling where there is no other
+_LEAST_RARITY = 0.05  # of a label that all clusters share, used if there is no rarer one
 
 ReadTexts = Callable[[npt.NDArray[np.uint32]], Iterable[tuple[int, str]]]
 
 
-def name_groups(groups: Groups, method: MethodSettings, read_texts: ReadTexts) -> list[str]:
-    """Return the names of the largest groups, at most MAX_NAMED, each in one line.
+def name_clusters(clusters: Clusters, method: MethodSettings, read_texts: ReadTexts) -> list[str]:
+    """Return the names of the largest clusters, at most MAX_NAMED, each in one line.
 
     Parameters
     ----------
-    read_texts : returns of documents, rising, each with its text.
+    read_texts : maps document numbers, rising, to pairs of a document number and its text.
 
     Notes
     -----
-    Pages compared by their structure are named by a path of the outline that some of them share, through elements that
-    few other groups have. Texts are named by the first words of the longest passage that the beginnings of some of
-    them share, else by their own first words.
+    The name of a cluster of pages, compared by structure, is a path of the outline that some of them share, through
+    elements that few other clusters have. The name of a cluster of texts is the start of the longest passage that the
+    beginnings of some of them share, or of the first text if they share none.
     """
-    num_named = min(groups.num_groups, MAX_NAMED)
-    others, offsets = pick_others(groups, 0, num_named, _OTHERS)
-    firsts = groups.members[groups.offsets[:num_named]]
+    num_named = min(clusters.num_clusters, MAX_NAMED)
+    others, offsets = pick_others(clusters, 0, num_named, _OTHERS)
+    firsts = clusters.members[clusters.offsets[:num_named]]
     wanted = np.union1d(firsts, others).astype(np.uint32)
     members = [
         [first, *others[start:stop].tolist()]
@@ -54,28 +54,28 @@ def name_groups(groups: Groups, method: MethodSettings, read_texts: ReadTexts) -
             document: outline(text, max_lines=_MAX_LINES, max_elements=_MAX_ELEMENTS).lines
             for document, text in read_texts(wanted)
         }
-        names = outline_names([[outlines[document] for document in group] for group in members])
+        names = outline_names([[outlines[document] for document in cluster] for cluster in members])
     else:
         texts = {document: _opening(text, method) for document, text in read_texts(wanted)}
-        names = [passage_name([texts[document] for document in group], method) for group in members]
+        names = [passage_name([texts[document] for document in cluster], method) for cluster in members]
     return [" ".join(visible(" ".join(name.split())).split()) for name in names]
 
 
-def outline_names(groups: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
-    """Return a name for each group of outlines; labels that few of the groups share are the more telling."""
-    shared = [common_places(first, others) for first, *others in groups]
-    having = Counter(
+def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
+    """Return a name for each cluster of outlines, from labels that few clusters have."""
+    shared = [common_places(first, others) for first, *others in clusters]
+    num_clusters = Counter(
         label
-        for (first, *_), places in zip(groups, shared, strict=True)
-        for label in {first[place].label for place in places}
+        for (first, *_), positions in zip(clusters, shared, strict=True)
+        for label in {first[position].label for position in positions}
     )
 
     def rarity(label: str) -> float:
-        return _LEAST_RARITY + math.log(len(groups) / max(having[label], 1))
+        return _LEAST_RARITY + math.log(len(clusters) / max(num_clusters[label], 1))
 
     names = []
-    for (first, *_), places in zip(groups, shared, strict=True):
-        names.append(outline_name(first, places, rarity) or outline_name(first, set(range(len(first))), rarity))
+    for (first, *_), positions in zip(clusters, shared, strict=True):
+        names.append(outline_name(first, positions, rarity) or outline_name(first, set(range(len(first))), rarity))
     return names
 
 
@@ -94,13 +94,13 @@ def passage_name(texts: Sequence[str], method: MethodSettings) -> str:
 
 
 def _opening(text: str, method: MethodSettings) -> str:
-    """Return the beginning of what is compared of a document."""
+    """Return the beginning of the compared text of a document."""
     compared = extract_text(pa.array([text], pa.large_string()), method)[0].as_py()
     return (compared or "")[:_MAX_CHARACTERS]
 
 
 def _first_words(text: str) -> str:
-    """Return a text cut to _MAX_NAME characters, behind a word where one ends near."""
+    """Return a text cut to _MAX_NAME characters, at the end of a word if one is near."""
     line = " ".join(text.split())
     if len(line) <= _MAX_NAME:
         return line

@@ -1,4 +1,4 @@
-"""Turn the decisions of a run into tables of clusters, and into a record of them."""
+"""Build the tables of clusters, and their part of the report, from the decisions of a run."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.decide.clusters import Clusters, pick_others
 from neardup.decide.decisions import Removals
-from neardup.decide.groups import Groups, pick_others
 from neardup.output.tables import DocumentLocations
 from neardup.schemas import Measures, cluster_summary_schema, clusters_schema
 from neardup.verify.measured import Measured, measured_of_copies
 
-MAX_EXAMPLES = 5  # of a group, beside its first document
+MAX_EXAMPLES = 5  # of a cluster, besides its kept document
 _ROWS = 65_536
-_LARGEST = 10  # groups that the record holds
+_LARGEST = 10  # clusters in the report
 
 
 def cluster_batches(
-    groups: Groups, removals: Removals, locations: DocumentLocations, measures: Measures
+    clusters: Clusters, removals: Removals, locations: DocumentLocations, measures: Measures
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each document, in their order; see schemas.clusters_schema."""
-    sizes = groups.sizes
-    for start in range(0, len(groups.cluster_of), _ROWS):
-        documents = np.arange(start, min(start + _ROWS, len(groups.cluster_of)), dtype=np.uint32)
-        clusters = groups.cluster_of[start : start + _ROWS]
+    """Yield a row for each document, in input order; see schemas.clusters_schema."""
+    sizes = clusters.sizes
+    for start in range(0, len(clusters.cluster_of), _ROWS):
+        documents = np.arange(start, min(start + _ROWS, len(clusters.cluster_of)), dtype=np.uint32)
+        numbers = clusters.cluster_of[start : start + _ROWS]
         columns = [
             locations.ids(documents),
             locations.parts(documents),
             pa.array(locations.rows(documents)),
-            pa.array(clusters),
-            pa.array(sizes[clusters]),
-            pa.array(groups.members[groups.offsets[clusters]] == documents),
+            pa.array(numbers),
+            pa.array(sizes[numbers]),
+            pa.array(clusters.members[clusters.offsets[numbers]] == documents),
             *_measured(removals, documents, measures).arrow(measures),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=clusters_schema(measures))
 
 
 def _measured(removals: Removals, documents: npt.NDArray[np.uint32], measures: Measures) -> Measured:
-    """Return what was measured of documents in a row with the first of their clusters, which may be they themselves."""
+    """Return the measures of consecutive documents against the kept document of their cluster (or themselves)."""
     low, high = np.searchsorted(removals.documents, [documents[0], documents[-1] + 1])
     rows = removals.documents[low:high] - documents[0]
     near = removals.measured.take(slice(low, high))
@@ -51,17 +51,19 @@ def _measured(removals: Removals, documents: npt.NDArray[np.uint32], measures: M
     return whole
 
 
-def group_batches(groups: Groups, names: Sequence[str], locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
+def cluster_summary_batches(
+    clusters: Clusters, names: Sequence[str], locations: DocumentLocations
+) -> Iterator[pa.RecordBatch]:
     """Yield a row for each cluster of two documents or more, the largest first; see schemas.cluster_summary_schema."""
-    for start in range(0, groups.num_groups, _ROWS):
-        stop = min(start + _ROWS, groups.num_groups)
-        firsts = groups.members[groups.offsets[start:stop]].astype(np.uint32)
-        examples, offsets = pick_others(groups, start, stop, MAX_EXAMPLES)
+    for start in range(0, clusters.num_clusters, _ROWS):
+        stop = min(start + _ROWS, clusters.num_clusters)
+        firsts = clusters.members[clusters.offsets[start:stop]].astype(np.uint32)
+        examples, offsets = pick_others(clusters, start, stop, MAX_EXAMPLES)
         ids = locations.ids(examples.astype(np.uint32))
         named: list[str | None] = list(names[start:stop])
         columns = [
             pa.array(np.arange(start, stop)),
-            pa.array(groups.sizes[start:stop]),
+            pa.array(clusters.sizes[start:stop]),
             pa.array(named + [None] * (stop - start - len(named)), pa.string()),
             locations.ids(firsts),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids),
@@ -69,16 +71,18 @@ def group_batches(groups: Groups, names: Sequence[str], locations: DocumentLocat
         yield pa.RecordBatch.from_arrays(columns, schema=cluster_summary_schema())
 
 
-def first_rows(groups: Groups, names: Sequence[str], locations: DocumentLocations, most: int) -> list[dict[str, Any]]:
-    """Return the rows of the largest groups as plain values, with the locations of the documents that they name.
+def first_rows(
+    clusters: Clusters, names: Sequence[str], locations: DocumentLocations, most: int
+) -> list[dict[str, Any]]:
+    """Return the rows of the largest clusters as Python values, with the locations of the documents that they name.
 
-    Each has a list `places`, of the file and the row of the first document and of the examples.
+    Each has a list `places`: the file and the row of the kept document and of each example.
     """
-    largest = groups._replace(num_groups=min(groups.num_groups, most))
-    rows = [row for batch in group_batches(largest, names, locations) for row in batch.to_pylist()]
-    others, offsets = pick_others(groups, 0, largest.num_groups, MAX_EXAMPLES)
+    largest = clusters._replace(num_clusters=min(clusters.num_clusters, most))
+    rows = [row for batch in cluster_summary_batches(largest, names, locations) for row in batch.to_pylist()]
+    others, offsets = pick_others(clusters, 0, largest.num_clusters, MAX_EXAMPLES)
     for row, start, stop in zip(rows, offsets[:-1], offsets[1:], strict=True):
-        first = groups.members[groups.offsets[row["cluster"]]]
+        first = clusters.members[clusters.offsets[row["cluster"]]]
         shown = np.array([first, *others[start:stop]], np.uint32)
         row["places"] = [
             list(pair) for pair in zip(locations.parts(shown).to_pylist(), locations.rows(shown).tolist(), strict=True)
@@ -86,17 +90,17 @@ def first_rows(groups: Groups, names: Sequence[str], locations: DocumentLocation
     return rows
 
 
-def describe_groups(report: dict[str, Any], groups: Groups, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the report of a run with the counts of its groups, and the first of their rows."""
+def describe_clusters(report: dict[str, Any], clusters: Clusters, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the report of a run with the counts of its clusters, and the rows of the largest."""
     counts = report["counts"]
-    grouped = int(groups.offsets[groups.num_groups])
-    own = {
+    num_clustered = int(clusters.offsets[clusters.num_clusters])
+    sizes = {
         "read": counts["read"],
-        "clusters": groups.num_groups,
-        "clustered": grouped,
-        "single": counts["read"] - grouped,
-        "largest": int(groups.sizes.max(initial=0)),
+        "clusters": clusters.num_clusters,
+        "clustered": num_clustered,
+        "single": counts["read"] - num_clustered,
+        "largest": int(clusters.sizes.max(initial=0)),
     }
     left_out = ("read", "kept", "removed", "removed_exact", "removed_near", "against")
     others = {name: value for name, value in counts.items() if name not in left_out}
-    return {**report, "counts": own | others, "largest_clusters": list(rows[:_LARGEST])}
+    return {**report, "counts": sizes | others, "largest_clusters": list(rows[:_LARGEST])}

@@ -1,4 +1,4 @@
-"""Number clusters by their size, and list who is in them."""
+"""Number clusters by size, and list their members."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Groups(NamedTuple):
+class Clusters(NamedTuple):
     """Clusters of documents, the largest first, ties by their first document; those of a single document come last.
 
-    cluster_of : int64 by document, its cluster. members : int64, the documents by cluster; in each the first one, then
-    the others as they were read. offsets : int64 (num_clusters + 1,), whose members are whose. num_groups : clusters of
-    two documents or more.
+    cluster_of : int64 (num_documents,), the cluster of each document. members : int64 (num_documents,), the documents
+    of each cluster: the kept one, then the others in input order. offsets : int64, one more than there are clusters,
+    single documents included; the members of cluster i are members[offsets[i] : offsets[i + 1]]. num_clusters : the
+    number of clusters of two documents or more.
     """
 
     cluster_of: npt.NDArray[np.int64]
     members: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
-    num_groups: int
+    num_clusters: int
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -27,12 +28,12 @@ class Groups(NamedTuple):
         return np.diff(self.offsets)
 
 
-def group_documents(num_documents: int, removed: npt.NDArray[np.uint32], kept: npt.NDArray[np.uint32]) -> Groups:
-    """Return the clusters that the kept documents make with those they removed.
+def cluster_documents(num_documents: int, removed: npt.NDArray[np.uint32], kept: npt.NDArray[np.uint32]) -> Clusters:
+    """Return the clusters of the kept documents with those that they removed.
 
     Parameters
     ----------
-    removed, kept : uint32 of one shape; each removed document once, and the kept one that is the first of its cluster.
+    removed, kept : uint32 (num_removed,), each removed document once, and the kept document of its cluster.
     """
     firsts = np.arange(num_documents)
     firsts[removed] = kept
@@ -44,21 +45,21 @@ def group_documents(num_documents: int, removed: npt.NDArray[np.uint32], kept: n
     cluster_of = numbers[firsts]
     members = np.lexsort((firsts != np.arange(num_documents), cluster_of))
     offsets = np.concatenate([[0], np.cumsum(sizes[leaders])])
-    return Groups(cluster_of, members, offsets, int(np.count_nonzero(sizes > 1)))
+    return Clusters(cluster_of, members, offsets, int(np.count_nonzero(sizes > 1)))
 
 
 def pick_others(
-    groups: Groups, first: int, stop: int, most: int
+    clusters: Clusters, first: int, stop: int, most: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return up to `most` members of each of the groups in [first, stop), evenly from the second to the last.
+    """Return up to `most` members of each of the clusters in [first, stop), evenly spaced from the second to the last.
 
     Returns
     -------
-    documents and offsets (stop - first + 1,), whose are whose.
+    documents : int64. offsets : int64 (stop - first + 1,), the range of each cluster in `documents`.
     """
-    others = np.diff(groups.offsets[first : stop + 1]) - 1
+    others = np.diff(clusters.offsets[first : stop + 1]) - 1
     counts = np.minimum(others, most)
     offsets = np.concatenate([[0], np.cumsum(counts)])
     rank = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     step = np.repeat(others - 1, counts) * rank // np.maximum(np.repeat(counts, counts) - 1, 1)
-    return groups.members[np.repeat(groups.offsets[first:stop] + 1, counts) + step], offsets
+    return clusters.members[np.repeat(clusters.offsets[first:stop] + 1, counts) + step], offsets
