@@ -26,10 +26,8 @@ from neardup.documents.texts import is_text
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sign import (
-    SKETCHES,
     Column,
     Counts,
-    Signer,
     sign_column,
     sign_corpus,
     signer_of,
@@ -164,21 +162,16 @@ def sign(
     run_settings = RunSettings(threads=threads, on_error=on_error)
     file = None if output is None else TableFile(Path(output), overwrite=overwrite)
     documents, column = (source, None) if text_column or id_column or in_format else _as_column(source)
+    take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     if column is not None:
         in_memory = file is None and method_of(chosen).counted is None
         if in_memory or not is_text(column.kind):
-            sketches = sign_column(column, signer_of(chosen), count_threads(run_settings.threads))
-            if file is not None:
-                write_sketches(iter([sketches]), file, with_hex)
-            return sketches
+            return take(iter([sign_column(column, signer_of(chosen), count_threads(run_settings.threads))]))
         run_settings = replace(run_settings, on_error="stop")  # a row for each text
     inputs = Inputs(documents, None, text_column, id_column, text_unit, in_format, max_document_bytes)
-    parts: list[Sketches] = []
-    take = parts.extend if file is None else partial(write_sketches, file=file, with_hex=with_hex)
-    report = _run(inputs, chosen, run_settings, take, progress=progress)
-    warn_if_incomplete(report, on_error)
-    sketches = concatenate(parts) if file is None else SKETCHES[type(chosen)]._open_later(file.path, report["scheme"])
-    sketches.report = report
+    sketches = _run(inputs, chosen, run_settings, take, progress=progress)
+    assert sketches.report is not None
+    warn_if_incomplete(sketches.report, on_error)
     return sketches
 
 
@@ -219,11 +212,11 @@ def _run(
     inputs: Inputs,
     method: MinHash | SimHash,
     run_settings: RunSettings,
-    take: Callable[[Iterator[Sketches]], None],
+    take: Callable[[Iterator[Sketches]], Sketches],
     *,
     progress: bool | Progress,
-) -> dict[str, Any]:
-    """Do what `sign` does with documents, but hand the rows to `take`, in one batch or more; return the report."""
+) -> Sketches:
+    """Sign documents; take : makes one of their batches, of which the first has no rows."""
     counts = Counts()
     tasks = tasks_of(inputs, "first")
     method = for_pages(method, tasks)
@@ -245,32 +238,38 @@ def _run(
                 table = count_or_open(counted, tasks, scratch, threads, counting)
         signer = signer_of(method, table)
         with stages.stage("sign", total) as reading:
-            take(chain([_no_rows(signer)], sign_corpus(tasks, signer, threads, counts, reading, reject)))
-    return _report(signer.scheme, counts, stages)
+            none = signer.sketches(signer.allocate(0).values, signer.scheme, pa.array([], pa.string()))
+            sketches = take(chain([none], sign_corpus(tasks, signer, threads, counts, reading, reject)))
+    sketches.report = _report(signer.scheme, counts, stages)
+    return sketches
 
 
-def _no_rows(signer: Signer) -> Sketches:
-    return signer.sketches(signer.allocate(0), signer.scheme, pa.array([], pa.string()), np.zeros(0, np.bool_))
-
-
-def concatenate(parts: list[Sketches]) -> Sketches:
+def concatenate(batches: Iterator[Sketches]) -> Sketches:
     """Return the rows of several, at least one, of one scheme and with ids of one type."""
-    if len(parts) == 2:  # none, and one batch
-        return parts[1]
+    parts = list(batches)
+    if len(parts) < 3:  # the first of several has no rows
+        return parts[-1]
     columns = [pa.concat_arrays([part.ids for part in parts]), np.concatenate([part.empty for part in parts])]
     return type(parts[0])(np.concatenate([part.values for part in parts]), parts[0].scheme, *columns)
 
 
-def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool) -> None:
-    """Write rows to a file: their bytes, their hexadecimal digits, or both; a text format has digits alone."""
+def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool) -> Sketches:
+    """Write rows to a file: their bytes, their hexadecimal digits, or both; a text format has digits alone.
+
+    Returns
+    -------
+    The rows, which are read from the file once they are used.
+    """
+    first = next(batches)
 
     def rows_of(sketches: Sketches) -> pa.Table:
         table = sketches.to_table(with_hex=with_hex or file.is_text)
         return table.drop_columns([sketches.column]) if file.is_text else table
 
-    first = rows_of(next(batches))
-    tables = chain([first], map(rows_of, batches))
-    file.write(chain.from_iterable(table.to_batches() for table in tables), first.schema)
+    table = rows_of(first)
+    rest = chain.from_iterable(rows_of(sketches).to_batches() for sketches in batches)
+    file.write(chain(table.to_batches(), rest), table.schema)
+    return first._open_later(file.path, first.scheme)
 
 
 def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -71,49 +70,11 @@ class Counts:
     rejected: list[Rejected] = field(default_factory=list)
 
 
-class Signer(ABC):
-    """Makes rows of one method: of texts, of token lists (uniform), or of token lists with weights."""
+class Out(NamedTuple):
+    """The rows to fill. values : (num_rows, width); empty : bool (num_rows,), set for documents without features."""
 
-    sketches: ClassVar[type[Sketches]]
-    weight_limits: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def scheme(self) -> dict[str, Any]:
-        """The scheme of signed texts."""
-
-    @abstractmethod
-    def scheme_of_tokens(self, weighted: bool) -> dict[str, Any]:
-        """Return the scheme of signed token lists."""
-
-    @abstractmethod
-    def allocate(self, num_rows: int) -> npt.NDArray[Any]:
-        """Return an array for the values of so many rows."""
-
-    @abstractmethod
-    def sign_texts(self, texts: pa.Array, out: npt.NDArray[Any], empty: Mask) -> int:
-        """Fill the rows of texts; return how many have too few features to be reliable."""
-
-    @abstractmethod
-    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
-        """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there is none.
-
-        tokens : all strings. limits : int64 (num_rows + 1,), the tokens of row i are limits[i] to limits[i + 1].
-        """
-
-    @abstractmethod
-    def sign_weighted(
-        self,
-        hashed: HashedTokens,
-        weights: Weights,
-        out: npt.NDArray[Any],
-        empty: Mask,
-    ) -> None:
-        """Fill the rows of token lists with a weight for each token."""
-
-    @abstractmethod
-    def is_weight(self, weights: Weights) -> Mask:
-        """Return which numbers may be weights."""
+    values: npt.NDArray[Any]
+    empty: Mask
 
 
 class HashedTokens(NamedTuple):
@@ -124,7 +85,7 @@ class HashedTokens(NamedTuple):
     limits: Limits
 
 
-class MinHashSigner(Signer):
+class MinHashSigner:
     """Makes MinHash signatures."""
 
     sketches = Signatures
@@ -135,57 +96,63 @@ class MinHashSigner(Signer):
 
     @property
     def scheme(self) -> dict[str, Any]:
+        """The scheme of signed texts."""
         return self._scheme(minhash.SCHEME_NAME, describe_features(self.method))
 
     def scheme_of_tokens(self, weighted: bool) -> dict[str, Any]:
+        """Return the scheme of signed token lists."""
         return self._scheme(minhash.WEIGHTED_SCHEME_NAME if weighted else minhash.SCHEME_NAME, _GIVEN)
 
     def _scheme(self, name: str, features: dict[str, Any]) -> dict[str, Any]:
         parameters = {"seed": self.method.seed, "num_hashes": self.method.signature_length}
         return {"name": name, "version": minhash.SCHEME_VERSION, **parameters, "features": features}
 
-    def allocate(self, num_rows: int) -> npt.NDArray[Any]:
+    def allocate(self, num_rows: int) -> Out:
+        """Return so many rows to fill."""
         # Of Arrow, which uses memory again: fresh pages would take a fifth of the time of signing sets.
         memory = pa.allocate_buffer(4 * num_rows * self.method.signature_length)
-        return np.frombuffer(memory, np.uint32).reshape(num_rows, self.method.signature_length)
+        values = np.frombuffer(memory, np.uint32).reshape(num_rows, self.method.signature_length)
+        return Out(values, np.zeros(num_rows, np.bool_))
 
-    def sign_texts(self, texts: pa.Array, out: npt.NDArray[Any], empty: Mask) -> int:
-        method = self.method
+    def sign_texts(self, texts: pa.Array, out: Out) -> int:
+        """Fill the rows of texts; return how many have too few features to be reliable."""
+        method, values = self.method, out.values
         scan = scan_of(texts, method)
         if scan is None:
             shingles = shingle_documents(texts, method)
-            minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed, out)
+            minhash.sign(shingles.hashes, shingles.offsets, values.shape[1], method.seed, values)
         else:
-            flagged = minhash.sign_texts(*scan, method.ngram, method.seed, out)
+            flagged = minhash.sign_texts(*scan, method.ngram, method.seed, values)
             if flagged.any():
                 shingles = shingle_documents(texts.filter(arrow_of(flagged)), method)
-                out[flagged] = minhash.sign(shingles.hashes, shingles.offsets, out.shape[1], method.seed)
-        empty[:] = is_empty(out)
+                values[flagged] = minhash.sign(shingles.hashes, shingles.offsets, values.shape[1], method.seed)
+        out.empty[:] = is_empty(values)
         return 0
 
-    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
-        return minhash.sign_strings(*_view_tokens(tokens), limits, self.method.seed, out)
+    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: Out) -> int:
+        """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there is none.
 
-    def sign_weighted(
-        self,
-        hashed: HashedTokens,
-        weights: Weights,
-        out: npt.NDArray[Any],
-        empty: Mask,
-    ) -> None:
+        tokens : all strings. limits : int64 (num_rows + 1,), the tokens of row i are limits[i] to limits[i + 1].
+        """
+        return minhash.sign_strings(*_view_tokens(tokens), limits, self.method.seed, out.values)
+
+    def sign_weighted(self, hashed: HashedTokens, weights: Weights, out: Out) -> None:
+        """Fill the rows of token lists with a weight for each token."""
         distinct = distinct_features(hashed.hashes, hashed.limits)
         if len(distinct.hashes) < len(weights):
             weights = sum_weights(weights, hashed.hashes, hashed.limits)
         else:
             weights = weights[distinct.firsts]
-        minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, out.shape[1], self.method.seed, out)
+        seed, values = self.method.seed, out.values
+        minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, values.shape[1], seed, values)
 
     def is_weight(self, weights: Weights) -> Mask:
+        """Return which numbers may be weights."""
         allowed: Mask = (weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
         return allowed
 
 
-class SimHashSigner(Signer):
+class SimHashSigner:
     """Makes SimHash fingerprints. counted : the document frequencies of the corpus, if the method weighs by them."""
 
     sketches = Fingerprints
@@ -196,47 +163,38 @@ class SimHashSigner(Signer):
 
     @property
     def scheme(self) -> dict[str, Any]:
+        """The scheme of signed texts."""
         return scheme_of(self.method, getattr(self._idf, "version", None))
 
     def scheme_of_tokens(self, weighted: bool) -> dict[str, Any]:
+        """Return the scheme of signed token lists."""
         return self.scheme | {"features": _GIVEN} | ({"weights": "given"} if weighted else {})
 
-    def allocate(self, num_rows: int) -> npt.NDArray[Any]:
-        return np.empty((num_rows, num_words(self.method.bits)), np.uint64)
+    def allocate(self, num_rows: int) -> Out:
+        """Return so many rows to fill."""
+        return Out(np.empty((num_rows, num_words(self.method.bits)), np.uint64), np.zeros(num_rows, np.bool_))
 
-    def sign_texts(self, texts: pa.Array, out: npt.NDArray[Any], empty: Mask) -> int:
+    def sign_texts(self, texts: pa.Array, out: Out) -> int:
+        """Fill the rows of texts; return how many have too few features to be reliable."""
         found = fingerprint_documents(texts, self.method, self._idf)
         sizes = np.diff(found.offsets)
-        out[:], empty[:] = found.fingerprints, sizes == 0
+        out.values[:], out.empty[:] = found.fingerprints, sizes == 0
         return int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
 
-    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: npt.NDArray[Any], empty: Mask) -> int:
+    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: Out) -> int:
+        """Fill the rows of token lists, as of MinHashSigner."""
         hashed, damaged = _hash_tokens(tokens, limits)
         if hashed is not None:
-            self._fill(hashed, None, out, empty)
+            self.sign_weighted(hashed, None, out)
         return damaged
 
-    def sign_weighted(
-        self,
-        hashed: HashedTokens,
-        weights: Weights,
-        out: npt.NDArray[Any],
-        empty: Mask,
-    ) -> None:
-        self._fill(hashed, weights, out, empty)
-
-    def _fill(
-        self,
-        hashed: HashedTokens,
-        weights: Weights | None,
-        out: npt.NDArray[Any],
-        empty: Mask,
-    ) -> None:
+    def sign_weighted(self, hashed: HashedTokens, weights: Weights | None, out: Out) -> None:
+        """Fill the rows of token lists, with a weight for each token if there are weights."""
         settings = self._of_tokens(weights is not None)
         tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.limits)
         described = Described(shingle_strings(tokens, 1), tokens, weights, settings)
-        out[:] = add_up(weigh(described, self._idf), self.method).fingerprints
-        empty[:] = np.diff(hashed.limits) == 0
+        out.values[:] = add_up(weigh(described, self._idf), self.method).fingerprints
+        out.empty[:] = np.diff(hashed.limits) == 0
 
     def _of_tokens(self, weighted: bool) -> SimHash:
         """Return the settings that apply to tokens, which are features as they are."""
@@ -251,11 +209,12 @@ class SimHashSigner(Signer):
         return replace(resolve_scheme(method), tokens=tokens, ngram=1)
 
     def is_weight(self, weights: Weights) -> Mask:
+        """Return which numbers may be weights."""
         return np.isfinite(weights)
 
 
+Signer: TypeAlias = MinHashSigner | SimHashSigner
 _SIGNERS: dict[type, Callable[..., Signer]] = {MinHash: MinHashSigner, SimHash: SimHashSigner}
-SKETCHES: dict[type, type[Sketches]] = {MinHash: Signatures, SimHash: Fingerprints}
 
 
 def signer_of(method: MethodSettings, counted: IdfTable | None = None) -> Signer:
@@ -280,11 +239,11 @@ def sign_corpus(
     """Yield the rows of the documents of all tasks, in order; counts is kept up to date on the way."""
     scheme = signer.scheme
 
-    def work(texts: pa.Array) -> tuple[npt.NDArray[Any], Mask, int]:
-        values, empty = signer.allocate(len(texts)), np.zeros(len(texts), np.bool_)
-        return values, empty, signer.sign_texts(texts, values, empty)
+    def work(texts: pa.Array) -> tuple[Out, int]:
+        out = signer.allocate(len(texts))
+        return out, signer.sign_texts(texts, out)
 
-    for batch, (values, empty, num_short) in map_batches(tasks, work, threads, progress, reject):
+    for batch, ((values, empty), num_short) in map_batches(tasks, work, threads, progress, reject):
         ids = arrow_of(np.arange(counts.read, counts.read + len(values))) if batch.ids is None else batch.ids
         counts.read += len(values)
         counts.without_features += int(np.count_nonzero(empty))
@@ -313,7 +272,7 @@ def sign_column(column: Column, signer: Signer, threads: int) -> Sketches:
             "A column to sign contains texts, lists of strings, or lists of a string and its weight (struct or map): "
             f"got {column.kind}. Pass one such column: table['text']."
         )
-    values, empty = signer.allocate(column.num_rows), np.zeros(column.num_rows, np.bool_)
+    values, empty = signer.allocate(column.num_rows)
     turn, size = Lock(), _batch_bytes(column, threads)
 
     def work(batch: tuple[int, Any]) -> None:
@@ -323,26 +282,26 @@ def sign_column(column: Column, signer: Signer, threads: int) -> Sketches:
                 part = column.convert(part, first)
         for start, rows in _batches([part], size):
             span = slice(first + start, first + start + len(rows))
-            sign(signer, rows, span.start, values[span], empty[span])
+            sign(signer, rows, span.start, Out(values[span], empty[span]))
 
     map_all(list(_batches(column.chunks, size)), work, threads)
     return signer.sketches(values, scheme, None, empty)
 
 
-def _sign_texts(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[Any], empty: Mask) -> None:
+def _sign_texts(signer: Signer, rows: pa.Array, first: int, out: Out) -> None:
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Correct it, or leave it out.")
-    signer.sign_texts(texts, out, empty)
+    signer.sign_texts(texts, out)
 
 
-def _sign_tokens(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[Any], empty: Mask) -> None:
-    damaged = signer.sign_tokens(rows.flatten(), _limits(rows, first), out, empty)
+def _sign_tokens(signer: Signer, rows: pa.Array, first: int, out: Out) -> None:
+    damaged = signer.sign_tokens(rows.flatten(), _limits(rows, first), out)
     if damaged >= 0:
         raise _damaged(first + damaged)
 
 
-def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[Any], empty: Mask) -> None:
+def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: Out) -> None:
     if pa.types.is_map(rows.type):
         rows = rows.cast(pa.list_(list_element(rows.type)))
     limits = _limits(rows, first)
@@ -361,7 +320,7 @@ def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: npt.NDArray[
         raise _damaged(first + damaged)
     if len(hashed.hashes) < len(weights):
         weights = weights[_is_filled(tokens)]
-    signer.sign_weighted(hashed, weights, out, empty)
+    signer.sign_weighted(hashed, weights, out)
 
 
 def _batch_bytes(column: Column, threads: int) -> int:
