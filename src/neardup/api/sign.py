@@ -325,9 +325,9 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
 
 def _first_filled(rows: list[Any]) -> Any:
     """Return the first row that is neither null nor empty; the first that is not null if all are empty."""
-    given = [row for row in rows if row is not None]
-    filled = (row for row in given if not isinstance(row, Sized) or isinstance(row, str) or len(row))
-    return next(filled, given[0] if given else "")
+    present = [row for row in rows if row is not None]
+    filled = (row for row in present if not isinstance(row, Sized) or isinstance(row, str) or len(row))
+    return next(filled, present[0] if present else "")
 
 
 def _python_column(rows: list[Any]) -> Column:

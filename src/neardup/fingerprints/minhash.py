@@ -12,14 +12,14 @@ from neardup.kernels.token_arrays import Tables, Text, longest_of, make_buffers
 
 SCHEME_NAME, WEIGHTED_SCHEME_NAME = "minhash", "weighted-minhash"
 SCHEME_VERSION = 2
-_BLOCK = 128  # places of a signature that share a factor
+_BLOCK = 128  # hashes of a signature that share a factor
 
 
 class Permutations(NamedTuple):
     """The permutations of a seed; see kernels/minhash.py.
 
     factors : uint64 of shape (num_blocks,), odd; multipliers : uint32 of shape (128 num_blocks,), two odd numbers of 16
-    bits in each. What is behind the places of a signature is drawn too, and not used.
+    bits in each. The last block is drawn whole, whatever the length of a signature.
     """
 
     factors: npt.NDArray[np.uint64]
@@ -56,7 +56,7 @@ def sign(
     offsets : int64 array of shape (num_documents + 1,).
     num_hashes : length of a signature.
     seed : seed of the permutations.
-    out : what is filled and returned; None for an array of its own.
+    out : the array to fill and return; a new one when None.
 
     Returns
     -------
@@ -64,12 +64,12 @@ def sign(
 
     Notes
     -----
-    Broder (1997). Two signatures agree in a place with probability J, the Jaccard similarity of the two sets, up to
-    2^-32 times their size, since a place takes 32 bits of a hash.
+    Broder (1997). Two signatures agree in a hash with probability J, the Jaccard similarity of the two sets, up to
+    2^-32 times their size, since each takes 32 bits.
 
     To multiply halves of 16 bits by odd numbers permutes them, and takes a processor half of the time of whole words.
     But there are few such permutations: of two hashes whose halves are in a ratio of small numbers, one hides the other
-    in more than its share of the places. So the halves are others for every 64 places, and for every seed. That the
+    in more than its share of the signature. So the halves differ for every 64 hashes, and for every seed. That the
     estimates are those of theory is measured: tests/test_estimates.py, docs/accuracy.md.
     """
     from neardup.kernels import minhash as kernel
@@ -147,7 +147,7 @@ def sign_weighted(
     offsets : int64 array of shape (num_documents + 1,).
     num_hashes : length of a signature.
     seed : seed of the samples.
-    out : what is filled and returned; None for an array of its own.
+    out : the array to fill and return; a new one when None.
 
     Returns
     -------
@@ -156,8 +156,8 @@ def sign_weighted(
     Notes
     -----
     Consistent weighted sampling (Manasse, McSherry and Talwar 2010) by the darts of Christiani (DartMinHash, 2020),
-    whose ranks here are the arrivals of a Poisson process. Two signatures agree in a place with probability J, the
-    weighted Jaccard similarity sum(min) / sum(max), up to 2^-23; places are independent. Expected time
+    whose ranks here are the arrivals of a Poisson process. Two signatures agree in a hash with probability J, the
+    weighted Jaccard similarity sum(min) / sum(max), up to 2^-23; hashes are independent. Expected time
     O(num_hashes log(num_hashes) + num_features), where Ioffe's samples (2010) take num_hashes x num_features.
     """
     from neardup.kernels import weighted_minhash as kernel

@@ -227,7 +227,7 @@ class PackedSignatures(Sketches):
         Notes
         -----
         Li and Koenig (WWW 2010), theorem 1 for sparse sets. Unequal hashes agree in b bits with probability c = 2^-b,
-        so a place agrees with P = c + (1 - c) J, and (share of equal places - c) / (1 - c) is unbiased; variance
+        so a hash agrees with P = c + (1 - c) J, and (share of equal hashes - c) / (1 - c) is unbiased; variance
         P (1 - P) / (num_hashes (1 - c)^2). Hashes are mixed before their bits are taken, so that c is 2^-b for sets of
         any size, where the lowest bits of a minimum are not uniform once sets are large.
         """

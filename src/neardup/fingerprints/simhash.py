@@ -92,7 +92,7 @@ def _trim(fingerprints: Fingerprints, bits: int) -> Fingerprints:
 
 def to_integers(fingerprints: Fingerprints) -> list[int]:
     """Return each fingerprint as one integer."""
-    return [sum(word << 64 * place for place, word in enumerate(words)) for words in fingerprints.tolist()]
+    return [sum(word << 64 * index for index, word in enumerate(words)) for words in fingerprints.tolist()]
 
 
 def extend(hashes: Fingerprints, bits: int) -> Fingerprints:

@@ -35,9 +35,9 @@ class BandTables:
 
     def find(self, queries: Values, store: RowStore, least: int) -> Matches:
         """Return the rows that share a band with each query and agree with it in at least so many hashes."""
-        from neardup.kernels.band_tables import Stored, find_rows
+        from neardup.kernels.band_tables import find_rows
 
-        stored, rows_per_band = Stored(store.values, store.alive), self.bands.rows_per_band
+        stored, rows_per_band = store.stored(), self.bands.rows_per_band
 
         def prepare(block: Values, first: int) -> Ask:
             keys = self._keys_of(block)

@@ -40,7 +40,7 @@ class LSHEnsemble(RowIndex):
         that no bands reach it, as many as can be. `plan` says how many.
     num_partitions : by size, of about as many sets each. More fit the bands better to the sizes, and take longer.
     num_hashes : the length of the signatures; when unset, that of the first added.
-    scheme : what the signatures were made with; when unset, that of the first `Signatures` added.
+    scheme : how the signatures were made; when unset, that of the first `Signatures` added.
     threads : of `query_many`, and to make trees; all processors of this process when unset.
 
     Raises
@@ -144,8 +144,7 @@ class LSHEnsemble(RowIndex):
             share a band and are large enough.
         """
         found, containment = self._find(one_row(signature), None if size is None else [size], min_containment)
-        ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
-        return list(zip(ids, containment.tolist(), strict=True))
+        return self._hits(found.row, containment)
 
     def query_many(
         self, signatures: AnySignatures, sizes: Sizes | None = None, *, min_containment: float | None = None
@@ -165,7 +164,7 @@ class LSHEnsemble(RowIndex):
             estimated), by query, then the most contained, then as they were added.
         """
         found, containment = self._find(signatures, sizes, min_containment)
-        return pa.table({"query": found.query, "id": self._store.ids_of(found.row), "containment": containment})
+        return self._table(found.query, found.row, containment=containment)
 
     def merge(self, other: LSHEnsemble) -> None:
         """Add all sets of another ensemble, whatever its settings. Raises as `add_many` does."""
@@ -218,7 +217,6 @@ class LSHEnsemble(RowIndex):
     def _find(
         self, signatures: AnySignatures, sizes: Sizes | None, min_containment: float | None
     ) -> tuple[Matches, npt.NDArray[np.float64]]:
-        from neardup.kernels.band_tables import Stored
         from neardup.kernels.prefix_trees import find_bands
 
         store, least = self._store, self.threshold if min_containment is None else min_containment
@@ -228,7 +226,7 @@ class LSHEnsemble(RowIndex):
         if not len(self) or not len(values) or store.sizes is None:
             return no_matches(), np.zeros(0)
         trees, tail = self._searcher.up_to_date(store, len(values))
-        largest, stored = self._largest_sets(tail), Stored(store.values, store.alive)
+        largest, stored = self._largest_sets(tail), store.stored()
 
         def prepare(block: Values, first: int) -> Ask:
             bands = self._choose_bands(query_sizes[first : first + len(block)], largest)

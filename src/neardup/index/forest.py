@@ -31,7 +31,7 @@ class LSHForest(RowIndex):
     ----------
     num_trees : prefix trees; each is of num_hashes // num_trees hashes. More find more of the less similar.
     num_hashes : the length of the signatures; when unset, that of the first added.
-    scheme : what the signatures were made with; when unset, that of the first `Signatures` added.
+    scheme : how the signatures were made; when unset, that of the first `Signatures` added.
     threads : of `query_many`, and to make trees; all processors of this process when unset.
 
     Raises
@@ -112,8 +112,7 @@ class LSHForest(RowIndex):
         the first value of a tree with it.
         """
         found = self._find(one_row(signature), k)
-        ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
-        return list(zip(ids, (found.equal / (self.num_hashes or 1)).tolist(), strict=True))
+        return self._hits(found.row, found.equal / (self.num_hashes or 1))
 
     def query_many(self, signatures: AnySignatures, k: int = 10) -> pa.Table:
         """Return the k that are most similar to each of many signatures: what `query` returns for each.
@@ -130,8 +129,7 @@ class LSHForest(RowIndex):
             query, then the most similar, then as they were added.
         """
         found = self._find(signatures, k)
-        similarity = found.equal / (self.num_hashes or 1)
-        return pa.table({"query": found.query, "id": self._store.ids_of(found.row), "similarity": similarity})
+        return self._table(found.query, found.row, similarity=found.equal / (self.num_hashes or 1))
 
     def merge(self, other: LSHForest) -> None:
         """Add all signatures of another forest, whatever its trees. Raises as `add_many` does."""
@@ -160,7 +158,6 @@ class LSHForest(RowIndex):
         return plant_trees(store.values, rows, [0, len(rows)], starts, depth, self._threads)
 
     def _find(self, signatures: AnySignatures, k: int) -> Matches:
-        from neardup.kernels.band_tables import Stored
         from neardup.kernels.prefix_trees import find_longest
 
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
@@ -169,7 +166,7 @@ class LSHForest(RowIndex):
         if not len(self) or not len(values):
             return no_matches()
         trees, tail = self._searcher.up_to_date(self._store, len(values))
-        stored, wanted = Stored(self._store.values, self._store.alive), int(k) + _CANDIDATES_A_TREE * self.num_trees
+        stored, wanted = self._store.stored(), int(k) + _CANDIDATES_A_TREE * self.num_trees
 
         def prepare(block: Values, first: int) -> Ask:
             return lambda begin, found: int(find_longest(block, begin, stored, trees, tail, wanted, found))

@@ -127,8 +127,7 @@ class HammingIndex(RowIndex):
         """Return (id, distance) of all within the distance, nearest first; at equal distance, those added earlier."""
         words = self._store.to_values(_one_fingerprint(fingerprint))
         found = self._searcher.find(words, self._store, 1)
-        ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
-        return list(zip(ids, found.distance.tolist(), strict=True))
+        return self._hits(found.row, found.distance)
 
     def query_many(self, fingerprints: AnyFingerprints) -> pa.Table:
         """Return all within the distance of each of many fingerprints.
@@ -144,7 +143,7 @@ class HammingIndex(RowIndex):
             then distance, then as they were added.
         """
         found = self._searcher.find(self._store.to_values(fingerprints), self._store, self._threads)
-        return pa.table({"query": found.query, "id": self._store.ids_of(found.row), "distance": found.distance})
+        return self._table(found.query, found.row, distance=found.distance)
 
     def merge(self, other: HammingIndex) -> None:
         """Add all fingerprints of another index. Raises SchemeError if its scheme or number of bits differs."""

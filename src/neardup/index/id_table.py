@@ -75,12 +75,12 @@ class IdTable:
 
         if len(ids) == 0:
             return
-        given = _flatten(ids)
+        added = _flatten(ids)
         first, stop = self.num_rows, self.num_rows + len(ids)
-        self._reserve(stop, int(self._offsets[first]) + len(given.data))
+        self._reserve(stop, int(self._offsets[first]) + len(added.data))
         start = int(self._offsets[first])
-        self._data[start : start + len(given.data)] = given.data
-        self._offsets[first : stop + 1] = given.offsets + start
+        self._data[start : start + len(added.data)] = added.data
+        self._offsets[first : stop + 1] = added.offsets + start
         self.alive[first:stop] = 1
         self.num_rows = stop
         repeated = enter_rows(self._stored(), first, stop, self.alive, self._slots)

@@ -160,8 +160,7 @@ class LSHIndex(RowIndex):
             that share a band.
         """
         found = self._find(one_row(signature), min_similarity)
-        ids: list[str | int] = self._store.ids_of(found.row).to_pylist()
-        return list(zip(ids, (found.equal / (self.num_hashes or 1)).tolist(), strict=True))
+        return self._hits(found.row, found.equal / (self.num_hashes or 1))
 
     def query_many(self, signatures: AnySignatures, *, min_similarity: float | None = None) -> pa.Table:
         """Return the similar ones of each of many signatures: what `query` returns for each.
@@ -178,8 +177,7 @@ class LSHIndex(RowIndex):
             query, then the most similar, then as they were added.
         """
         found = self._find(signatures, min_similarity)
-        similarity = found.equal / (self.num_hashes or 1)
-        return pa.table({"query": found.query, "id": self._store.ids_of(found.row), "similarity": similarity})
+        return self._table(found.query, found.row, similarity=found.equal / (self.num_hashes or 1))
 
     def _find(self, signatures: AnySignatures, min_similarity: float | None) -> Matches:
         values = self._store.to_values(signatures)

@@ -63,13 +63,22 @@ class RowIndex(ABC):
         """Remove an id. Raises InputError if it is not in the index."""
         self._store.remove(id)
         if self._store.is_sparse:
-            self._store, self._searcher = self._store.compacted(), self._new_searcher()
+            self._store.compact()
+            self._searcher = self._new_searcher()
             self._searcher.add(self._store, 0)
 
     def _add(self, ids: Any, sketches: Any, sizes: npt.NDArray[np.int64] | None = None) -> None:
         first = self._store.append(ids, sketches, sizes)
         if self._store.num_rows > first:
             self._searcher.add(self._store, first)
+
+    def _hits(self, rows: npt.NDArray[np.int64], measured: npt.NDArray[Any]) -> list[tuple[str | int, Any]]:
+        """Return what a query found: the ids of rows, and what was measured of each."""
+        return list(zip(self._store.ids_of(rows).to_pylist(), measured.tolist(), strict=True))
+
+    def _table(self, query: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], **measured: Any) -> pa.Table:
+        """Return what many queries found: the position of each query, ids, and what was measured by its name."""
+        return pa.table({"query": query, "id": self._store.ids_of(rows), **measured})
 
     def _merge(self, other: RowIndex) -> None:
         if type(other) is not type(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
 from neardup.fingerprints.sketches import Sketches
 from neardup.index.id_table import Given, IdTable, grow
+
+if TYPE_CHECKING:
+    from neardup.kernels.band_tables import Stored
 
 _LEAST_TO_COMPACT = 4096
 _BATCH_ROWS = 1 << 16
@@ -31,7 +34,7 @@ class Rows(NamedTuple):
 
 
 class RowStore(ABC):
-    """Ids and values by row number, appended only; a removed row is marked until `compacted` leaves it out.
+    """Ids and values by row number, appended only; a removed row is marked until `compact` leaves it out.
 
     A searcher refers to rows by these numbers. It reads `values` and `alive` in place; an index that is kept elsewhere
     would answer `ids_of(rows)` and `values[rows]`.
@@ -78,15 +81,11 @@ class RowStore(ABC):
     def to_sketches(self, rows: Rows) -> Sketches:
         """Return some rows as what is saved."""
 
-    @abstractmethod
-    def _empty_copy(self) -> RowStore:
-        """Return a store of the same width and scheme without rows."""
-
     def check_new(self, id: str | int) -> None:
         """Raise InputError if an id has a row, or is none."""
-        given = self._ids.to_array([id])
+        array = self._ids.to_array([id])
         if id in self._ids:
-            self._ids.append(given)  # raises
+            self._ids.append(array)  # raises
 
     def append(self, ids: Given, sketches: Any, sizes: npt.NDArray[np.int64] | None = None) -> int:
         """Add rows, all or none; return the number of the first.
@@ -98,17 +97,18 @@ class RowStore(ABC):
         SchemeError
             If they are of another scheme or length.
         """
-        given, values = self._ids.to_array(ids), self.to_values(sketches)
-        if len(given) != len(values):
+        new_ids, values = self._ids.to_array(ids), self.to_values(sketches)
+        if len(new_ids) != len(values):
             raise InputError(
-                f"Ids and {self.noun}s go together: got {len(given)} ids and {len(values)} {self.noun}s. Pass as many."
+                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} {self.noun}s. Pass as many "
+                "of both."
             )
-        first, stop = self.num_rows, self.num_rows + len(given)
+        first, stop = self.num_rows, self.num_rows + len(new_ids)
         if stop >= self.max_rows:
             raise InputError(f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use two.")
-        if not len(given):
+        if not len(new_ids):
             return first
-        self._ids.append(given)
+        self._ids.append(new_ids)
         if self.width is None:
             self.width = values.shape[1]
             self.values = np.zeros((0, self.width), values.dtype)
@@ -132,16 +132,21 @@ class RowStore(ABC):
         """Whether so many rows were removed that the others are worth copying."""
         return self.num_rows > max(_LEAST_TO_COMPACT, 2 * len(self))
 
-    def compacted(self) -> RowStore:
-        """Return a store of the rows that were not removed, in their order."""
-        store = self._empty_copy()
+    def compact(self) -> None:
+        """Leave out the removed rows and number the others anew, in their order."""
         rows = self.take(self._alive_rows())
-        store.append(rows.ids, rows.values, rows.sizes)
-        return store
+        self._ids, self.values = IdTable(), self.values[:0]
+        self.append(rows.ids, rows.values, rows.sizes)
 
     def ids_of(self, rows: npt.NDArray[np.integer[Any]]) -> pa.Array:
         """Return the ids of some rows: int64, or large_string."""
         return self._ids.take(rows)
+
+    def stored(self) -> Stored:
+        """Return the values and which rows are there, as kernels read signatures."""
+        from neardup.kernels.band_tables import Stored
+
+        return Stored(self.values, self.alive)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Rows:
         """Return some rows."""
@@ -198,9 +203,6 @@ class SignatureRows(RowStore):
         values = rows.values if self.width else np.zeros((0, 1), np.uint32)
         return Signatures(values, self.scheme or unknown_scheme(values.shape[1]), rows.ids)
 
-    def _empty_copy(self) -> RowStore:
-        return SignatureRows(self.width, self._least_hashes, self.scheme, sized=self.sizes is not None)
-
 
 class FingerprintRows(RowStore):
     """Rows of SimHash fingerprints of so many bits."""
@@ -255,9 +257,6 @@ class FingerprintRows(RowStore):
 
     def to_sketches(self, rows: Rows) -> Sketches:
         return Fingerprints(rows.values, self.scheme or {"name": UNKNOWN, "bits": self.bits}, rows.ids)
-
-    def _empty_copy(self) -> RowStore:
-        return FingerprintRows(self.bits, self.scheme)
 
 
 def one_row(signature: Any) -> Any:
