@@ -100,8 +100,8 @@ class RowStore(ABC):
         new_ids, values = self._ids.to_array(ids), self.to_values(sketches)
         if len(new_ids) != len(values):
             raise InputError(
-                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} {self.noun}s. Pass as many "
-                "of both."
+                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} {self.noun}s. Pass as "
+                "many of both."
             )
         first, stop = self.num_rows, self.num_rows + len(new_ids)
         if stop >= self.max_rows:
