@@ -152,7 +152,7 @@ def _default_text(name: str, *methods: str) -> str | None:
     values = {word: _value_text(METHODS[word], name) for word in methods if name in constraints_of(type(METHODS[word]))}
     first, *others = values.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]
-    own = "" if first[0] in ("minhash", *methods[:1]) else f"{first[0]}: "
+    own = f"{first[0]}: " if different and first[0] != "minhash" else ""
     return "; ".join([f"{own}{first[1]}", *different]) if first[1] else None
 
 
