@@ -71,8 +71,8 @@ def cluster(
 
     Raises
     ------
-    NeardupError
-        The subclass says what is wrong, as in `dedup`.
+    SettingError, InputError, ColumnError, OutputError, ResumeError
+        As in `dedup`.
 
     Examples
     --------

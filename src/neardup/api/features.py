@@ -45,6 +45,11 @@ def document_frequencies(
     -------
     IdfTable
 
+    Raises
+    ------
+    SettingError, InputError, ColumnError
+        As in `dedup`.
+
     Examples
     --------
     >>> import neardup

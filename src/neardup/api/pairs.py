@@ -80,6 +80,13 @@ def find_pairs(
     -------
     DuplicatePairs
 
+    Raises
+    ------
+    SettingError, InputError, ColumnError, OutputError
+        As in `dedup`; SettingError also if the method needs texts and the source is fingerprints.
+    SchemeError
+        If fingerprints have different schemes.
+
     Examples
     --------
     >>> import neardup

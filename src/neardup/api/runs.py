@@ -160,7 +160,7 @@ def _check_ids(
 
 
 class _Folder:
-    """Turns an error while a folder is written into one that says what is left and what to do."""
+    """Turns an error while a folder is written into one that names what is left and the next step."""
 
     def __init__(self, folder: OutputDirectory) -> None:
         self.folder = folder

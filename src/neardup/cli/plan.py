@@ -108,22 +108,22 @@ def plan(
         if not any(plan.picked for plan in plans):
             lsh.choose_blocks(fingerprints, bits, distance, memory)  # raises, and names what would fit
         if as_json:
-            reports.print_json({"bits": bits, "max_distance": distance, "plans": [asdict(one) for one in plans]})
+            reports.print_json({"bits": bits, "max_distance": distance, "plans": [asdict(plan) for plan in plans]})
         else:
             rendering.print_blocks(plans, bits, distance, memory)
         return
     import neardup
 
-    foreseen = neardup.plan(
+    estimate = neardup.plan(
         documents=documents or 0,
         document_bytes=document_bytes,
         method=MinHash(**{name: values[name] for name in _BANDS}),
         plot=plot,
     )
     if as_json:
-        reports.print_json(_record(foreseen))
+        reports.print_json(_record(estimate))
     else:
-        rendering.print_plan(foreseen)
+        rendering.print_plan(estimate)
 
 
 def _record(plan: Plan) -> dict[str, Any]:
