@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -414,6 +415,29 @@ def test_a_distance_that_fingerprints_of_a_file_are_too_short_for_is_refused_wit
     table = fingerprint_table([1, 2], {**SCHEME, "bits": 32})
     with pytest.raises(neardup.SettingError, match="num_blocks=40 with max_distance=3 and bits=32"):
         neardup.find_pairs(table, method=neardup.SimHash(num_blocks=40))
+
+
+def test_files_of_minhash_signatures_are_refused_with_what_reads_them(tmp_path):
+    neardup.sign(["one two three"], output=tmp_path / "s.parquet")
+    with pytest.raises(neardup.InputError, match=r"s\.parquet contains MinHash signatures.*LSHIndex\.open"):
+        neardup.find_pairs(tmp_path / "s.parquet")
+
+
+@pytest.mark.parametrize("method", ["minhash", "simhash"])
+def test_signed_documents_are_pickled(tmp_path, method):
+    signed = neardup.sign(SHORT_AND_ALIKE, method=method)
+    written = neardup.sign(SHORT_AND_ALIKE, method=method, output=tmp_path / "s.parquet")
+    for sketches in (signed, written, signed[2:4]):
+        again = pickle.loads(pickle.dumps(sketches))
+        assert again.values.tolist() == sketches.values.tolist()
+        assert (again.ids, again.scheme, again.empty.tolist()) == (
+            sketches.ids,
+            sketches.scheme,
+            sketches.empty.tolist(),
+        )
+    assert signed[[2, 0]].ids.to_pylist() == ["2", "0"]
+    assert signed[-1].ids.to_pylist() == ["6"]
+    assert repr(signed) == f"{type(signed).__name__}(7 rows, scheme='{method}')"
 
 
 def test_a_file_of_fingerprints_is_not_read_as_texts(tmp_path: Path):

@@ -138,11 +138,23 @@ def has_fingerprints(schema: pa.Schema) -> bool:
 
 
 def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is Parquet with a column of fingerprints."""
+    """Return whether a file is Parquet with a column of fingerprints.
+
+    Raises
+    ------
+    InputError
+        If it is one of MinHash signatures, which only an index compares.
+    """
     try:
-        return has_fingerprints(pq.read_schema(path))
+        schema = pq.read_schema(path)
     except (OSError, pa.ArrowException):
         return False
+    if "signature" in schema.names and SCHEME_KEY in (schema.metadata or {}):
+        raise InputError(
+            f"{os.fspath(path)} contains MinHash signatures, which only estimate similarities. Query them with "
+            "LSHIndex.open, or pass the texts, or fingerprints (neardup sign --method simhash)."
+        )
+    return has_fingerprints(schema)
 
 
 def _from_bytes(rows: Rows) -> npt.NDArray[np.uint64]:
