@@ -149,7 +149,7 @@ def test_what_cannot_be_searched_is_refused_at_once(given_bits, max_distance, nu
 
 
 def test_fingerprints_of_another_width_are_refused():
-    with pytest.raises(TypeError, match=r"128 bits are a uint64 array of shape \(n, 2\): got uint64 \(3,\)"):
+    with pytest.raises(TypeError, match=r"128 bits must be a uint64 array of shape \(n, 2\): got uint64 \(3,\)"):
         hamming.join(np.zeros(3, np.uint64), 128, 3)
     with pytest.raises(TypeError, match="got int64"):
         hamming.join(np.zeros(3, np.int64), 64, 3)

@@ -1,1 +1,1 @@
-"""Propose pairs: bands of signatures."""
+"""The fourth stage: the pairs of documents that may be duplicates."""

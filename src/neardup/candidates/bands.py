@@ -1,4 +1,4 @@
-"""Bands of MinHash signatures: how many, of how many rows, and who shares one."""
+"""Bands of MinHash signatures: their number, their rows, and the probability that two documents share one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_BANDS, MAX_ROWS = 512, 64
 MAX_RECALL = 0.999999
 # The plan weighs the hashes of a signature against false candidates. A pair compared costs about as much as 60
 # hashes of a document: measured 12 at 900 words a document, 180 at 33. In the model corpus, _DENSITY * exp(-_DECAY * s)
-# is the density of other documents at similarity s to one picked at random: it gives the 4.6 and 3.9 comparisons a
+# is the density of other documents at similarity s to a random document. It predicts the 4.6 and 3.9 comparisons per
 # document that 9 x 4 and 12 x 5 bands made on 84,426 manual pages, changelogs and chapters (520 MB).
 _PAIR_COST, _DENSITY, _DECAY = 60.0, 30.0, 1.0
 
@@ -61,14 +61,14 @@ def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> npt.NDArra
 def choose_bands(
     threshold: float, recall: float, *, num_hashes: int | None = None, rows_per_band: int | None = None
 ) -> Bands:
-    """Choose the cheapest bands that find a pair at the threshold with the recall asked for.
+    """Choose the cheapest bands that find a pair at the threshold with the requested recall.
 
     Parameters
     ----------
     threshold : Jaccard similarity in (0, 1].
     recall : share in (0, 1) of the pairs just at the threshold that must share a band.
-    num_hashes : the length of the signatures that there are; bands use no more. None: as many as are needed.
-    rows_per_band : rows that are given; None: the cheapest.
+    num_hashes : the length of existing signatures, of which bands use no more. None: as many hashes as needed.
+    rows_per_band : the rows of a band. None: the cheapest number.
 
     Returns
     -------
@@ -77,8 +77,8 @@ def choose_bands(
     Raises
     ------
     SettingError
-        If no more than MAX_BANDS bands, or num_hashes hashes, reach it; the message names the recall that can be
-        reached.
+        If MAX_BANDS bands, or num_hashes hashes, do not reach the recall. The message names the recall that they
+        reach.
     """
     for name, value, limit in (("threshold", threshold, 1.0), ("recall", recall, MAX_RECALL)):
         if not 0.0 < value <= limit:
@@ -98,10 +98,10 @@ def choose_bands(
         most = MAX_BANDS if num_hashes is None else min(num_hashes, MAX_BANDS)
         rows = rows_per_band or 1
         reached = float(candidate_probability(threshold, Bands(most if num_hashes is None else most // rows, rows)))
-        room = f"{most} bands" if most == MAX_BANDS else f"the {most} hashes of a signature"
-        longer = "" if most == MAX_BANDS else ", or make longer signatures"
+        most_text = f"{most} bands" if most == MAX_BANDS else f"the {most} hashes of a signature"
+        longer = "" if most == MAX_BANDS else ", or use longer signatures"
         raise SettingError(
-            f"recall={recall} at threshold={threshold} would take more than {room}. "
+            f"recall={recall} at threshold={threshold} needs more than {most_text}. "
             f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be reached: lower the recall "
             f"or raise the threshold{longer}."
         )
@@ -117,7 +117,7 @@ def _bands_needed(threshold: float, recall: float, rows: int) -> int:
 
 
 def expected_false_candidates(bands: Bands, threshold: float) -> float:
-    """Return how many documents below the threshold one document is compared with, in the plan's model corpus."""
+    """Return the number of documents below the threshold that a document is compared with, in the model corpus."""
     similarity = np.linspace(0.0, threshold, 201)
     density = _DENSITY * np.exp(-_DECAY * similarity)
     values = candidate_probability(similarity, bands) * density
@@ -125,17 +125,17 @@ def expected_false_candidates(bands: Bands, threshold: float) -> float:
 
 
 def bits_for(count: int) -> int:
-    """Return how many bits number `count` things."""
+    """Return the number of bits that represent the numbers below `count`."""
     return max(1, (count - 1).bit_length())
 
 
 def pack_keys(
     keys: npt.NDArray[np.uint64], positions: npt.NDArray[np.uint32] | npt.NDArray[np.int64], num_positions: int
 ) -> npt.NDArray[np.uint64]:
-    """Sort keys and positions together, packed in one integer: the key's upper bits, then the position.
+    """Return keys and positions packed in one sorted integer each: the upper bits of the key, then the position.
 
-    Two keys that agree in the bits that are left (32 or more) fall together: some candidates more, none less.
-    Sorting plain integers is several times as fast as sorting an index by them.
+    Two keys that agree in the remaining bits (32 or more) collide, which adds candidates and loses none. Sorting plain
+    integers is several times faster than sorting an index by them.
     """
     bits = np.uint64(bits_for(num_positions))
     packed = keys >> bits

@@ -1,4 +1,4 @@
-"""What to ask of a pair of fingerprints, block by block, so that each one within the distance is found once."""
+"""Conditions on the blocks of two fingerprints, under which each pair within the distance is found once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy.typing as npt
 from neardup.candidates.blocks import cut_blocks, num_words
 
 _MAX_NODES = 512  # of a level
-_MAX_KEY_BITS = 96  # longer keys tell no more apart, even where a third of their bits are the same in all
-_FINE_BITS = 4  # of a block where the blocks asked for leave too much to compare
+_MAX_KEY_BITS = 96  # longer keys separate no more fingerprints, even if a third of their bits are constant
+_FINE_BITS = 4  # of a block, if the requested blocks leave too many pairs to compare
 
 Masks = npt.NDArray[np.uint64]
 
 
 class Levels(NamedTuple):
-    """Ways to find the pairs within a distance, from one big group to many small ones.
+    """Ways to find the pairs within a distance, from one large group to many small ones.
 
     agree : uint64 (num_nodes, num_words). differ : uint64 (num_nodes, max_distance, num_words). starts : int64
-    (num_levels + 1,), the nodes of each level. Every pair within the distance that belongs here agrees in all bits of
-    `agree`, and differs within every mask of `differ` that is not zero, at exactly one node of each level.
+    (num_levels + 1,), the nodes of each level. At exactly one node of each level, a pair within the distance agrees
+    in all bits of `agree`, and differs within every mask of `differ` that is not zero.
     """
 
     agree: Masks
@@ -37,7 +37,7 @@ class _Node(NamedTuple):
 
 
 def to_words(mask: int, bits: int) -> list[int]:
-    """Return the words of 64 bits of an integer, the lowest first."""
+    """Return the 64-bit words of an integer, the lowest first."""
     return [mask >> shift & 0xFFFFFFFFFFFFFFFF for shift in range(0, bits, 64)]
 
 
@@ -46,14 +46,14 @@ def make_levels(bits: int, max_distance: int, num_blocks: int, first_block: int 
 
     Notes
     -----
-    A pair within distance k differs in at most k blocks, so that its first t agreeing blocks are among the first
-    k + t: one node for each choice of t of these, C(k + t, t) in all, which reports the pair if it agrees in the blocks
-    chosen and differs in those passed over. With t = num_blocks - max_distance these are the tables of Manku, Jain
-    and Das Sarma (2007), section 3, except that there a pair is found in each table that fits. Pairs whose first
-    agreeing block is number i have used up i of their differences in the blocks before it; the blocks after it are
-    a problem of their own, with distance k - i.
+    A pair within distance k differs in at most k blocks, so its first t agreeing blocks are among the first k + t.
+    There is one node for each choice of t of these, C(k + t, t) in all. It reports the pair if it agrees in the chosen
+    blocks and differs in the blocks before them. With t = num_blocks - max_distance these are the tables of Manku, Jain
+    and Das Sarma (2007), section 3, except that there each table that contains a pair reports it. A pair whose
+    first agreeing block is number i differs in the i blocks before it; the blocks after it are a smaller problem with
+    distance k - i.
 
-    After the levels of the blocks asked for come levels of finer blocks, for data that crowd in a few keys.
+    After the levels of the requested blocks come levels of finer blocks, for data with few distinct keys.
     """
     blocks = cut_blocks(0, bits, num_blocks)
     agree, differ, rest, distance = 0, tuple(blocks[: first_block or 0]), blocks, max_distance
@@ -75,7 +75,7 @@ def make_tables(bits: int, max_distance: int, num_blocks: int) -> Levels:
 
 
 def _combine(agree: int, differ: tuple[int, ...], blocks: list[int], distance: int, least: int) -> list[list[_Node]]:
-    """Return a level for each number of blocks, from `least` to as many as must agree."""
+    """Return a level for each number of blocks, from `least` to the number that must agree."""
     return [
         [_choose(agree, differ, blocks, chosen) for chosen in itertools.combinations(range(distance + count), count)]
         for count in range(least, len(blocks) - distance + 1)

@@ -1,8 +1,8 @@
-"""Cut fingerprints into blocks; foresee what each number of blocks costs, and choose.
+"""Cut fingerprints into blocks; estimate the cost of each number of blocks, and choose one.
 
 Manku, Jain and Das Sarma, Detecting Near-Duplicates for Web Crawling (WWW 2007), section 3: two fingerprints of f bits
 within Hamming distance k, cut into m blocks, agree in at least m - k of them. A table for each choice of m - k blocks,
-sorted by these, holds every such pair among its equal keys.
+sorted by these, has every such pair among its equal keys.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LOOKUP_COST, _CANDIDATE_COST = 150.0, 0.7
 # The same for all pairs: to group a fingerprint by one key, and to compare a pair.
 _GROUPING_COST, _COMPARISON_COST = 9.0, 1.0
 _ROW_BYTES = 4  # a row number beside each fingerprint of a table
-_FIXED_ROW_BYTES = 1 + 8 + 16  # once for each fingerprint: whether it is alive, its id, its place by id
+_FIXED_ROW_BYTES = 1 + 8 + 16  # once per fingerprint: whether it is alive, its id, its slot by id
 
 
 class Radius(NamedTuple):
-    """Fingerprints of `bits` bits are compared within `max_distance`; num_blocks : to find them, chosen when None."""
+    """The search radius: fingerprints of `bits` bits within `max_distance`. num_blocks : chosen if None."""
 
     bits: int
     max_distance: int
@@ -35,12 +35,12 @@ class Radius(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """What an index of `num_fingerprints` costs with `num_blocks` blocks.
+    """The cost of an index of `num_fingerprints` with `num_blocks` blocks.
 
-    key_bits : of the table with the shortest key. table_bytes : the tables as the paper counts them, fingerprints
-    alone. memory_bytes : the whole index as `HammingIndex` lays it out. candidates : fingerprints in one table that
-    share the key of a query, if all bits are random. comparisons : those of all tables. fits : within the memory
-    allowed. picked : the fastest query of those that fit.
+    key_bits : of the table with the shortest key. table_bytes : the fingerprints of all tables, as in the paper.
+    memory_bytes : the whole index, as `HammingIndex` stores it. candidates : fingerprints in one table that share the
+    key of a query, if all bits are random. comparisons : the candidates of all tables. fits : whether the index fits
+    into the allowed memory. picked : whether this is the fastest plan that fits.
     """
 
     num_fingerprints: int
@@ -56,12 +56,12 @@ class BlockPlan:
 
     @property
     def query_cost(self) -> float:
-        """Nanoseconds that a query is expected to take."""
+        """The expected time of a query, in nanoseconds."""
         return _LOOKUP_COST * self.num_tables + _CANDIDATE_COST * self.comparisons
 
 
 def num_words(bits: int) -> int:
-    """Return how many words of 64 bits hold a fingerprint."""
+    """Return the number of 64-bit words of a fingerprint."""
     return (bits + 63) // 64
 
 
@@ -78,7 +78,7 @@ def cut_blocks(low: int, high: int, num_blocks: int) -> list[int]:
 
 
 def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) -> None:
-    """Raise SettingError unless fingerprints of so many bits can be searched at this distance with these blocks."""
+    """Raise SettingError unless fingerprints can be searched with these settings."""
     if bits not in BITS or isinstance(bits, bool):
         raise SettingError(f"bits must be one of {', '.join(map(str, BITS))}: got {bits!r}. Change bits.")
     whole = isinstance(max_distance, int) and not isinstance(max_distance, bool)
@@ -90,21 +90,21 @@ def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) 
     if num_blocks is not None and not max_distance < num_blocks <= bits:
         raise SettingError(
             f"num_blocks must be above max_distance={max_distance} and at most bits={bits}: got {num_blocks!r}. "
-            "Change num_blocks, or leave it unset to have it chosen."
+            "Change num_blocks, or leave it unset to choose it automatically."
         )
 
 
 def plan_blocks(
     num_fingerprints: int, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
 ) -> tuple[BlockPlan, ...]:
-    """Return what every number of blocks costs, from max_distance + 1 to bits, the pick marked if any fits.
+    """Return the cost of each number of blocks from max_distance + 1 to bits; the fastest that fits is marked.
 
     Parameters
     ----------
-    num_fingerprints : how many the index holds, up to 10^15.
+    num_fingerprints : the number of fingerprints in the index, up to 10^15.
     bits : of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
-    memory_bytes : the most that the index may take; no bound when unset.
+    memory_bytes : the greatest memory of the index; None for no limit.
 
     Notes
     -----
@@ -134,19 +134,19 @@ def plan_blocks(
 def choose_blocks(
     num_fingerprints: int, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
 ) -> BlockPlan:
-    """Return the plan of the fastest query within the memory allowed.
+    """Return the plan with the fastest query that fits into the allowed memory.
 
     Parameters
     ----------
-    num_fingerprints : how many the index holds, up to 10^15.
+    num_fingerprints : the number of fingerprints in the index, up to 10^15.
     bits : of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
-    memory_bytes : the most that the index may take; no bound when unset.
+    memory_bytes : the greatest memory of the index; None for no limit.
 
     Raises
     ------
     SettingError
-        If no number of blocks fits; the message names the distance and the number of fingerprints that would.
+        If no number of blocks fits. The message names a distance and a number of fingerprints that would fit.
     """
     plans = plan_blocks(num_fingerprints, bits, max_distance, memory_bytes)
     picked = next((plan for plan in plans if plan.picked), None)
@@ -160,14 +160,14 @@ def choose_blocks(
     advice += [f"{fitting:,} fingerprints"] if fitting else []
     would = f"In that memory {' or '.join(advice)} would fit." if advice else "Not even one fingerprint would fit."
     raise SettingError(
-        f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} take "
-        f"{least.memory_bytes:,} bytes at least ({least.num_tables} tables): got memory_bytes={memory_bytes:,.0f}. "
+        f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} need "
+        f"{least.memory_bytes:,} bytes or more ({least.num_tables} tables): got memory_bytes={memory_bytes:,.0f}. "
         f"{would} Lower max_distance, or allow more memory."
     )
 
 
 def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> int:
-    """Return the number of blocks that makes all pairs cheapest."""
+    """Return the number of blocks that makes the join of all pairs cheapest."""
     best, least = max_distance + 1, math.inf
     for num_blocks in range(max_distance + 1, bits + 1):
         for chosen in range(1, min(num_blocks - max_distance, 4) + 1):
@@ -206,7 +206,7 @@ def _mark(plan: BlockPlan) -> BlockPlan:
 
 
 def _most_that_fit(bits: int, max_distance: int, memory_bytes: float) -> int:
-    """Return how many fingerprints fit the memory with the fewest tables."""
+    """Return the number of fingerprints that fit into the memory with the fewest tables."""
     low, high = 0, MAX_FINGERPRINTS
     while low < high:
         middle = (low + high + 1) // 2

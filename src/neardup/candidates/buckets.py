@@ -1,4 +1,4 @@
-"""Group documents by equal content, and by the keys of a band: the buckets whose members are candidates."""
+"""Group documents by equal content, and by the keys of a band: the members of a bucket are candidates."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Buckets(NamedTuple):
     """The buckets of one band.
 
     first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET. members : uint32, the earliest
-    `max_bucket_size` positions of each bucket, rising, and one more if there is; the last one of a bucket is marked by
-    kernels.bands.LAST_MEMBER.
+    `max_bucket_size` positions of each bucket, rising, and one more if the bucket has more;
+    kernels.bands.LAST_MEMBER marks the last entry of a bucket.
     """
 
     first: npt.NDArray[np.uint32]
@@ -27,7 +27,7 @@ class Buckets(NamedTuple):
 def find_copies(
     content: npt.NDArray[np.uint64], order: npt.NDArray[np.uint32], featured: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.uint32]:
-    """Return for each position the first position of equal content; a document without features is its own.
+    """Return for each position the first position with the same content; itself for documents without features.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def fill_buckets(
     ----------
     keys : uint64 (num_members,), the key of each of `positions`.
     positions : uint32 (num_members,), rising.
-    num_positions : of all documents, members or not.
-    max_bucket_size : how many members a bucket lists, its earliest.
+    num_positions : the number of all documents, members or not.
+    max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
     """
     from neardup.kernels import bands as kernel
 

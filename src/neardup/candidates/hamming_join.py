@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 PAIRS_AT_ONCE = 1 << 18
 _MAX_COUNT = 1 << 32
-_PART_BITS = 15  # records of a part, so that what is grouped fits the cache
-_MAX_PART_BITS = 11  # parts: more of them spread one pass over too many places of the memory
+_PART_BITS = 15  # records of a part, which fits into the cache
+_MAX_PART_BITS = 11  # parts: more of them would spread a pass over too many memory regions
 
 Fingerprints = npt.NDArray[np.uint64]
 
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
 def join(
     fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int | None = None, threads: int = 1
 ) -> Iterator[Pairs]:
-    """Return every pair of fingerprints within a Hamming distance, once.
+    """Yield each pair of fingerprints within a Hamming distance once.
 
     Parameters
     ----------
@@ -44,26 +44,26 @@ def join(
         of a fingerprint is bit i % 64 of word i // 64.
     bits : 32, 64, 128 or 256; with 32 the upper half of the word is zero.
     max_distance : 0 to 16.
-    num_blocks : into how many blocks to cut them; chosen from their number when unset. The pairs are the same.
-    threads : worker threads. The pairs are the same, and come in the same order.
+    num_blocks : the blocks of a fingerprint; None to choose it from the number of fingerprints. It changes no pair.
+    threads : worker threads. They change neither the pairs nor their order.
 
     Returns
     -------
     Iterator of Pairs
-        At most PAIRS_AT_ONCE at a time, in no order that means anything.
+        At most PAIRS_AT_ONCE at a time, in no particular order.
 
     Notes
     -----
-    Manku, Jain and Das Sarma (2007), section 3, as one pass over all instead of a query for each: for each block that
-    may be the first in which a pair agrees, fingerprints are partitioned by it; each part fits the cache and is
-    grouped by further blocks, and each group compared. Recall is 1. A pair is found in one group only (see
-    candidates/block_levels.py), so that nothing is remembered of those found before.
+    Manku, Jain and Das Sarma (2007), section 3, as one pass over all fingerprints instead of a query for each. For each
+    block that may be the first in which a pair agrees, fingerprints are partitioned by that block. Each part fits into
+    the cache; it is grouped by further blocks, and the members of each group are compared. Recall is 1. Each pair is
+    found in one group only (see candidates/block_levels.py), so no record of earlier pairs is needed.
 
-    Memory: a copy of the fingerprints and 4 bytes for each; a few buffers of pairs. Time: for random bits a constant
-    for each fingerprint, until keys of all agreeing bits crowd. Where fingerprints that are no pairs crowd in few keys,
-    a part is grouped by more and finer blocks, as a sample of it suggests; in the worst case, where they share all that
-    a pair must share, each is compared with each. Pairs that there are take their time: n equal fingerprints
-    are n (n - 1) / 2 of them.
+    Memory: a copy of the fingerprints, 4 bytes for each, and a few buffers of pairs. Time: constant per fingerprint for
+    random bits, until keys of all agreeing bits become crowded. If many fingerprints share few keys without being
+    pairs, a part is grouped by more and finer blocks, chosen by a sample of it. In the worst case, where they share
+    all bits that a pair must share, all pairs are compared. The output itself takes time: n equal fingerprints make
+    n (n - 1) / 2 pairs.
     """
     fingerprints = _check(fingerprints, bits, max_distance, num_blocks)
     if num_blocks is None:
@@ -79,7 +79,7 @@ def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: 
         return
     part_bits = min(_MAX_PART_BITS, max(0, (count - 1).bit_length() - _PART_BITS))
     if part_bits == 0:
-        # A copy, since the compiler takes a read-only array for another type, and compiles all once more.
+        # A copy: a read-only array has another type for the compiler, which would compile everything again.
         records = Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
         yield from _join_parts(threads, records, [0, count], make_levels(bits, max_distance, num_blocks), max_distance)
         return
@@ -92,25 +92,25 @@ def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: 
 
 
 class _Part:
-    """The records that may agree in a block, and how far their join has come."""
+    """The records that may agree in a block, and the progress of their join."""
 
-    def __init__(self, records: Records, nodes: Nodes, max_distance: int, rooms: list[Scratch]) -> None:
-        self.records, self.nodes, self.max_distance, self.rooms = records, nodes, max_distance, rooms
+    def __init__(self, records: Records, nodes: Nodes, max_distance: int, free_buffers: list[Scratch]) -> None:
+        self.records, self.nodes, self.max_distance, self.free_buffers = records, nodes, max_distance, free_buffers
         self.level = -1
         self.state = np.zeros(4, np.int64)
         self.done = False
 
     def advance(self) -> Pairs:
-        """Return more pairs; `done` says whether these are the last."""
+        """Return more pairs; `done` is set with the last of them."""
         from neardup.kernels import blocks as kernel
 
-        room = self._take_room()
+        buffers = self._borrow_buffers()
         count = len(self.records.positions)
         scratch = kernel.Scratch(
-            room.places[:count], room.order[:count], room.cells[:count], room.words[:count], room.ends
+            buffers.places[:count], buffers.order[:count], buffers.cells[:count], buffers.words[:count], buffers.ends
         )
         if self.level < 0:
-            self.level = kernel.choose_level(self.records.fingerprints, self.nodes, room.ends)
+            self.level = kernel.choose_level(self.records.fingerprints, self.nodes, buffers.ends)
         found = kernel.Found(
             np.empty(PAIRS_AT_ONCE, np.uint32),
             np.empty(PAIRS_AT_ONCE, np.uint32),
@@ -120,53 +120,53 @@ class _Part:
         self.done = kernel.join_part(
             self.records, self.nodes, self.level, self.max_distance, scratch, found, self.state
         )
-        self.rooms.append(room)
+        self.free_buffers.append(buffers)
         used = int(found.used[0])
         return Pairs(*(column[:used].copy() if used < PAIRS_AT_ONCE // 2 else column[:used] for column in found[:3]))
 
-    def _take_room(self) -> Scratch:
-        """Return room that no other thread uses."""
+    def _borrow_buffers(self) -> Scratch:
+        """Return buffers that no other thread uses."""
         from neardup.kernels.blocks import Scratch
 
         count = len(self.records.positions)
         try:
-            room = self.rooms.pop()
+            buffers = self.free_buffers.pop()
         except IndexError:
-            room = None
-        if room is None or len(room.order) < count:
+            buffers = None
+        if buffers is None or len(buffers.order) < count:
             num_cells = max(1 << 16, 1 << (count - 1).bit_length())
-            places, order, cells = (np.empty(count, np.uint32) for _ in range(3))
-            room = Scratch(places, order, cells, np.empty(count, np.uint64), np.empty(num_cells, np.uint32))
-        room.ends[:] = 0
-        return room
+            positions, order, cells = (np.empty(count, np.uint32) for _ in range(3))
+            buffers = Scratch(positions, order, cells, np.empty(count, np.uint64), np.empty(num_cells, np.uint32))
+        buffers.ends[:] = 0
+        return buffers
 
 
 def _check(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int | None) -> Fingerprints:
-    """Return the fingerprints as rows of words, one after the other."""
+    """Return the fingerprints as contiguous rows of words."""
     check_distance(bits, max_distance, num_blocks)
     words = num_words(bits)
     if fingerprints.ndim == 1 and words == 1:
         fingerprints = fingerprints[:, None]
     if fingerprints.dtype != np.uint64 or fingerprints.ndim != 2 or fingerprints.shape[1] != words:
         raise TypeError(
-            f"Fingerprints of {bits} bits are a uint64 array of shape (n, {words}): got {fingerprints.dtype} "
-            f"{fingerprints.shape}. Split them into words of 64 bits, the lowest first."
+            f"Fingerprints of {bits} bits must be a uint64 array of shape (n, {words}): got {fingerprints.dtype} "
+            f"{fingerprints.shape}. Split them into 64-bit words, the lowest first."
         )
     if len(fingerprints) >= _MAX_COUNT:
         raise InputError(
             f"At most {_MAX_COUNT - 1:,} fingerprints can be joined at once: got {len(fingerprints):,}. "
-            "Join them in parts, or query an index."
+            "Join them in parts, or query a HammingIndex."
         )
     if bits == 32 and len(fingerprints) and int(fingerprints.max()) >> 32:
         row = int(np.flatnonzero(fingerprints[:, 0] >> np.uint64(32))[0])
         raise InputError(
-            f"Fingerprints of 32 bits are below 2^32: got {int(fingerprints[row, 0])} at row {row}. Pass bits=64."
+            f"Fingerprints of 32 bits must be below 2^32: got {int(fingerprints[row, 0])} at row {row}. Pass bits=64."
         )
     return np.ascontiguousarray(fingerprints)
 
 
 def _partition(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int, records: Records) -> list[int]:
-    """Copy the fingerprints to `records`, part by part; return where each part begins, the end last."""
+    """Copy the fingerprints to `records`, part by part; return the offset of each part, and the end."""
     from neardup.kernels import radix_partition as kernel
 
     edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
@@ -174,7 +174,7 @@ def _partition(threads: int, fingerprints: Fingerprints, mask: Fingerprints, par
     counts = np.zeros((threads, parts), np.int64)
     workers = range(threads)
     map_all(workers, lambda i: kernel.count_parts(fingerprints, spans[i], mask, counts[i]), threads)
-    # A part holds the records of the first thread, then those of the second: the order of all fingerprints.
+    # A part has the records of the first thread, then those of the second: the order of all fingerprints.
     cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(parts, threads).T.copy()
     starts = [*cursors[0].tolist(), len(fingerprints)]
     map_all(workers, lambda i: kernel.scatter_parts(fingerprints, spans[i], mask, cursors[i], records), threads)
@@ -184,15 +184,15 @@ def _partition(threads: int, fingerprints: Fingerprints, mask: Fingerprints, par
 def _join_parts(threads: int, records: Records, edges: list[int], levels: Levels, max_distance: int) -> Iterator[Pairs]:
     """Join every part; yield the pairs in the order of the parts.
 
-    A part whose pairs fill the buffer waits until it is the first of all and its pairs are taken: what is in memory at
-    once is a few buffers, however many pairs there are.
+    A part whose pairs fill its buffer waits until its pairs are yielded, so memory is bounded by a few buffers for any
+    number of pairs.
     """
     from neardup.kernels import blocks as kernel
 
     nodes = kernel.Nodes(levels.agree, levels.differ, levels.starts)
-    rooms: list[Scratch] = []
+    free_buffers: list[Scratch] = []
     parts = [
-        _Part(kernel.Records(*(column[first:stop] for column in records)), nodes, max_distance, rooms)
+        _Part(kernel.Records(*(column[first:stop] for column in records)), nodes, max_distance, free_buffers)
         for first, stop in itertools.pairwise(edges)
         if stop - first > 1
     ]

@@ -1,4 +1,4 @@
-"""Find the fingerprints that are near one another."""
+"""Find the fingerprints within a Hamming distance of each other."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 class HammingNeighbours(NamedTuple):
-    """Which documents have near fingerprints.
+    """The documents with neighbouring fingerprints.
 
-    neighbours : of each fingerprint. wanted : bool by document, True where another document is near, whose set may be
-    compared. num_fingerprints : distinct ones. num_pairs : of distinct fingerprints that are near.
+    neighbours : of each distinct fingerprint. wanted : bool by document, whether another document is within the
+    distance, so that their sets may be compared. num_fingerprints : the distinct fingerprints. num_pairs : the pairs of
+    distinct fingerprints within the distance.
     """
 
     neighbours: Neighbours
@@ -43,10 +44,10 @@ def find_neighbours(
     ----------
     fingerprints : uint64 (num_documents, num_words), by document.
     order : uint32, the document at each position.
-    members : bool by position, those whose fingerprints are joined.
+    members : bool by position, whether the fingerprint takes part in the join.
     radius : the bits of a fingerprint, and the distance.
     threads : worker threads.
-    collect : puts the pairs together, in scratch columns for example; None for arrays in memory.
+    collect : concatenates the pairs, in scratch columns for example; None for arrays in memory.
     """
     from neardup.kernels.sieve import NO_NODE, Neighbours
 
@@ -75,12 +76,12 @@ def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
 def _distinct(
     fingerprints: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return the distinct rows, the number of each row among them, and how many rows each of them has."""
+    """Return the distinct rows, the index of each row among them, and the number of rows equal to each."""
     order = np.lexsort(fingerprints.T) if fingerprints.shape[1] > 1 else np.argsort(fingerprints[:, 0])
     ordered = fingerprints[order]
     first = np.ones(len(ordered), np.bool_)
     first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    number = np.cumsum(first) - 1
+    index = np.cumsum(first) - 1
     inverse = np.empty(len(ordered), np.uint32)
-    inverse[order] = number
-    return ordered[first], inverse, np.bincount(number, minlength=int(first.sum()))
+    inverse[order] = index
+    return ordered[first], inverse, np.bincount(index, minlength=int(first.sum()))

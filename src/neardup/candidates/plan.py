@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
 
-# Bytes a document. On disk: the columns of docs/file-formats.md. In memory: the bound that tests/test_runs.py holds
-# whole runs to; 47 were measured between half a million and two million documents.
+# Bytes per document. On disk: the columns of docs/file-formats.md. In memory: the limit that tests/test_runs.py checks
+# for whole runs; 47 were measured between half a million and two million documents.
 _DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8, 8 + 4, 8
 _MEMORY_DOCUMENT = 64
 _MEMORY_BASE = 500e6
-_BYTES_PER_SHINGLE = 6.6  # of English text in UTF-8, a word and what separates it from the next
+_BYTES_PER_SHINGLE = 6.6  # of English text in UTF-8, a word and its separator
 
 
 @dataclass(frozen=True)
 class Plan:
     """The estimate of a run.
 
-    curve : (similarity, probability of being compared) from 0 to 1 in steps of 0.05. false_candidates : pairs
-    below the threshold that are compared, in the model corpus of candidates/bands.py. memory_bytes : at most.
-    disk_bytes : of scratch files, deleted at the end, for English; twice as much for Chinese, where a character is a
-    token.
+    curve : pairs of a similarity and the probability of a comparison, from 0 to 1 in steps of 0.05. false_candidates :
+    pairs below the threshold that are compared, in the model corpus of candidates/bands.py. memory_bytes : an upper
+    limit. disk_bytes : scratch files for English, which are deleted at the end; twice as much for Chinese, where a
+    character is a token.
     """
 
     documents: int

@@ -1,7 +1,8 @@
 """Propose pairs of documents that may be duplicates: by bands, by samples, or by the distance of fingerprints.
 
-A bucket lists its earliest `max_bucket_size` distinct members, whether they are kept or not. A copy (a document whose
-content an earlier one has) asks as its representative does, and is a member itself only where all pairs are wanted.
+A bucket lists its earliest `max_bucket_size` distinct members, whether they are kept or not. A copy (a document
+with the same content as an earlier one) queries with the keys of its representative, and is a member only if all pairs
+are wanted.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from neardup.candidates.hamming_neighbours import find_neighbours
 from neardup.candidates.samples import Samples
 from neardup.features.described import Keys, Lists
 
-_NOBODY = np.empty(0, np.uint32)
+_NO_POSITIONS = np.empty(0, np.uint32)
 
 
 class Candidates(NamedTuple):
     """Proposed pairs, each once, by `right` and then by `left`; all are positions in the order of priority.
 
-    left, right : uint32 (num_pairs,), left < right. representative : uint32 (num_positions,), the first position of
-    equal content. left_out : bool (num_positions,), where a bucket has an earlier member that it does not list.
+    left, right : uint32 (num_pairs,), left < right. representative : uint32 (num_positions,), the first position with
+    the same content. left_out : bool (num_positions,), whether a bucket has an earlier member that it does not list.
     """
 
     left: npt.NDArray[np.uint32]
@@ -40,21 +41,21 @@ def propose_by_bands(
 
     Parameters
     ----------
-    keys : with a key for each band.
+    keys : one key for each band.
     order : uint32, the document at each position.
-    max_bucket_size : members that a bucket lists at most.
+    max_bucket_size : the greatest number of members that a bucket lists.
     all_pairs : whether copies are members of buckets too.
     """
     from neardup.kernels import bands as kernel
 
-    representative, members, askers = _members(keys, order, all_pairs)
+    representative, members, queriers = _members(keys, order, all_pairs)
     found, left_out = [], np.zeros(len(order), np.bool_)
     for band in range(keys.values.shape[1]):
         positions = np.flatnonzero(members).astype(np.uint32)
         buckets = fill_buckets(keys.values[order[positions], band], positions, len(order), max_bucket_size)
-        first = np.where(askers, buckets.first[representative], NO_BUCKET)
+        first = np.where(queriers, buckets.first[representative], NO_BUCKET)
         first[members] = buckets.first[members]
-        num_pairs = kernel.list_pairs(first, buckets.members, max_bucket_size, _NOBODY, _NOBODY, left_out)
+        num_pairs = kernel.list_pairs(first, buckets.members, max_bucket_size, _NO_POSITIONS, _NO_POSITIONS, left_out)
         left, right = np.empty(num_pairs, np.uint32), np.empty(num_pairs, np.uint32)
         kernel.list_pairs(first, buckets.members, max_bucket_size, left, right, left_out)
         found.append(_pack(left, right))
@@ -70,37 +71,37 @@ def propose_by_samples(
     *,
     all_pairs: bool = False,
 ) -> Candidates:
-    """Propose the earlier documents that have enough of the shingles sampled from a document: the least hashes.
+    """Propose the earlier documents that share enough of the sampled shingles of a document, those of the least hashes.
 
     Parameters
     ----------
     keys, order, max_bucket_size, all_pairs : as in `propose_by_bands`; keys with the sets.
-    samples, needed : how many shingles are sampled, and how many of n are needed: see `samples.needed_by_size`.
+    samples, needed : the size of a sample, and the hits needed by its size: see `samples.needed_by_size`.
     """
     assert keys.samples is not None
-    representative, members, askers = _members(keys, order, all_pairs)
+    representative, members, queriers = _members(keys, order, all_pairs)
     sets = _distinct(keys.samples.take(order))
     rank = np.arange(len(sets.hashes)) - np.repeat(sets.offsets[:-1], sets.sizes)
     owner = np.repeat(np.arange(len(order)), sets.sizes)
-    asked = (rank < samples.num_samples) & (sets.hashes != 0) & (askers | members)[owner]
-    there = members[owner] & np.isin(sets.hashes, sets.hashes[asked])
-    by_hash = np.lexsort((owner[there], sets.hashes[there]))
-    hashes, holders = sets.hashes[there][by_hash], owner[there][by_hash]
-    begins = np.searchsorted(hashes, sets.hashes[asked], side="left")
-    ends = np.searchsorted(hashes, sets.hashes[asked], side="right")
+    queried = (rank < samples.num_samples) & (sets.hashes != 0) & (queriers | members)[owner]
+    shared = members[owner] & np.isin(sets.hashes, sets.hashes[queried])
+    by_hash = np.lexsort((owner[shared], sets.hashes[shared]))
+    hashes, holders = sets.hashes[shared][by_hash], owner[shared][by_hash]
+    begins = np.searchsorted(hashes, sets.hashes[queried], side="left")
+    ends = np.searchsorted(hashes, sets.hashes[queried], side="right")
     listed = np.minimum(ends - begins, max_bucket_size)
-    asker = np.repeat(owner[asked], listed)
+    querier = np.repeat(owner[queried], listed)
     entry = np.repeat(begins, listed) + np.arange(listed.sum()) - np.repeat(np.cumsum(listed) - listed, listed)
-    earlier = holders[entry] < asker
+    earlier = holders[entry] < querier
     pairs, hits = np.unique(
-        _pack(holders[entry][earlier].astype(np.uint32), asker[earlier].astype(np.uint32)), return_counts=True
+        _pack(holders[entry][earlier].astype(np.uint32), querier[earlier].astype(np.uint32)), return_counts=True
     )
     sampled = np.minimum(sets.sizes, samples.num_samples)
     enough = hits >= needed[sampled[(pairs >> np.uint64(32)).astype(np.int64)]]
     left_out = np.zeros(len(order), np.bool_)
     crowded = np.flatnonzero(ends - begins > max_bucket_size)
     unlisted = holders[begins[crowded] + max_bucket_size]
-    left_out[owner[asked][crowded][unlisted < owner[asked][crowded]]] = True
+    left_out[owner[queried][crowded][unlisted < owner[queried][crowded]]] = True
     return _candidates([pairs[enough]], representative, left_out)
 
 
@@ -120,36 +121,36 @@ def propose_by_distance(
         contains the documents of one fingerprint.
     radius : the bits of a fingerprint, and the distance.
     """
-    representative, members, askers = _members(keys, order, all_pairs)
-    near = find_neighbours(keys.values, order, askers | members, radius)
+    representative, members, queriers = _members(keys, order, all_pairs)
+    near = find_neighbours(keys.values, order, queriers | members, radius)
     node, starts = near.neighbours.node.astype(np.int64), near.neighbours.starts
     listing = np.flatnonzero(members)
     by_node = listing[np.argsort(node[listing], kind="stable")]
     begins = np.searchsorted(node[by_node], np.arange(near.num_fingerprints), side="left")
     sizes = np.searchsorted(node[by_node], np.arange(near.num_fingerprints), side="right") - begins
-    asking = np.flatnonzero(askers | members)
-    degree = np.diff(starts)[node[asking]]
-    asker = np.concatenate([asking, np.repeat(asking, degree)])
+    querying = np.flatnonzero(queriers | members)
+    degree = np.diff(starts)[node[querying]]
+    querier = np.concatenate([querying, np.repeat(querying, degree)])
     others = near.neighbours.others[
-        np.repeat(starts[node[asking]], degree)
+        np.repeat(starts[node[querying]], degree)
         + np.arange(degree.sum())
         - np.repeat(np.cumsum(degree) - degree, degree)
     ].astype(np.int64)
-    bucket = np.concatenate([node[asking], others])
+    bucket = np.concatenate([node[querying], others])
     listed = np.minimum(sizes[bucket], max_bucket_size)
     entry = np.repeat(begins[bucket], listed) + np.arange(listed.sum())
     entry -= np.repeat(np.cumsum(listed) - listed, listed)
-    left, right = by_node[entry].astype(np.uint32), np.repeat(asker, listed).astype(np.uint32)
+    left, right = by_node[entry].astype(np.uint32), np.repeat(querier, listed).astype(np.uint32)
     left_out = np.zeros(len(order), np.bool_)
     crowded = np.flatnonzero(sizes[bucket] > max_bucket_size)
-    left_out[asker[crowded][by_node[begins[bucket[crowded]] + max_bucket_size] < asker[crowded]]] = True
+    left_out[querier[crowded][by_node[begins[bucket[crowded]] + max_bucket_size] < querier[crowded]]] = True
     return _candidates([_pack(left, right)[left < right]], representative, left_out)
 
 
 def _members(
     keys: Keys, order: npt.NDArray[np.uint32], all_pairs: bool
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return the representative of each position, which positions buckets list, and which of the others ask."""
+    """Return the representative of each position, the positions that buckets list, and the others that query."""
     representative = find_copies(keys.content, order, keys.featured)
     featured = keys.featured[order]
     members = featured if all_pairs else featured & (representative == np.arange(len(order)))

@@ -1,4 +1,4 @@
-"""Samples of shingles: candidates for containment, where bands of a Jaccard signature do not reach."""
+"""Samples of shingles: candidates for containment, which bands of signatures do not find."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy.typing as npt
 from neardup.errors import SettingError
 
 _SIZES = (4, 8, 16, 32, 64, 128)
-_FALSE_AT = 0.5  # of the threshold: a pair this much contained should seldom be compared
+_FALSE_AT = 0.5  # of the threshold: a pair of this containment should rarely be compared
 _FALSE_SHARE = 0.1
 
 
 class Samples(NamedTuple):
-    """A document is compared with those that hold `num_needed` or more of its `num_samples` sampled shingles."""
+    """A document is compared with those that contain `num_needed` or more of its `num_samples` sampled shingles."""
 
     num_samples: int
     num_needed: int
 
 
 def hit_probability(containment: npt.ArrayLike, samples: Samples) -> npt.NDArray[np.float64]:
-    """Return the probability that a document contained to this share is compared: the binomial tail P(X >= m).
+    """Return the probability that a pair with this containment is compared: the binomial tail P(X >= m).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def hit_probability(containment: npt.ArrayLike, samples: Samples) -> npt.NDArray
     -----
     The n least shingle hashes of a document are a random sample without replacement, each in the other document
     with a probability equal to the containment (Broder 1997, section 3). The binomial tail is the limit for long
-    documents; a sample without replacement strays less (Hoeffding 1963, section 6).
+    documents; a sample without replacement varies less (Hoeffding 1963, section 6).
     """
     share = np.asarray(containment, np.float64)
     miss = np.zeros_like(share)
@@ -52,7 +52,7 @@ def hit_probability(containment: npt.ArrayLike, samples: Samples) -> npt.NDArray
 
 
 def choose_samples(threshold: float, recall: float) -> Samples:
-    """Choose the smallest sample that finds with this recall, and seldom compares what is half as much contained.
+    """Choose the smallest sample that reaches the recall and rarely compares pairs of half the containment.
 
     Raises
     ------
@@ -69,16 +69,16 @@ def choose_samples(threshold: float, recall: float) -> Samples:
             break
     if best is None:
         raise SettingError(
-            f"recall={recall} at threshold={threshold} takes more than {_SIZES[-1]} samples of a document. "
+            f"recall={recall} at threshold={threshold} needs more than {_SIZES[-1]} samples of a document. "
             "Lower the recall or raise the threshold."
         )
     return best
 
 
 def needed_by_size(threshold: float, recall: float, samples: Samples) -> npt.NDArray[np.int64]:
-    """Return the hits needed of a document with 0, 1, ... num_samples shingles in its sample.
+    """Return the number of hits that a sample of 0, 1, ... num_samples shingles needs.
 
-    A document of fewer shingles than samples is sampled whole; it needs as many hits as reach the recall, and at
+    A document with fewer shingles than samples is sampled whole; it needs as many hits as reach the recall, and at
     least one.
     """
     needed = np.ones(samples.num_samples + 1, np.int64)
@@ -89,7 +89,7 @@ def needed_by_size(threshold: float, recall: float, samples: Samples) -> npt.NDA
 
 
 def _most_hits(threshold: float, recall: float, size: int) -> int:
-    """Return the most hits that a sample of this size reaches with this probability; 0 if not even one."""
+    """Return the most hits that a sample of this size reaches with the recall; 0 if not even one."""
     missed = 0.0
     for hits in range(size):
         missed += math.comb(size, hits) * threshold**hits * (1.0 - threshold) ** (size - hits)

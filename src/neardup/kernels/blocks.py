@@ -293,7 +293,7 @@ def _join_node(records, nodes, max_distance, scratch, found, state):
     """Compare all pairs of each group; return False when `found` is full.
 
     Most groups are of two or three. Going through them one by one, a processor guesses each one's end wrong; one step
-    width at a time there is nothing to guess. A pair of two groups is compared in vain, and belongs to no node.
+    width at a time there is nothing to guess. A pair across two groups is a false candidate, and belongs to no node.
     """
     if state[STEP] == 1:
         if not _join_neighbours(records, nodes, max_distance, scratch, found, state):
