@@ -1,1 +1,1 @@
-"""Indexes: what is asked of them again and again, while documents come and go."""
+"""Indexes in memory: queries for similar documents while documents are added and removed."""

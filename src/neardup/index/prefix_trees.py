@@ -57,8 +57,8 @@ def plant_trees(
     values : uint32 (num_rows, num_hashes).
     rows : those that are entered, part by part.
     edges : where each part begins in `rows`, and the end.
-    starts : the first place of the stretch of a signature that each tree sorts by.
-    depth : the length of a stretch; it ends with the signature.
+    starts : the first hash of the range of a signature that each tree sorts by.
+    depth : the length of a range; it ends with the signature.
     threads : that work at once.
     """
     from neardup.kernels.prefix_trees import Trees
@@ -80,7 +80,7 @@ def plant_trees(
 def _sort(
     values: Values, rows: npt.NDArray[np.int64], firsts: Values, start: int, depth: int
 ) -> tuple[npt.NDArray[np.uint32], Values]:
-    """Return rows in the order of a stretch of their signatures, and the first value of each."""
+    """Return rows in the order of a range of their signatures, and the first value of each."""
     from neardup.kernels.prefix_trees import sort_runs
 
     packed = firsts.astype(np.uint64) << np.uint64(32) | np.arange(len(rows), dtype=np.uint64)
