@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.candidates.bands import bits_for, pack_keys
 
 NO_BUCKET = np.uint32(0xFFFFFFFF)
@@ -35,12 +36,10 @@ def find_copies(
     order : uint32, the document at each position.
     featured : bool by document.
     """
-    from neardup.kernels import bands as kernel
-
     representative = np.arange(len(order), dtype=np.uint32)
     positions = np.flatnonzero(featured[order]).astype(np.uint32)
     packed = pack_keys(content[order[positions], 0], positions, len(order))
-    kernel.find_copies(packed, bits_for(len(order)), content, order, representative)
+    kernels.bands.find_copies(packed, bits_for(len(order)), content, order, representative)
     return representative
 
 
@@ -56,10 +55,8 @@ def fill_buckets(
     num_positions : the number of all documents, members or not.
     max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
     """
-    from neardup.kernels import bands as kernel
-
     packed, bits = pack_keys(keys, positions, num_positions), bits_for(num_positions)
     first = np.full(num_positions, NO_BUCKET, np.uint32)
-    members = np.empty(kernel.count_members(packed, bits, max_bucket_size), np.uint32)
-    kernel.list_members(packed, bits, max_bucket_size, first, members)
+    members = np.empty(kernels.bands.count_members(packed, bits, max_bucket_size), np.uint32)
+    kernels.bands.list_members(packed, bits, max_bucket_size, first, members)
     return Buckets(first, members)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.candidates.block_levels import Levels, make_levels, to_words
 from neardup.candidates.blocks import check_distance, choose_join_blocks, cut_blocks, num_words
 from neardup.errors import InputError
@@ -72,18 +73,16 @@ def join(
 
 
 def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int, threads: int) -> Iterator[Pairs]:
-    from neardup.kernels.blocks import Records
-
     count = len(fingerprints)
     if count < 2:
         return
     part_bits = min(_MAX_PART_BITS, max(0, (count - 1).bit_length() - _PART_BITS))
     if part_bits == 0:
         # A copy: a read-only array has another type for the compiler, which would compile everything again.
-        records = Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
+        records = kernels.blocks.Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
         yield from _join_parts(threads, records, [0, count], make_levels(bits, max_distance, num_blocks), max_distance)
         return
-    records = Records(np.empty(fingerprints.shape, np.uint64), np.empty(count, np.uint32))
+    records = kernels.blocks.Records(np.empty(fingerprints.shape, np.uint64), np.empty(count, np.uint32))
     for block, mask in enumerate(cut_blocks(0, bits, num_blocks)[: max_distance + 1]):
         words = np.array(to_words(mask, bits), np.uint64)
         edges = _partition(threads, fingerprints, words, 1 << part_bits, records)
@@ -102,32 +101,28 @@ class _Part:
 
     def advance(self) -> Pairs:
         """Return more pairs; `done` is set with the last of them."""
-        from neardup.kernels import blocks as kernel
-
         buffers = self._borrow_buffers()
         count = len(self.records.positions)
-        scratch = kernel.Scratch(
+        scratch = kernels.blocks.Scratch(
             buffers.places[:count], buffers.order[:count], buffers.cells[:count], buffers.words[:count], buffers.ends
         )
         if self.level < 0:
-            self.level = kernel.choose_level(self.records.fingerprints, self.nodes, buffers.ends)
-        found = kernel.Found(
+            self.level = kernels.blocks.choose_level(self.records.fingerprints, self.nodes, buffers.ends)
+        found = kernels.blocks.Found(
             np.empty(PAIRS_AT_ONCE, np.uint32),
             np.empty(PAIRS_AT_ONCE, np.uint32),
             np.empty(PAIRS_AT_ONCE, np.uint8),
             np.zeros(1, np.int64),
         )
-        self.done = kernel.join_part(
+        self.done = kernels.blocks.join_part(
             self.records, self.nodes, self.level, self.max_distance, scratch, found, self.state
         )
         self.free_buffers.append(buffers)
         used = int(found.used[0])
         return Pairs(*(column[:used].copy() if used < PAIRS_AT_ONCE // 2 else column[:used] for column in found[:3]))
 
-    def _borrow_buffers(self) -> Scratch:
+    def _borrow_buffers(self) -> kernels.blocks.Scratch:
         """Return buffers that no other thread uses."""
-        from neardup.kernels.blocks import Scratch
-
         count = len(self.records.positions)
         try:
             buffers = self.free_buffers.pop()
@@ -136,7 +131,9 @@ class _Part:
         if buffers is None or len(buffers.order) < count:
             num_cells = max(1 << 16, 1 << (count - 1).bit_length())
             positions, order, cells = (np.empty(count, np.uint32) for _ in range(3))
-            buffers = Scratch(positions, order, cells, np.empty(count, np.uint64), np.empty(num_cells, np.uint32))
+            buffers = kernels.blocks.Scratch(
+                positions, order, cells, np.empty(count, np.uint64), np.empty(num_cells, np.uint32)
+            )
         buffers.ends[:] = 0
         return buffers
 
@@ -167,17 +164,19 @@ def _check(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks:
 
 def _partition(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int, records: Records) -> list[int]:
     """Copy the fingerprints to `records`, part by part; return the offset of each part, and the end."""
-    from neardup.kernels import radix_partition as kernel
-
     edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
     spans = list(itertools.pairwise(edges))
     counts = np.zeros((threads, parts), np.int64)
     workers = range(threads)
-    map_all(workers, lambda i: kernel.count_parts(fingerprints, spans[i], mask, counts[i]), threads)
+    map_all(workers, lambda i: kernels.radix_partition.count_parts(fingerprints, spans[i], mask, counts[i]), threads)
     # A part has the records of the first thread, then those of the second: the order of all fingerprints.
     cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(parts, threads).T.copy()
     starts = [*cursors[0].tolist(), len(fingerprints)]
-    map_all(workers, lambda i: kernel.scatter_parts(fingerprints, spans[i], mask, cursors[i], records), threads)
+    map_all(
+        workers,
+        lambda i: kernels.radix_partition.scatter_parts(fingerprints, spans[i], mask, cursors[i], records),
+        threads,
+    )
     return starts
 
 
@@ -187,12 +186,10 @@ def _join_parts(threads: int, records: Records, edges: list[int], levels: Levels
     A part whose pairs fill its buffer waits until its pairs are yielded, so memory is bounded by a few buffers for any
     number of pairs.
     """
-    from neardup.kernels import blocks as kernel
-
-    nodes = kernel.Nodes(levels.agree, levels.differ, levels.starts)
+    nodes = kernels.blocks.Nodes(levels.agree, levels.differ, levels.starts)
     free_buffers: list[Scratch] = []
     parts = [
-        _Part(kernel.Records(*(column[first:stop] for column in records)), nodes, max_distance, free_buffers)
+        _Part(kernels.blocks.Records(*(column[first:stop] for column in records)), nodes, max_distance, free_buffers)
         for first, stop in itertools.pairwise(edges)
         if stop - first > 1
     ]

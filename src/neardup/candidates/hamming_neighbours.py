@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.candidates.blocks import Radius, num_words
 from neardup.candidates.hamming_join import Pairs, join
 
@@ -49,19 +50,17 @@ def find_neighbours(
     threads : worker threads.
     collect : concatenates the pairs, in scratch columns for example; None for arrays in memory.
     """
-    from neardup.kernels.sieve import NO_NODE, Neighbours
-
     positions = np.flatnonzero(members)
     words = num_words(radius.bits)
     distinct, inverse, num_documents = _distinct(fingerprints[order[positions]].reshape(len(positions), words))
-    node = np.full(len(order), NO_NODE, np.uint32)
+    node = np.full(len(order), kernels.sieve.NO_NODE, np.uint32)
     node[positions] = inverse
     left, right, distance = (collect or collect_pairs)(join(distinct, *radius, threads))
     starts = np.zeros(len(distinct) + 1, np.int64)
     np.cumsum(np.bincount(left, minlength=len(distinct)) + np.bincount(right, minlength=len(distinct)), out=starts[1:])
     by_node = np.argsort(np.concatenate([left, right]), kind="stable")
     others = np.concatenate([right, left])[by_node]
-    neighbours = Neighbours(node, starts, others, np.concatenate([distance, distance])[by_node])
+    neighbours = kernels.sieve.Neighbours(node, starts, others, np.concatenate([distance, distance])[by_node])
     wanted = np.zeros(len(order), np.bool_)
     wanted[order[positions]] = ((np.diff(starts) > 0) | (num_documents > 1))[inverse]
     return HammingNeighbours(neighbours, wanted, len(distinct), len(left))

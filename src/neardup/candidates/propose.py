@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.candidates.blocks import Radius
 from neardup.candidates.buckets import NO_BUCKET, fill_buckets, find_copies
 from neardup.candidates.hamming_neighbours import find_neighbours
@@ -46,8 +47,6 @@ def propose_by_bands(
     max_bucket_size : the greatest number of members that a bucket lists.
     all_pairs : whether copies are members of buckets too.
     """
-    from neardup.kernels import bands as kernel
-
     representative, members, queriers = _members(keys, order, all_pairs)
     found, left_out = [], np.zeros(len(order), np.bool_)
     for band in range(keys.values.shape[1]):
@@ -55,9 +54,11 @@ def propose_by_bands(
         buckets = fill_buckets(keys.values[order[positions], band], positions, len(order), max_bucket_size)
         first = np.where(queriers, buckets.first[representative], NO_BUCKET)
         first[members] = buckets.first[members]
-        num_pairs = kernel.list_pairs(first, buckets.members, max_bucket_size, _NO_POSITIONS, _NO_POSITIONS, left_out)
+        num_pairs = kernels.bands.list_pairs(
+            first, buckets.members, max_bucket_size, _NO_POSITIONS, _NO_POSITIONS, left_out
+        )
         left, right = np.empty(num_pairs, np.uint32), np.empty(num_pairs, np.uint32)
-        kernel.list_pairs(first, buckets.members, max_bucket_size, left, right, left_out)
+        kernels.bands.list_pairs(first, buckets.members, max_bucket_size, left, right, left_out)
         found.append(_pack(left, right))
     return _candidates(found, representative, left_out)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
+
 
 def connect(parents: npt.NDArray[np.uint32], left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]) -> None:
     """Join the clusters of each pair, in place.
@@ -15,15 +17,11 @@ def connect(parents: npt.NDArray[np.uint32], left: npt.NDArray[np.uint32], right
         Initially each position is its own parent.
     left, right : uint32 arrays of shape (num_pairs,), positions.
     """
-    from neardup.kernels import clusters as kernel
-
-    kernel.connect(parents, left, right)
+    kernels.clusters.connect(parents, left, right)
 
 
 def roots(parents: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     """Return the first member of each position's cluster, shape (num_positions,)."""
-    from neardup.kernels import clusters as kernel
-
     firsts = parents.copy()
-    kernel.flatten(firsts)
+    kernels.clusters.flatten(firsts)
     return firsts

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
+
 NONE = np.uint32(0xFFFFFFFF)
 
 
@@ -40,8 +42,6 @@ def decide(
     representative : uint32 (num_positions,), the first position with the same content.
     num_against : the number of positions, from the first, that are always kept.
     """
-    from neardup.kernels import decisions as kernel
-
     by_right = np.lexsort((left, right))
     offsets = np.zeros(len(representative) + 1, np.int64)
     np.cumsum(np.bincount(right, minlength=len(representative)), out=offsets[1:])
@@ -50,5 +50,5 @@ def decide(
         np.full(len(representative), NONE, np.uint32),
         np.full(len(representative), -1, np.int64),
     )
-    kernel.decide(left, strength, by_right, offsets, representative, num_against, *decided)
+    kernels.decisions.decide(left, strength, by_right, offsets, representative, num_against, *decided)
     return decided

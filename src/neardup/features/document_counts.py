@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.features.idf import IdfTable, describe_features
 from neardup.features.weights import DistinctFeatures
 from neardup.settings.shingling import Shingling
@@ -47,12 +48,10 @@ class DocumentCounts:
 
     def add(self, features: DistinctFeatures) -> None:
         """Add the distinct features of the next documents, as of `distinct_features`."""
-        from neardup.kernels import document_counts as kernel
-
         offsets = features.offsets
         document = 0
         while document < len(offsets) - 1:
-            document, self._size = kernel.add_documents(
+            document, self._size = kernels.document_counts.add_documents(
                 features.hashes, offsets, document, self.max_features, self.max_undercount, self._table, self._size
             )
             if self._size > self.max_features:
@@ -74,10 +73,8 @@ class DocumentCounts:
             self._rebuild(len(self._table.hashes))
 
     def _rebuild(self, num_slots: int) -> None:
-        from neardup.kernels import document_counts as kernel
-
         target = _empty_table(num_slots)
-        self._size = kernel.move_entries(self._table, self.max_undercount, target)
+        self._size = kernels.document_counts.move_entries(self._table, self.max_undercount, target)
         self._table = target
 
     def table(self, shingling: Shingling) -> IdfTable:

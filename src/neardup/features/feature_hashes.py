@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.errors import InputError
 from neardup.features.feature_strings import Strings
 from neardup.settings.methods import FeatureHash
@@ -39,14 +40,12 @@ def hash_features(
         # A batch says most words many times over; Python is called once for each.
         _, firsts, places = np.unique(keys, return_index=True, return_inverse=True)
         return np.ascontiguousarray(_call(strings.to_bytes(firsts), function, num_words)[places])
-    from neardup.kernels import feature_hashes as kernel
-
     if function == "md5":
         digests = np.empty((len(strings.offsets) - 1, 4), np.uint32)
-        kernel.md5(strings.data, strings.offsets, keys, digests)
+        kernels.feature_hashes.md5(strings.data, strings.offsets, keys, digests)
         return digests.astype("<u4", copy=False).view(">u8")[:, ::-1][:, :num_words].astype(np.uint64, order="C")
     hashes = np.empty(len(strings.offsets) - 1, np.uint64)
-    kernel.fnv(strings.data, strings.offsets, function == "fnv1", hashes)
+    kernels.feature_hashes.fnv(strings.data, strings.offsets, function == "fnv1", hashes)
     return hashes[:, None]
 
 

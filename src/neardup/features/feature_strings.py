@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.arrays import flatten_strings
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
@@ -76,15 +77,13 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
 
 
 def _write(texts: pa.Array, tables: Any, shingling: Shingling) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
-    from neardup.kernels import tokens as kernel
-
     text = Text(*flatten_strings(texts))
     num_documents = len(texts)
     room = 3 * len(text.data)
     tokens = TokenStrings(np.empty(room, np.uint8), np.empty(room + 1, np.int64), np.empty(num_documents + 1, np.int64))
     flagged = np.zeros(num_documents, np.bool_)
     stream = make_buffers(int(np.diff(text.offsets).max(initial=0))).stream
-    kernel.write_tokens(text, tables, _MODES[str(shingling.tokens)], stream, tokens, flagged)
+    kernels.tokens.write_tokens(text, tables, _MODES[str(shingling.tokens)], stream, tokens, flagged)
     offsets = tokens.offsets[: tokens.limits[-1] + 1].copy()
     return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.limits), flagged
 
@@ -139,10 +138,8 @@ def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Distin
 
 
 def _join(strings: Strings, firsts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], separator: int) -> Strings:
-    from neardup.kernels import feature_hashes as kernel
-
     lengths = strings.offsets[firsts + sizes] - strings.offsets[firsts]
     offsets = limits_of_counts(lengths + (sizes - 1 if separator >= 0 else 0))
     joined = Strings(np.empty(offsets[-1], np.uint8), offsets)
-    kernel.join_runs(strings.data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
+    kernels.feature_hashes.join_runs(strings.data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
     return joined

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup import kernels
 from neardup.arrays import flatten_strings
 from neardup.kernels.token_arrays import Text
 from neardup.settings.methods import SimHash
@@ -45,24 +46,20 @@ def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
 
 def mfonda_words(texts: pa.Array) -> pa.Array:
     """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII letters, or URLs."""
-    from neardup.kernels import foreign_schemes as kernel
-
     text, kept = _room(texts)
-    kernel.keep_words(text, _letters(r"[a-z0-9_']"), kept)
+    kernels.foreign_schemes.keep_words(text, _letters(r"[a-z0-9_']"), kept)
     return _strings(kept)
 
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
     """Return the letters that the Python package simhash cuts into runs of four."""
-    from neardup.kernels import foreign_schemes as kernel
-
     # What this letter becomes depends on where in a word it stands; no other does.
     sigma = pc.match_substring(texts, "\u03a3")
     if pc.any(sigma).as_py():
         lowered = [text.lower() for text in texts.filter(sigma).to_pylist()]
         texts = pc.replace_with_mask(texts, sigma, pa.array(lowered, texts.type))
     text, kept = _room(texts)
-    kernel.keep_letters(text, _letters(r"\w"), kept)
+    kernels.foreign_schemes.keep_letters(text, _letters(r"\w"), kept)
     return _strings(kept)
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup import kernels
 from neardup.atomic import AtomicFile
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError, SettingError
@@ -121,10 +122,8 @@ class IdfTable(IdfSource):
 
     def document_counts(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """Return the documents that hold each feature, 0 for one that is not in the table."""
-        from neardup.kernels import weights as kernel
-
         found = np.empty(len(hashes), np.int64)
-        kernel.look_up(hashes, self.hashes, self._starts, self.counts, found)
+        kernels.weights.look_up(hashes, self.hashes, self._starts, self.counts, found)
         return found
 
     def lookup(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.features.common_lines import common_lines
 from neardup.features.page_structure import read_tags
 
@@ -75,11 +76,9 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
     folded to one line; how often a line inside is repeated plays no part. Time is linear in the page, and small but for
     the elements shown.
     """
-    from neardup.kernels import html_tree
-
     pages = pa.array([page.encode("utf-8", "replace")], pa.large_binary())
     tags = read_tags(pages)
-    elements = html_tree.elements_of(tags)
+    elements = kernels.html_tree.elements_of(tags)
     shown, depths = _shown(elements, max_elements)
     labels = _labels(pages[0].as_buffer().to_pybytes(), tags, elements, shown)
     lines = fold_lines(labels, depths)
@@ -129,10 +128,10 @@ def outline_name(lines: Sequence[Line], places: set[int], rarity: Callable[[str]
 @cache
 def _kinds() -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
     """Return the hashes of hidden and of inline tags, and the names of those that may be implied by their hashes."""
-    from neardup.kernels.html_tags import hash_name
-
-    hidden, inline = (np.array([hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE))
-    return hidden, inline, {int(hash_name(name)): name for name in _IMPLIED.split()}
+    hidden, inline = (
+        np.array([kernels.html_tags.hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE)
+    )
+    return hidden, inline, {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
 
 
 def _shown(elements: Elements, max_elements: int) -> tuple[list[int], list[int]]:
@@ -162,11 +161,9 @@ def _shown(elements: Elements, max_elements: int) -> tuple[list[int], list[int]]
 
 def _labels(page: bytes, tags: Tags, elements: Elements, shown: list[int]) -> list[str]:
     """Return the labels of elements. Those of one token are alike but for numbers, so that one tag tells for all."""
-    from neardup.kernels.html_tokens import START
-
     num_tags = int(tags.offsets[-1])
     wanted = np.isin(tags.tokens[:num_tags], elements.tokens[shown])
-    starting = np.flatnonzero(wanted & (tags.kinds[:num_tags] & START != 0))
+    starting = np.flatnonzero(wanted & (tags.kinds[:num_tags] & kernels.html_tokens.START != 0))
     tokens, first = np.unique(tags.tokens[starting], return_index=True)
     place_of = dict(zip(tokens.tolist(), tags.starts[starting[first]].tolist(), strict=True))
     implied = _kinds()[2]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.arrays import flatten_strings
 from neardup.kernels.token_arrays import Shingles
 
@@ -50,8 +51,6 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
     -----
     Time is linear in the bytes. Rows of a list that are alike, ten or a hundred, have the same set of shingles.
     """
-    from neardup.kernels import html_shingles as kernel
-
     tags = read_tags(pages)
     shingles = Shingles(
         np.empty(int(tags.offsets[-1]), np.uint64),
@@ -59,7 +58,7 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
         np.empty((len(pages), 2), np.uint64),
         np.zeros(len(pages), np.bool_),
     )
-    kernel.shingle_tags(tags, ngram, shingles)
+    kernels.html_shingles.shingle_tags(tags, ngram, shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 
@@ -80,18 +79,15 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     -----
     Implied elements count, as in a browser's tree. Elements deeper than `html_tree.MAX_DEPTH` stand at that depth.
     """
-    from neardup.kernels import html_shingles as kernel
-    from neardup.kernels import html_tree
-
-    elements = html_tree.elements_of(read_tags(pages))
+    elements = kernels.html_tree.elements_of(read_tags(pages))
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
-    hash_elements = kernel.hash_paths if paths else kernel.hash_names
+    hash_elements = kernels.html_shingles.hash_paths if paths else kernels.html_shingles.hash_names
     hash_elements(elements, hashes)
-    powers = float(decay) ** np.arange(html_tree.MAX_DEPTH + 1)
+    powers = float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1)
     weights = powers[elements.depths[:num_elements]]
     content = np.empty((len(pages), 2), np.uint64)
-    kernel.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
+    kernels.html_shingles.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
     return WeighedTags(hashes, weights, elements.offsets, content)
 
 
@@ -108,6 +104,4 @@ def start_tags(page: str) -> tuple[list[int], list[int]]:
 
 def read_tags(pages: pa.Array) -> Tags:
     """Return the start and end tags of pages."""
-    from neardup.kernels import html_tokens
-
-    return html_tokens.tags_of(*flatten_strings(pages))
+    return kernels.html_tokens.tags_of(*flatten_strings(pages))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings
 from neardup.features.extract import extract_text
 from neardup.features.normalise import normalise
@@ -95,8 +96,6 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
 
 
 def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
-    from neardup.kernels import tokens as kernel
-
     num_documents = len(scan.text.offsets) - 1
     # Room for the worst case costs nothing: memory that is never written is never given out.
     shingles = Shingles(
@@ -105,7 +104,7 @@ def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
         np.empty((num_documents, 2), np.uint64),
         np.zeros(num_documents, np.bool_),
     )
-    kernel.shingle_text(*scan, ngram, make_buffers(longest_of(scan.text)), shingles)
+    kernels.tokens.shingle_text(*scan, ngram, make_buffers(longest_of(scan.text)), shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.arrays import flatten_strings
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
@@ -71,8 +72,6 @@ def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
 
 def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
     """Return the hashes of n-grams of tokens that are strings, and the content hash of each document."""
-    from neardup.kernels import tokens as kernel
-
     num_documents = len(tokens.limits) - 1
     longest = int(np.diff(tokens.limits).max(initial=0))
     shingles = Shingles(
@@ -82,7 +81,7 @@ def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
         np.zeros(num_documents, np.bool_),
     )
     room = np.empty(longest, np.uint64)
-    kernel.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, room, shingles)
+    kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, room, shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
+
 
 class DistinctFeatures(NamedTuple):
     """The distinct features of documents, in each document by rising hash.
@@ -24,13 +26,11 @@ class DistinctFeatures(NamedTuple):
 
 def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> DistinctFeatures:
     """Return the distinct features of documents given as ranges of feature hashes in the order of the text."""
-    from neardup.kernels import weights as kernel
-
     size = len(hashes)
     found = DistinctFeatures(
         np.empty(size, np.uint64), np.empty(size, np.uint32), np.empty(size, np.int64), np.empty_like(offsets)
     )
-    kernel.distinct_features(hashes, offsets, found.hashes, found.counts, found.firsts, found.offsets)
+    kernels.weights.distinct_features(hashes, offsets, found.hashes, found.counts, found.firsts, found.offsets)
     end = found.offsets[-1]
     return DistinctFeatures(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
 
@@ -83,12 +83,12 @@ def replicate_rare_features(
     count. What one document holds alone is shared with none, so that its weight tells nothing, and only makes the
     document less like all others: that much more, the more of its own it has (docs/accuracy.md, Web pages).
     """
-    from neardup.kernels import weights as kernel
-
     root = math.isqrt(num_documents)
     limits = np.array([root, math.isqrt(root)], np.int64)
     repeated, offsets = np.empty(3 * len(features.hashes), np.uint64), np.empty_like(features.offsets)
-    kernel.replicate_rare_features(features.hashes, features.offsets, document_counts, limits, repeated, offsets)
+    kernels.weights.replicate_rare_features(
+        features.hashes, features.offsets, document_counts, limits, repeated, offsets
+    )
     return repeated[: offsets[-1]], offsets
 
 
@@ -113,10 +113,8 @@ def choose(weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, 
     """
     if not top and not levels:
         return Weighed(weights, offsets, None)
-    from neardup.kernels import weights as kernel
-
     weights, kept = weights.copy(), np.empty(len(weights), np.bool_)
-    kernel.choose(weights, offsets, top, levels, kept)
+    kernels.weights.choose(weights, offsets, top, levels, kept)
     return Weighed(weights[kept], np.concatenate([[0], np.cumsum(kept)])[offsets], np.flatnonzero(kept))
 
 
@@ -135,10 +133,8 @@ def line_frequencies(
     -------
     Two int64 arrays as long as the features.
     """
-    from neardup.kernels import weights as kernel
-
     table = distinct_features(lines.hashes, lines.offsets[line_limits])
     found = np.empty(len(features.hashes), np.int64)
-    kernel.look_up_each(features.hashes, features.offsets, table.hashes, table.offsets, table.counts, found)
+    kernels.weights.look_up_each(features.hashes, features.offsets, table.hashes, table.offsets, table.counts, found)
     num_lines = np.diff(np.concatenate([[0], np.cumsum(np.diff(lines.offsets) > 0)])[line_limits])
     return found, np.repeat(num_lines, np.diff(features.offsets))

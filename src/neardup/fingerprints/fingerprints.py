@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup import kernels
 from neardup.errors import ColumnError, InputError
 from neardup.fingerprints.files import (
     SCHEME_KEY,
@@ -78,12 +79,10 @@ class Fingerprints(Sketches):
         InputError
             If the numbers of rows differ, and neither is 1.
         """
-        from neardup.kernels.hamming import row_distances
-
         distances = np.empty(self._num_paired(other), np.int64)
         shape = (len(distances), self.values.shape[1])
         left, right = (np.array(np.broadcast_to(side.values, shape)) for side in (self, other))
-        row_distances(left, right, distances)
+        kernels.hamming.row_distances(left, right, distances)
         return distances
 
     def similarity(self, other: Fingerprints) -> npt.NDArray[np.float64]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.kernels.token_arrays import Tables, Text, longest_of, make_buffers
 
 SCHEME_NAME, WEIGHTED_SCHEME_NAME = "minhash", "weighted-minhash"
@@ -72,10 +73,8 @@ def sign(
     in more than its share of the signature. So the halves differ for every 64 hashes, and for every seed. That the
     estimates are those of theory is measured: tests/test_estimates.py, docs/accuracy.md.
     """
-    from neardup.kernels import minhash as kernel
-
     signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32) if out is None else out
-    kernel.sign(hashes, offsets, *draw_permutations(num_hashes, seed), signatures)
+    kernels.minhash.sign(hashes, offsets, *draw_permutations(num_hashes, seed), signatures)
     return signatures
 
 
@@ -99,11 +98,9 @@ def sign_strings(
     -------
     The first set of which a string lies outside of the data, from which on nothing is filled; -1 if there is none.
     """
-    from neardup.kernels import minhash as kernel
-
     hashes = np.empty(np.diff(limits).max(initial=0), np.uint64)
     drawn = draw_permutations(out.shape[1], seed)
-    return int(kernel.sign_strings(data, offsets, limits, *drawn, hashes, out))
+    return int(kernels.minhash.sign_strings(data, offsets, limits, *drawn, hashes, out))
 
 
 def sign_texts(
@@ -122,11 +119,11 @@ def sign_texts(
     -------
     bool array of shape (num_documents,): where a text must be normalised as a whole before, and out means nothing.
     """
-    from neardup.kernels import minhash as kernel
-
     buffers = make_buffers(longest_of(text))
     hashes, flagged = np.empty_like(buffers.tokens), np.empty(len(out), np.bool_)
-    kernel.sign_texts(text, tables, mode, ngram, buffers, *draw_permutations(out.shape[1], seed), hashes, out, flagged)
+    kernels.minhash.sign_texts(
+        text, tables, mode, ngram, buffers, *draw_permutations(out.shape[1], seed), hashes, out, flagged
+    )
     return flagged
 
 
@@ -160,10 +157,8 @@ def sign_weighted(
     weighted Jaccard similarity sum(min) / sum(max), up to 2^-23; hashes are independent. Expected time
     O(num_hashes log(num_hashes) + num_features), where Ioffe's samples (2010) take num_hashes x num_features.
     """
-    from neardup.kernels import weighted_minhash as kernel
-
     signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32) if out is None else out
-    kernel.sign_weighted(hashes, weights, offsets, np.uint64(seed), signatures)
+    kernels.weighted_minhash.sign_weighted(hashes, weights, offsets, np.uint64(seed), signatures)
     return signatures
 
 
@@ -172,8 +167,6 @@ def band_keys(signatures: npt.NDArray[np.uint32], num_bands: int) -> npt.NDArray
 
     Requires: num_bands divides the length of a signature. Keys of two bands are never compared.
     """
-    from neardup.kernels import minhash as kernel
-
     keys = np.empty((num_bands, len(signatures)), np.uint64)
-    kernel.band_keys(signatures, signatures.shape[1] // num_bands, keys)
+    kernels.minhash.band_keys(signatures, signatures.shape[1] // num_bands, keys)
     return keys

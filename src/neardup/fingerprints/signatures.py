@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.fingerprints.files import SCHEME_KEY, UNKNOWN, read_json, read_rows
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
@@ -78,10 +79,8 @@ class Signatures(Sketches):
         -----
         Broder (1997). Unbiased; standard error sqrt(J (1 - J) / num_hashes), at most 0.044 with 128 hashes.
         """
-        from neardup.kernels import minhash as kernel
-
         counts = np.empty(self._num_paired(other), np.int64)
-        kernel.count_equal(self.values, other.values, counts)
+        kernels.minhash.count_equal(self.values, other.values, counts)
         return counts / self.num_hashes
 
     def merge(self, other: Signatures) -> Signatures:
@@ -231,11 +230,9 @@ class PackedSignatures(Sketches):
         P (1 - P) / (num_hashes (1 - c)^2). Hashes are mixed before their bits are taken, so that c is 2^-b for sets of
         any size, where the lowest bits of a minimum are not uniform once sets are large.
         """
-        from neardup.kernels import minhash as kernel
-
         counts = np.empty(self._num_paired(other), np.int64)
         chance = 2.0 ** -self.values.shape[1]
-        kernel.count_equal_packed(self.values, other.values, self.num_hashes, counts)
+        kernels.minhash.count_equal_packed(self.values, other.values, self.num_hashes, counts)
         return np.where(self.empty | other.empty, 0.0, (counts / self.num_hashes - chance) / (1.0 - chance))
 
     def _to_bytes(self) -> npt.NDArray[np.uint8]:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
+
 SCHEME_NAME = "simhash"
 SCHEME_VERSION = 2
 Fingerprints = npt.NDArray[np.uint64]
@@ -43,10 +45,8 @@ def summarise(hashes: Fingerprints, offsets: npt.NDArray[np.int64], bits: int, *
     vectors of feature weights. Word 0 of a feature is its hash, word w a mix of the hash and w: so a fingerprint of 64
     bits is the first word of one of 256, and one of 32 its lower half.
     """
-    from neardup.kernels import simhash as kernel
-
     fingerprints = np.empty((len(offsets) - 1, num_words(bits)), np.uint64)
-    kernel.vote(hashes, offsets, tie, fingerprints)
+    kernels.simhash.vote(hashes, offsets, tie, fingerprints)
     return _trim(fingerprints, bits)
 
 
@@ -75,11 +75,9 @@ def summarise_weighted(
     bits : 32, 64, 128 or 256.
     tie : the bit, 0 or 1, where a sum is zero.
     """
-    from neardup.kernels import simhash as kernel
-
     fingerprints = np.empty((len(offsets) - 1, num_words(bits)), np.uint64)
     sums = np.zeros(64 * num_words(bits))
-    kernel.add_up(words, weights, offsets, tie, sums, fingerprints)
+    kernels.simhash.add_up(words, weights, offsets, tie, sums, fingerprints)
     return Sums(_trim(fingerprints, bits), sums)
 
 
@@ -99,8 +97,6 @@ def extend(hashes: Fingerprints, bits: int) -> Fingerprints:
     """Return native feature hashes of as many words as a fingerprint has, shape (num_features, num_words)."""
     if num_words(bits) == 1:
         return hashes[:, None]
-    from neardup.kernels import simhash as kernel
-
     words = np.empty((len(hashes), num_words(bits)), np.uint64)
-    kernel.extend_hashes(hashes, words)
+    kernels.simhash.extend_hashes(hashes, words)
     return words

@@ -85,7 +85,7 @@ def compile_as(
     function: Callable[..., Any],
     sign: Callable[..., Any],
     build: Callable[..., ir.Value | None],
-    inline: str = "always",
+    inline: Any = "always",
 ) -> None:
     """Let compiled code that calls a function of one to three arguments run what `build` writes.
 
@@ -104,16 +104,17 @@ def compile_as(
 
         return sign(*kinds), generate
 
-    count, into = function.__code__.co_argcount, overload(function, inline=inline)  # type: ignore[call-arg]
-    if count == 1:  # Numba takes no function of any number of arguments
-        one = intrinsic(lambda typing_context, a: define(a))
-        into(lambda a: lambda a: one(a))
+    count, into = function.__code__.co_argcount, overload(function, inline=inline)
+    run: Any  # Numba takes no function of any number of arguments
+    if count == 1:
+        run = intrinsic(lambda typing_context, a: define(a))
+        into(lambda a: lambda a: run(a))
     elif count == 2:
-        two = intrinsic(lambda typing_context, a, b: define(a, b))
-        into(lambda a, b: lambda a, b: two(a, b))
+        run = intrinsic(lambda typing_context, a, b: define(a, b))
+        into(lambda a, b: lambda a, b: run(a, b))
     else:
-        three = intrinsic(lambda typing_context, a, b, c: define(a, b, c))
-        into(lambda a, b, c: lambda a, b, c: three(a, b, c))
+        run = intrinsic(lambda typing_context, a, b, c: define(a, b, c))
+        into(lambda a, b, c: lambda a, b, c: run(a, b, c))
 
 
 _BYTE, _HALF, _WORD, _BLOCK = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.VectorType(ir.IntType(8), 64)

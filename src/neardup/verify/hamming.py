@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.errors import InputError
 
 _MAX_BITS = 256
@@ -53,8 +54,6 @@ def hamming_distances(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64
     -------
     uint16 array of shape (num_rows,).
     """
-    from neardup.kernels.hamming import row_distances
-
     if left.shape != right.shape or left.dtype != np.uint64 or right.dtype != np.uint64 or left.ndim not in (1, 2):
         raise TypeError(
             f"hamming_distances takes two uint64 arrays of one shape: got {left.dtype} {left.shape} and "
@@ -62,5 +61,5 @@ def hamming_distances(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64
         )
     shape = (len(left), -1 if len(left) else 1)
     distances = np.empty(len(left), np.uint16)
-    row_distances(left.reshape(shape), right.reshape(shape), distances)
+    kernels.hamming.row_distances(left.reshape(shape), right.reshape(shape), distances)
     return distances

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.features.described import Lists
 
 if TYPE_CHECKING:
@@ -29,17 +30,16 @@ class Rule(NamedTuple):
     min_structure: float = 0.0
 
 
-def sort_sets(lists: Lists) -> Sets:
+def sort_sets(lists: Lists) -> kernels.sorted_sets.Sets:
     """Return lists of hashes as sorted sets, each behind its sketch: see kernels/sorted_sets.py."""
-    from neardup.kernels import sorted_sets as kernel
-    from neardup.kernels.sorted_sets import Sets
-
     count = len(lists.offsets) - 1
     room = len(lists.hashes) + int(np.maximum(1, lists.sizes // 4 + 1).sum())
     hashes, starts, sizes = np.empty(room, np.uint64), np.empty(count, np.int64), np.empty(count, np.uint32)
     offsets = lists.offsets
-    used = kernel.write_sets(lists.hashes, offsets[:-1], offsets[1:], np.ones(count, np.bool_), hashes, starts, sizes)
-    return Sets(hashes[:used], starts, sizes)
+    used = kernels.sorted_sets.write_sets(
+        lists.hashes, offsets[:-1], offsets[1:], np.ones(count, np.bool_), hashes, starts, sizes
+    )
+    return kernels.sorted_sets.Sets(hashes[:used], starts, sizes)
 
 
 def exact_similarity(
@@ -57,10 +57,8 @@ def exact_similarity(
     -------
     float64 (num_pairs,); 1 for a row with itself, sorted or not.
     """
-    from neardup.kernels import sorted_sets as kernel
-
     shared = np.empty(len(documents), np.int64)
-    kernel.pair_overlaps(*sets, documents, others, shared)
+    kernels.sorted_sets.pair_overlaps(*sets, documents, others, shared)
     size, other_size = sets.sizes[documents].astype(np.int64), sets.sizes[others].astype(np.int64)
     result = similarity_of_counts(shared, size, other_size, similarity)
     result[documents == others] = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neardup import schemas
+from neardup import kernels, schemas
 from neardup.candidates.bands import Bands
 from neardup.documents.corpus import Corpus
 from neardup.engines.local.scratch import Scratch
@@ -29,9 +29,6 @@ def audit(
 
     Copies share every band and are left out, as they are from the estimate.
     """
-    from neardup.kernels import audit as kernel
-    from neardup.kernels.sieve import make_postings
-
     total = corpus.num_documents
     sets = build_sets(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, progress, "all-sets")
     featured = np.flatnonzero(sets.sizes > 0)
@@ -40,17 +37,19 @@ def audit(
     if len(samples) == 0:
         return None
     num_hashes = int(sets.sizes[samples].astype(np.int64).sum())
-    postings = make_postings(num_hashes, num_hashes)
-    kernel.fill(postings, sets.hashes, sets.starts[samples], sets.sizes[samples])
+    postings = kernels.sieve.make_postings(num_hashes, num_hashes)
+    kernels.audit.fill(postings, sets.hashes, sets.starts[samples], sets.sizes[samples])
     content = scratch.column(schemas.CONTENT)
     columns = [scratch.column(schemas.KEYS.at(band)) for band in range(bands.num_bands)]
     sample_keys = np.stack([column[samples] for column in columns])
     found, true = np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64)
-    sampled = kernel.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
+    sampled = kernels.audit.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
     for first in range(0, total, _STRETCH):
         stop = min(total, first + _STRETCH)
-        stretch = kernel.Stretch(first, content[first:stop], np.stack([column[first:stop] for column in columns]))
-        kernel.compare(postings, sampled, stretch, sets, threshold, kernel.Counts(found, true))
+        stretch = kernels.audit.Stretch(
+            first, content[first:stop], np.stack([column[first:stop] for column in columns])
+        )
+        kernels.audit.compare(postings, sampled, stretch, sets, threshold, kernels.audit.Counts(found, true))
         progress.advance(stop - first, 0)
         scratch.release_pages()
     return audit_recall(found, true)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup import schemas
+from neardup import kernels, schemas
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, describe_rejected
@@ -225,10 +225,8 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
 
 
 def _hash_strings(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    from neardup.kernels.strings import hash_strings
-
     hashes = np.empty(len(offsets) - 1, np.uint64)
-    hash_strings(data, offsets, hashes)
+    kernels.strings.hash_strings(data, offsets, hashes)
     return hashes
 
 

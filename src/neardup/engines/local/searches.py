@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup import schemas
+from neardup import kernels, schemas
 from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
 from neardup.candidates.buckets import NO_BUCKET, fill_buckets
@@ -110,14 +110,12 @@ class LocalSearch(ABC):
 
     def _rules(self) -> Rules:
         """Return the rules of a method for the kernels of kernels/sieve.py."""
-        from neardup.kernels import sieve as kernel
-
         rule = self.method.rule or Rule("jaccard", 1.0)
         measures = {
-            "jaccard": kernel.JACCARD, "containment": kernel.CONTAINMENT, "cosine": kernel.COSINE,
-            "hamming": kernel.HAMMING,
+            "jaccard": kernels.sieve.JACCARD, "containment": kernels.sieve.CONTAINMENT, "cosine": kernels.sieve.COSINE,
+            "hamming": kernels.sieve.HAMMING,
         }  # fmt: skip
-        return kernel.Rules(
+        return kernels.sieve.Rules(
             rule.threshold, measures[rule.similarity], self.scope.max_bucket_size, self.queue.num_against,
             self.scope.all_pairs or self.scope.connected, rule.bits, rule.min_structure,
         )  # fmt: skip
@@ -127,11 +125,9 @@ class LocalSearch(ABC):
 
         A step that gets nowhere has grown its own buffers, or finds more pairs with one document than `capacity`.
         """
-        from neardup.kernels.sieve import Order
-
         order, representative = self.queue.order, self.queue.representative
         kept = np.zeros(len(order), np.uint8)
-        documents = Order(order, representative, kept, np.zeros(len(kept), np.uint32))
+        documents = kernels.sieve.Order(order, representative, kept, np.zeros(len(kept), np.uint32))
         found = _empty_found(max(1 << 18, capacity))
         for stretch in stretches(len(order), _STRETCH):
             begin = stretch.start
@@ -154,9 +150,7 @@ class BandSearch(LocalSearch):
 
     def propose(self) -> None:
         """Group documents by band, one band at a time, and leave each one's bucket in the columns `buckets`."""
-        from neardup.kernels.bands import NO_BUCKET as none
-
-        assert none == NO_BUCKET
+        assert kernels.bands.NO_BUCKET == NO_BUCKET
         bands, queue, scratch = self.method.search, self.queue, self.scratch
         assert isinstance(bands, Bands)
         order, representative = queue.order, queue.representative
@@ -183,17 +177,17 @@ class BandSearch(LocalSearch):
         scratch.close_columns()
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        from neardup.kernels import sieve as kernel
-        from neardup.kernels.sieve import Buckets
-        from neardup.kernels.sieve import Compared as Arrays
-
-        arrays, rules, starts = Arrays(*compared), self._rules(), self._starts
+        arrays, rules, starts = kernels.sieve.Compared(*compared), self._rules(), self._starts
         members = self.scratch.column(schemas.MEMBERS)
         columns = [self.scratch.column(schemas.BUCKETS.at(band)) for band in range(len(starts))]
 
         def step(begin: int, stop: int, order: Order, found: Found) -> int:
             first = np.stack([column[begin:stop] for column in columns])
-            return int(kernel.sieve(begin, stop, order, arrays, Buckets(first, members, starts), rules, found))
+            return int(
+                kernels.sieve.sieve(
+                    begin, stop, order, arrays, kernels.sieve.Buckets(first, members, starts), rules, found
+                )
+            )
 
         return self._pass(step, 4 * len(starts) * rules.max_bucket_size, progress)
 
@@ -206,26 +200,22 @@ class SampleSearch(LocalSearch):
         self.wanted = self.queue.featured
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        from neardup.kernels import sieve as kernel
-        from neardup.kernels.sieve import Compared as Arrays
-        from neardup.kernels.sieve import grow, make_postings
-
-        arrays, rules, samples = Arrays(*compared), self._rules(), self.method.search
+        arrays, rules, samples = kernels.sieve.Compared(*compared), self._rules(), self.method.search
         assert isinstance(samples, Samples)
         order, sizes = self.queue.order, compared.sets.sizes
         needed = needed_by_size(self.method.settings.threshold, self.method.settings.recall, samples)
         originals = order[self.queue.representative == np.arange(len(order))]
         num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
-        postings = make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
-        kernel.enter_samples(postings, compared.sets, originals, samples.num_samples)
+        postings = kernels.sieve.make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
+        kernels.sieve.enter_samples(postings, compared.sets, originals, samples.num_samples)
         hits = np.zeros(len(order), np.int32)
 
         def step(begin: int, stop: int, order: Order, found: Found) -> int:
             nonlocal postings
             span = (begin, stop)
-            reached = int(kernel.sieve_contained(span, order, arrays, postings, needed, hits, rules, found))
+            reached = int(kernels.sieve.sieve_contained(span, order, arrays, postings, needed, hits, rules, found))
             if reached == begin:
-                postings = grow(postings)
+                postings = kernels.sieve.grow(postings)
             return reached
 
         return self._pass(step, 4 * samples.num_samples * rules.max_bucket_size, progress)
@@ -257,16 +247,15 @@ class DistanceSearch(LocalSearch):
         return collect_near(self.scratch, batches)
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        from neardup.kernels import sieve as kernel
-        from neardup.kernels.sieve import NONE, Listed
-
         near, rules = self.near.neighbours, self._rules()
         num_nodes, num_positions = len(near.starts) - 1, len(self.queue.order)
-        first, last, after = (np.full(size, NONE, np.int64) for size in (num_nodes, num_nodes, num_positions))
-        listed = Listed(first, last, np.zeros(num_nodes, np.uint32), after)
+        first, last, after = (
+            np.full(size, kernels.sieve.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions)
+        )
+        listed = kernels.sieve.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
         def step(begin: int, stop: int, order: Order, found: Found) -> int:
-            return int(kernel.sieve_near((begin, stop), order, compared.sets, near, listed, rules, found))
+            return int(kernels.sieve.sieve_near((begin, stop), order, compared.sets, near, listed, rules, found))
 
         return self._pass(step, 0, progress)
 
@@ -418,11 +407,9 @@ def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> C
     return Confirmed(kept.view(np.bool_), left, right, Measured(measured), best.view(np.bool_), *counters)
 
 
-def _empty_found(size: int) -> Found:
-    from neardup.kernels.sieve import Found
-
+def _empty_found(size: int) -> kernels.sieve.Found:
     columns = [np.empty(size, column.dtype) for column in schemas.PAIR]
-    return Found._make([*columns, np.zeros(4, np.int64)])
+    return kernels.sieve.Found._make([*columns, np.zeros(4, np.int64)])
 
 
 def _spill(scratch: Scratch, found: Found) -> None:

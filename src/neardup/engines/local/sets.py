@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup import schemas
+from neardup import kernels, schemas
 from neardup.engines.local.scratch import Scratch
 from neardup.executor import map_ordered
 from neardup.progress import Progress
 from neardup.schemas import Column
-
-if TYPE_CHECKING:
-    from neardup.kernels.sorted_sets import Sets
 
 _STRETCH = 1024  # documents at a time
 _RELEASE_EVERY = 8  # stretches
@@ -29,15 +25,12 @@ def build_sets(
     progress: Progress,
     name: str,
     columns: tuple[Column, Column] = (schemas.SHINGLES, schemas.SHINGLE_STARTS),
-) -> Sets:
+) -> kernels.sorted_sets.Sets:
     """Write the shingles of the wanted documents as sorted sets, on a pool of threads, into a column of their own.
 
     A run that is killed meanwhile finds the shingles as they were. columns : the shingles, and where those of each
     document begin; name : of the sets.
     """
-    from neardup.kernels import sorted_sets as kernel
-    from neardup.kernels.sorted_sets import Sets
-
     hashes, starts = (scratch.column(column) for column in columns)
     sizes = np.zeros(len(starts), np.uint32)
 
@@ -46,7 +39,9 @@ def build_sets(
         lengths = (stops - starts[stretch])[wanted[stretch]]
         sets = np.empty(int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum()), np.uint64)
         set_starts = np.empty(stretch.stop - stretch.start, np.int64)
-        used = kernel.write_sets(hashes, starts[stretch], stops, wanted[stretch], sets, set_starts, sizes[stretch])
+        used = kernels.sorted_sets.write_sets(
+            hashes, starts[stretch], stops, wanted[stretch], sets, set_starts, sizes[stretch]
+        )
         return sets[:used], set_starts
 
     set_hashes, set_starts = schemas.SET_HASHES.of(name), schemas.SET_STARTS.of(name)
@@ -58,7 +53,7 @@ def build_sets(
         progress.advance(len(begins), 0)
         if number % _RELEASE_EVERY == 0:
             scratch.release_pages()
-    return Sets(scratch.column(set_hashes), scratch.column(set_starts), sizes)
+    return kernels.sorted_sets.Sets(scratch.column(set_hashes), scratch.column(set_starts), sizes)
 
 
 def stretches(count: int, size: int) -> Iterator[slice]:

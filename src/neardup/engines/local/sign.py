@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup import kernels
 from neardup.arrays import arrow_of, flatten_strings, view_strings
 from neardup.decide.outcome import SHORT
 from neardup.documents.batch import Rejected
@@ -377,11 +378,9 @@ def _damaged(row: int) -> InputError:
 
 def _hash_tokens(tokens: pa.Array, limits: Limits) -> tuple[HashedTokens | None, int]:
     """Return the tokens that are not empty and -1; None and the first row of a damaged one, if there is one."""
-    from neardup.kernels import strings as kernel
-
     data, offsets = _view_tokens(tokens)
     hashes = np.empty(len(tokens), np.uint64)
-    damaged = int(kernel.hash_strings(data, offsets, hashes))
+    damaged = int(kernels.strings.hash_strings(data, offsets, hashes))
     if damaged >= 0:
         return None, int(np.searchsorted(limits, damaged, side="right")) - 1
     filled = np.diff(offsets) > 0
