@@ -258,7 +258,7 @@ def test_plan_marks_what_is_too_large_for_the_memory():
 def test_plan_says_what_would_fit_into_too_little_memory():
     result = run("plan", "--fingerprints", "2^34", "--memory", "4GiB")
     assert result.exit_code == 2
-    (fits,) = re.findall(r"In that memory ([\d,]+) fingerprints would fit", result.stderr)
+    (fits,) = re.findall(r"This memory would fit ([\d,]+) fingerprints", result.stderr)
     most = int(fits.replace(",", ""))
     assert run("plan", "--fingerprints", str(most), "--memory", "4GiB").exit_code == 0
     assert run("plan", "--fingerprints", str(most + 1), "--memory", "4GiB").exit_code == 2

@@ -87,9 +87,9 @@ def test_what_does_not_fit_is_told_with_what_would():
     with pytest.raises(SettingError) as caught:
         choose_blocks(10_000_000, 64, 8, 800e6)
     message = str(caught.value)
-    assert message.startswith("10,000,000 fingerprints of 64 bits at max_distance=8 take ")
+    assert message.startswith("10,000,000 fingerprints of 64 bits at max_distance=8 need ")
     assert "(9 tables): got memory_bytes=800,000,000." in message
-    distance, count = re.search(r"max_distance=(\d+) or ([\d,]+) fingerprints would fit", message).groups()
+    distance, count = re.search(r"max_distance=(\d+) or ([\d,]+) fingerprints\.", message).groups()
     assert choose_blocks(10_000_000, 64, int(distance), 800e6).fits
     with pytest.raises(SettingError):
         choose_blocks(10_000_000, 64, int(distance) + 1, 800e6)

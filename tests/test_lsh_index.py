@@ -221,7 +221,7 @@ def test_bands_are_chosen_to_fit_the_signatures():
 def test_a_recall_out_of_reach_names_the_nearest_that_can_be_reached():
     message = (
         r"recall=0\.99 at threshold=0\.2 needs more than the 16 hashes of a signature\. At this threshold a "
-        r"recall of 0\.971 can be reached: lower the recall or raise the threshold, or make longer signatures"
+        r"recall of 0\.971 can be reached: lower the recall or raise the threshold, or use longer signatures"
     )
     with pytest.raises(SettingError, match=message):
         neardup.LSHIndex(MinHash(threshold=0.2, num_hashes=16))

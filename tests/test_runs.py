@@ -159,12 +159,12 @@ def test_memory_grows_by_at_most_64_bytes_a_document(tmp_path: Path) -> None:
 
 
 def test_half_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(neardup.InputError, match="right text holds half of a surrogate pair at position 1"):
+    with pytest.raises(neardup.InputError, match="right text contains a lone surrogate at position 1"):
         neardup.compare("a", "b\ud800")
 
 
 def test_an_audit_of_containment_is_refused_as_nothing_would_be_measured() -> None:
-    with pytest.raises(neardup.SettingError, match="audit_sample measures the recall of jaccard similarity"):
+    with pytest.raises(neardup.SettingError, match="audit_sample measures the recall of Jaccard similarity"):
         neardup.dedup(["a", "b"], method=neardup.MinHash(similarity="containment"), audit_sample=10)
 
 

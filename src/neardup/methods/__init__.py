@@ -1,1 +1,1 @@
-"""How each method describes, proposes, measures and decides: the objects that the engines ask."""
+"""The methods: objects that describe documents, propose pairs, measure them and decide on them."""

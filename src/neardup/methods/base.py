@@ -1,4 +1,4 @@
-"""The questions that every method answers; engines, reports and the command line ask these and never test its type."""
+"""The interface of a method. Engines, reports and the command line use it and never test the type of a method."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Self = TypeVar("Self", bound="Method")
 
 
 class Described(NamedTuple):
-    """A batch of documents as `measure` takes it."""
+    """A batch of documents, as input of `measure`."""
 
     features: Features
     keys: Keys
@@ -45,10 +45,10 @@ class Described(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """From where on, or up to where, a pair counts as duplicate.
+    """The limit of the measure of a duplicate pair.
 
-    name : of the setting. value : of it. measure : the name of the measure that it limits. at_least : whether a
-    duplicate has this or more; else this or less.
+    name, value : of the setting. measure : the name of the measure that it limits. at_least : whether a duplicate has
+    this value or more; else this value or less.
     """
 
     name: str
@@ -66,12 +66,12 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """A method: how documents are described, found, measured and decided on.
+    """A method: it describes documents, proposes and measures pairs, and decides which are duplicates.
 
-    Its stages (`describe` to `is_duplicate`) take and return NumPy arrays, hold no state and can be pickled: they run
-    alike in a thread, in a worker of a cluster and behind an index.
+    The stages (`describe` to `is_duplicate`) are stateless functions of NumPy arrays and can be pickled, so that they
+    run in a thread, in a worker of a cluster or in an index.
 
-    settings : what the user chose. idf : the document frequencies of the corpus, once they are counted or read.
+    settings : of the method. idf : the document frequencies of the corpus, once they are counted or read.
     """
 
     settings: Any
@@ -82,11 +82,11 @@ class Method(ABC):
     scheme_fields: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Shingling))
     """The settings that change a document's features or its summary."""
     max_bucket_size: ClassVar[int] = 1_000
-    """How many members a bucket lists where the user sets no limit."""
+    """The greatest number of members that a bucket lists by default."""
     confirms_sets: ClassVar[bool] = True
-    """Whether the sets of candidates are compared; if not, they need not be stored."""
+    """Whether the sets of candidates are compared. Other methods need not store them."""
 
-    # What is measured, and what it must reach.
+    # Measures and limits.
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -95,24 +95,24 @@ class Method(ABC):
 
     @property
     def limit(self) -> Limit:
-        """What a pair must reach to count as duplicate."""
+        """The limit that a duplicate pair must reach."""
         return Limit("threshold", self.settings.threshold, SIMILARITY.name, True)
 
     @property
     def search(self) -> Search | None:
-        """How the engine finds candidates with its own kernels; None where it calls `propose`."""
+        """The parameters of the fused search of an engine; None if the engine calls `propose`."""
         return None
 
     @property
     def rule(self) -> Rule | None:
-        """When a pair counts as duplicate, for the engine's own kernels; None where it calls `measure`."""
+        """The condition of a duplicate in the fused search of an engine; None if the engine calls `measure`."""
         return None
 
     # Document frequencies.
 
     @property
     def counted(self) -> Shingling | None:
-        """The features whose document frequencies must be counted in one pass before; None for none."""
+        """The features whose document frequencies an extra pass must count first; None if it needs none."""
         return None
 
     def resolve(self: Self) -> Self:
@@ -131,14 +131,14 @@ class Method(ABC):
 
         Parameters
         ----------
-        texts : string array of any Arrow string type, shape (num_documents,); a null has no features. Pages where the
-            settings take pages.
-        workspace : where the hashes are written; valid until it is used again. None for memory of their own.
+        texts : string array of any Arrow string type, shape (num_documents,); a null has no features. The
+            texts are HTML pages if the settings are for pages.
+        workspace : the buffer of the hashes, which are valid until it is used again. None allocates new memory.
         """
 
     @abstractmethod
     def summarise(self, features: Features) -> Keys:
-        """Return the keys by which documents are found."""
+        """Return the keys of the search for candidates."""
 
     @abstractmethod
     def propose(
@@ -150,13 +150,13 @@ class Method(ABC):
         ----------
         keys : of all documents.
         order : uint32, the document at each position of the order of priority.
-        max_bucket_size : members that a bucket lists at most, its earliest.
+        max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
         all_pairs : whether copies are paired with their representatives.
         """
 
     @abstractmethod
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
-        """Return the measures of pairs, exactly.
+        """Return the exact measures of pairs.
 
         Parameters
         ----------
@@ -165,12 +165,12 @@ class Method(ABC):
         """
 
     def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
-        """Return which pairs count as duplicates."""
+        """Return a mask of the duplicate pairs."""
         values = measured[self.limit.measure]
         return np.asarray(values >= self.limit.value if self.limit.at_least else values <= self.limit.value, np.bool_)
 
     def strength(self, measured: Measured) -> Floats:
-        """Return by what the kept document that removes another is chosen: the greatest."""
+        """Return the strength of pairs: of several kept documents, the one of greatest strength removes a document."""
         values: Floats = measured[self.limit.measure].astype(np.float64)
         return values if self.limit.at_least else -values
 
@@ -178,11 +178,11 @@ class Method(ABC):
 
     @property
     def hit_probability(self) -> Callable[[Floats], Floats] | None:
-        """The chance that a pair of a similarity is proposed; None where no pair can be missed or nothing is known."""
+        """The probability that a pair of some similarity is proposed; None if the search misses no pair, or is unknown."""
         return None
 
     def proposed_similarity(self, similarity: Floats, left_sizes: Floats, right_sizes: Floats) -> Floats:
-        """Return the similarity that `hit_probability` takes, of pairs of sets of these sizes."""
+        """Return the similarity to pass to `hit_probability`, for pairs of sets of these sizes."""
         return similarity
 
     def refuse_audit(self, audit_sample: int) -> None:
@@ -195,18 +195,18 @@ class Method(ABC):
     # Evaluation.
 
     def curve(self) -> Curve:
-        """Return where `evaluate` scores the method."""
+        """Return the limits at which `evaluate` scores the method."""
         return Curve(np.array([self.limit.value]), self)
 
     # Two texts.
 
     def compare(self, left: str, right: str) -> PairMeasures:
-        """Return how similar two texts are. Containment is that of `left`.
+        """Return the measures of two texts. Containment is that of `left` in `right`.
 
         Raises
         ------
         InputError
-            If a text holds half of a surrogate pair, which is no Unicode text.
+            If a text contains a lone surrogate, which is not valid Unicode.
         """
         described = self._describe_pair(left, right)
         features = described.features
@@ -226,7 +226,7 @@ class Method(ABC):
     # Reports.
 
     def scheme_settings(self) -> dict[str, Any]:
-        """Return the settings that change a document's features or its summary, in values that JSON can hold."""
+        """Return the settings that change a document's features or its summary, as values for JSON."""
         return {name: getattr(self.settings, name) for name in sorted(self.scheme_fields)}
 
     def scheme(self) -> dict[str, Any]:
@@ -240,15 +240,15 @@ class Method(ABC):
         return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
     def describe_search(self, outcome: Outcome) -> dict[str, Any]:
-        """Return the parts of a report on how candidates were found: bands, samples and fingerprints."""
+        """Return the parts of a report about the search for candidates: bands, samples and fingerprints."""
         return {"bands": None, "samples": None, "fingerprints": None}
 
     def histogram(self, near: Measured) -> dict[str, Any]:
-        """Return how near-duplicates spread over the measures: similarities and distances."""
+        """Return the distribution of the near-duplicates over the measures: similarities and distances."""
         return {"similarities": histogram(near[SIMILARITY.name], self.settings.threshold), "distances": None}
 
     def warnings(self, outcome: Outcome) -> list[str]:
-        """Return what a user should know of the documents of a run."""
+        """Return warnings about the documents of a run."""
         return []
 
 
@@ -269,7 +269,7 @@ def without_version(features: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_exact(left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> npt.NDArray[np.bool_]:
-    """Return which pairs are the same text after normalisation."""
+    """Return a mask of the pairs whose texts are equal after normalisation."""
     same = (left.features.content[left_rows] == right.features.content[right_rows]).all(axis=1)
     exact: npt.NDArray[np.bool_] = same & left.keys.featured[left_rows] & right.keys.featured[right_rows]
     return exact

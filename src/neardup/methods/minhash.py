@@ -1,4 +1,4 @@
-"""MinHash: sets of shingles, found by the bands of a signature or by samples, confirmed by their exact similarity."""
+"""MinHash: bands of signatures or samples of shingles propose pairs, and the exact similarity of sets confirms them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule, similarity_of_lists
 
 CURVE_STEPS = 20  # from threshold 0 to 1
-LOWEST_THRESHOLD = 0.1  # of the curve: below it, a search for what shares so little compares almost everything
+LOWEST_THRESHOLD = 0.1  # of the curve; a search at a lower threshold compares almost all pairs
 _CURVE_RECALL = 0.99  # at least, at the lowest threshold
-_TEXT = np.uint64(0x9E3779B97F4A7C15)  # sets the hash of a text apart from that of its tags
+_TEXT = np.uint64(0x9E3779B97F4A7C15)  # makes the hash of a text differ from that of its tags
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,24 @@ class MinHashMethod(Method):
 
     @property
     def max_bucket_size(self) -> int:  # type: ignore[override]
-        """How many members a bucket lists where the user sets no limit.
+        """The greatest number of members that a bucket lists by default.
 
         Notes
         -----
-        Among 57,401 manual pages, changelogs and chapters (300 MB) bands that list 64 lose 3 of 10,014 removals,
-        samples that list 1,000 lose 911 of 14,430. 200,000 fillings of one template of 80 words take 2.7 times as long
-        as unrelated texts with 64, 30 times with 1,000, which removes 3 % more.
+        On 57,401 manual pages, changelogs and chapters (300 MB), bands with a limit of 64 lose 3 of 10,014 removals,
+        and samples with a limit of 1,000 lose 911 of 14,430. 200,000 texts from one template of 80 words take 2.7 times
+        as long as unrelated texts with a limit of 64, and 30 times as long with 1,000, which removes 3 % more.
         """
         return 10_000 if self.by_samples else 64
 
     @property
     def by_samples(self) -> bool:
-        """Whether samples of shingles propose pairs, which bands of a Jaccard signature do not reach."""
+        """Whether samples of shingles propose pairs: bands of a signature do not find contained texts."""
         return self.settings.similarity == "containment"
 
     @cached_property
     def bands(self) -> Bands:
-        """The bands of a signature: those given, or the cheapest that reach the recall."""
+        """The bands of a signature: those of the settings, or the cheapest that reach the recall."""
         rows = self.settings.rows_per_band
         if self.settings.num_bands is not None and rows is not None:
             return Bands(self.settings.num_bands, rows)
@@ -98,7 +98,7 @@ class MinHashMethod(Method):
         if self.settings.of_structure is None:
             return Features(content, sets)
         tags = shingle_documents(texts, self.settings.of_structure)
-        # Pages are copies if they say the same in the same tags.
+        # Pages are copies if both text and tags are equal.
         return Features(content * _TEXT + tags.content, sets, _count_rare(Lists(tags.hashes, tags.offsets), self.idf))
 
     def summarise(self, features: Features) -> Keys:
@@ -150,13 +150,13 @@ class MinHashMethod(Method):
     def refuse_audit(self, audit_sample: int) -> None:
         if self.settings.similarity != "jaccard" or self.settings.min_structure is not None:
             raise SettingError(
-                f"audit_sample measures the recall of jaccard similarity alone: got audit_sample={audit_sample} with "
+                f"audit_sample measures the recall of Jaccard similarity only: got audit_sample={audit_sample} with "
                 f"similarity={self.settings.similarity!r}, min_structure={self.settings.min_structure!r}. "
-                "Leave audit_sample (--audit-sample) at 0; the run estimates its recall all the same."
+                "Leave audit_sample (--audit-sample) at 0; every run estimates its recall."
             )
 
     def curve(self) -> Curve:
-        """Return thresholds from 0.1 to 1; bands that were given stay, others are chosen for the lowest threshold."""
+        """Return thresholds from 0.1 to 1; bands of the settings stay, others are chosen for the lowest threshold."""
         limits = np.arange(round(LOWEST_THRESHOLD * CURVE_STEPS), CURVE_STEPS + 1) / CURVE_STEPS
         settings = self.settings
         rows = None if settings.num_bands is None else settings.rows_per_band
@@ -191,12 +191,12 @@ class MinHashMethod(Method):
         return {"name": SCHEME_NAME, "version": SCHEME_VERSION, "num_hashes": num_hashes, **self.scheme_settings()}
 
     def describe_search(self, outcome: Outcome) -> dict[str, Any]:
-        kind = "samples" if self.by_samples else "bands"
-        return super().describe_search(outcome) | {kind: self.search._asdict()}
+        search = "samples" if self.by_samples else "bands"
+        return super().describe_search(outcome) | {search: self.search._asdict()}
 
 
 def _count_rare(sets: Lists, idf: IdfTable | None) -> Lists:
-    """Return the sets in which rare hashes count more than once; as they are where nothing is known of a corpus."""
+    """Return the sets with rare hashes repeated; unchanged without document frequencies."""
     if idf is None:
         return sets
     features = distinct_features(*sets)

@@ -1,4 +1,4 @@
-"""Which method goes with which settings: one line for each method."""
+"""The registry of methods: one line for each type of settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METHODS: dict[type, type[Method]] = {}
 
 
 def register(settings: type, method: type[Method]) -> None:
-    """Let `method` answer for settings of a type; user code registers its own methods here."""
+    """Register the method of a type of settings; user code registers other methods here."""
     _METHODS[settings] = method
 
 
@@ -29,7 +29,7 @@ def method_of(settings: Any) -> Method:
     if isinstance(settings, Method):
         return settings
     if type(settings) not in _METHODS:
-        known = " or ".join(sorted(kind.__name__ for kind in _METHODS))
+        known = " or ".join(sorted(settings_type.__name__ for settings_type in _METHODS))
         raise SettingError(f"method must be {known}: got {settings!r:.80}. Use MinHash(threshold=0.8), say.")
     return _METHODS[type(settings)](settings)
 

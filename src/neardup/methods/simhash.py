@@ -1,4 +1,4 @@
-"""SimHash: fingerprints within a Hamming distance, confirmed by the exact similarity of their features."""
+"""SimHash: fingerprints within a Hamming distance propose pairs; the exact similarity of features confirms them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from neardup.verify.similarity import Rule, similarity_of_lists
 
 @dataclass(frozen=True)
 class SimHashMethod(Method):
-    """Hamming distance of fingerprints, and where the settings ask for it, Jaccard similarity of the features."""
+    """Hamming distance of fingerprints and, depending on the settings, Jaccard similarity of the features."""
 
     settings: SimHash
 
@@ -41,7 +41,7 @@ class SimHashMethod(Method):
 
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]
-        """Whether the features of documents with near fingerprints are compared."""
+        """Whether the features of candidates are compared too."""
         return self.settings.compares_features
 
     @property
@@ -68,7 +68,7 @@ class SimHashMethod(Method):
     def resolve(self) -> SimHashMethod:
         """Return the method with the table that its settings name, read from its file.
 
-        Its version is then part of the scheme, so that a run is not resumed with another table in the same place.
+        The version of the table is then part of the scheme, so that a run is not resumed with another table.
         """
         if self.settings.weights != "tfidf" or self.settings.idf in ("corpus", "lines"):
             return self
@@ -89,7 +89,7 @@ class SimHashMethod(Method):
         self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
     ) -> Candidates:
         if not (self.confirms_sets or all_pairs):
-            max_bucket_size = 1  # documents of one fingerprint are equally far from all: the earliest stands for them
+            max_bucket_size = 1  # documents of one fingerprint have equal distances: the earliest represents them
         return propose_by_distance(keys, order, max_bucket_size, self.search, all_pairs=all_pairs)
 
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
@@ -120,7 +120,7 @@ class SimHashMethod(Method):
         )
 
     def curve(self) -> Curve:
-        """Return the distances up to 16, or fewer where half of the bits of a short fingerprint agree by chance."""
+        """Return the distances up to 16, or up to a quarter of the bits of a short fingerprint."""
         farthest = max(self.settings.max_distance, min(MAX_HAMMING_DISTANCE, self.settings.bits // 4))
         loosest = replace(self.settings, max_distance=farthest, num_blocks=None)
         return Curve(np.arange(farthest + 1), SimHashMethod(loosest, self.idf))
@@ -168,11 +168,11 @@ class SimHashMethod(Method):
 
 
 def warn_of_short(num_documents: int) -> list[str]:
-    """Return a warning if there are documents too short for SimHash."""
+    """Return a warning if documents are too short for SimHash."""
     if not num_documents:
         return []
     have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for texts so short: one changed "
-        "word turns many bits, and most near-duplicates are missed. For them use MinHash (--method minhash)."
+        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for such short texts: one "
+        "changed word flips many bits, and most near-duplicates are missed. Use MinHash for them (--method minhash)."
     ]

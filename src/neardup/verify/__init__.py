@@ -1,1 +1,1 @@
-"""Confirm pairs: exact similarity of shingle sets."""
+"""The fifth stage: the exact measures of pairs, and the recall of a run."""

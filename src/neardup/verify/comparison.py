@@ -1,4 +1,4 @@
-"""Two texts side by side: the figures of the pair, and where they agree."""
+"""The comparison of two texts: the measures of the pair, and the passages that they share."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from neardup.verify.passages import Passage, marked_passages, spans_of
 
 
 class PairMeasures(NamedTuple):
-    """How similar two texts are.
+    """The measures of two texts.
 
     num_left, num_right, num_shared : distinct shingles or features. jaccard : shared out of all. left_in_right,
-    right_in_left : containment. same_text : equal after normalisation. similarity : what the method holds against its
-    threshold; None where it measures a distance only. duplicate : whether a run would take them for duplicates, once it
-    compares them. estimated_jaccard : from MinHash signatures of the run's length. candidate_probability : the chance
-    that the bands propose the pair. fingerprints : of SimHash; distance : the bits in which they differ. structure : of
-    web pages, the similarity of their tags, where that counts too. What the method does not measure is None, as is the
-    distance where a text has no features.
+    right_in_left : containment. same_text : equal after normalisation. similarity : the measure that the method
+    compares with its threshold; None if it measures a distance only. duplicate : whether the pair is a duplicate in a
+    run that compares it. estimated_jaccard : from MinHash signatures of the run's length. candidate_probability : the
+    probability that the bands propose the pair. fingerprints : of SimHash. distance : the number of differing bits.
+    structure : of web pages, the similarity of their tags, if the method measures it. A measure that the method does
+    not have is None, and so is the distance if a text has no features.
     """
 
     num_left: int
@@ -49,7 +49,7 @@ class PairMeasures(NamedTuple):
 
 
 def count_shared(sets: Lists) -> tuple[int, int, int, float, float, float]:
-    """Return the first six of PairMeasures, of two lists of features."""
+    """Return the first six fields of PairMeasures for two lists of features."""
     first, second = (np.unique(sets.hashes[sets.offsets[i] : sets.offsets[i + 1]]) for i in (0, 1))
     shared = len(np.intersect1d(first, second, assume_unique=True))
     jaccard = shared / max(1, len(first) + len(second) - shared)
@@ -62,25 +62,25 @@ def read_pair(left: str, right: str) -> pa.Array:
     Raises
     ------
     InputError
-        If a text holds half of a surrogate pair, which is no Unicode text.
+        If a text contains a lone surrogate, which is not valid Unicode.
     """
-    _refuse_half_surrogates("left", left)
-    _refuse_half_surrogates("right", right)
+    _refuse_lone_surrogates("left", left)
+    _refuse_lone_surrogates("right", right)
     return pa.array([left, right], pa.large_string())
 
 
-def _refuse_half_surrogates(name: str, text: str) -> None:
+def _refuse_lone_surrogates(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"The {name} text holds half of a surrogate pair at position {error.start}, so it is no Unicode text. "
+            f"The {name} text contains a lone surrogate at position {error.start}, which is not valid Unicode. "
             "Decode it with errors='replace'."
         ) from error
 
 
 def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:
-    """Return the text that is compared of two documents: of a page its text, if the settings take that."""
+    """Return the compared text of two documents: the text of a page, if the settings compare that."""
     if shingling.html is None:
         return left, right
     first, second = extract_text(pa.array([left, right], pa.large_string()), shingling).to_pylist()

@@ -1,4 +1,4 @@
-"""Hamming distances, exactly."""
+"""Exact Hamming distances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def hamming_distance(left: int, right: int) -> int:
     Raises
     ------
     InputError
-        If one is not an integer from 0 to 2^256 - 1.
+        If a value is not an integer from 0 to 2^256 - 1.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def hamming_distance(left: int, right: int) -> int:
         if not isinstance(value, (int, np.integer)) or not 0 <= int(value) < 1 << _MAX_BITS:
             raise InputError(
                 f"{name} must be a fingerprint, an integer from 0 to 2^{_MAX_BITS} - 1: got {value!r}. "
-                "Add 2^bits to a negative one that was read as a signed number."
+                "Add 2^bits to a negative value, which was read as a signed number."
             )
     return (int(left) ^ int(right)).bit_count()
 
@@ -56,7 +56,7 @@ def hamming_distances(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64
     """
     if left.shape != right.shape or left.dtype != np.uint64 or right.dtype != np.uint64 or left.ndim not in (1, 2):
         raise TypeError(
-            f"hamming_distances takes two uint64 arrays of one shape: got {left.dtype} {left.shape} and "
+            f"hamming_distances needs two uint64 arrays of one shape: got {left.dtype} {left.shape} and "
             f"{right.dtype} {right.shape}. Compare row by row."
         )
     shape = (len(left), -1 if len(left) else 1)

@@ -1,4 +1,4 @@
-"""The table of the measures of pairs of documents."""
+"""The measures of pairs of documents, as columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = slice | npt.NDArray[Any]
 class Measured:
     """The measures of pairs, row by row.
 
-    columns : by the name of the measure (schemas.Measure), arrays of shape (num_pairs,).
+    columns : arrays of shape (num_pairs,), by the name of the measure (schemas.Measure).
     """
 
     columns: Mapping[str, npt.NDArray[Any]]
@@ -48,6 +48,6 @@ class Measured:
 
 
 def measured_of_copies(count: int, measures: Measures) -> Measured:
-    """Return the measures of `count` pairs of exact copies, in arrays that may be written to."""
+    """Return the measures of `count` pairs of exact copies, in writable arrays."""
     dtypes = {measure.name: measure.type.to_pandas_dtype() for measure in measures}
     return Measured({measure.name: np.full(count, measure.of_itself, dtypes[measure.name]) for measure in measures})

@@ -1,4 +1,4 @@
-"""Set the outlines of two pages side by side."""
+"""Align the outlines of two pages."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from neardup.features.outline import Line, outline
 
 
 class Pair(NamedTuple):
-    """Lines that stand side by side: of one label, as deep or not, or one of them alone."""
+    """Two aligned lines with one label, at any depth, or one line alone."""
 
     left: Line | None
     right: Line | None
 
     @property
     def shared(self) -> bool:
-        """Whether both pages have it."""
+        """Whether both pages have the line."""
         return self.left is not None and self.right is not None and self.left.label == self.right.label
 
 
 class Outlines(NamedTuple):
-    """Two outlines as pairs of lines, and how many elements of each are left out behind them."""
+    """Two outlines as pairs of lines, and the number of elements of each that are left out at the end."""
 
     pairs: list[Pair]
     left_out: tuple[int, int]
 
     def record(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
+        """Return values for JSON."""
         sides = [{"left": _record(pair.left), "right": _record(pair.right)} for pair in self.pairs]
         return {"outlines": sides, "left_out": list(self.left_out)}
 
@@ -37,19 +37,18 @@ def align_outlines(left: str, right: str) -> Outlines:
 
     Notes
     -----
-    A line is shared wherever it stands in the tree: an element put around others is one line more, not a change of all
-    inside. So it is with the shingles of start tags, which do not know of depth. How often a line is repeated plays no
-    part.
+    A line is shared at any depth: an element around others adds one line and does not change the lines inside, as with
+    the shingles of start tags, which ignore depth. The number of repetitions of a line does not count.
     """
     (first, first_left_out), (second, second_left_out) = outline(left), outline(right)
     pairs: list[Pair] = []
     start = other_start = 0
     shared = common_lines([line.label for line in first], [line.label for line in second])
-    for place, other in [*shared, (len(first), len(second))]:
-        pairs += [Pair(line, None) for line in first[start:place]]
-        pairs += [Pair(None, line) for line in second[other_start:other]]
-        pairs += map(Pair, first[place : place + 1], second[other : other + 1])
-        start, other_start = place + 1, other + 1
+    for line_index, other_index in [*shared, (len(first), len(second))]:
+        pairs += [Pair(line, None) for line in first[start:line_index]]
+        pairs += [Pair(None, line) for line in second[other_start:other_index]]
+        pairs += map(Pair, first[line_index : line_index + 1], second[other_index : other_index + 1])
+        start, other_start = line_index + 1, other_index + 1
     return Outlines(pairs, (first_left_out, second_left_out))
 
 

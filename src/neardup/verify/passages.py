@@ -1,4 +1,4 @@
-"""Mark the passages that two texts share, by the shingles that their similarity is measured on."""
+"""Mark the passages that two texts share, by their shingles."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from neardup.settings.shingling import Shingling
 
 
 class LocatedTokens(NamedTuple):
-    """The tokens of a text, and where each stands in it.
+    """The tokens of a text, with their positions.
 
-    Requires: the three sequences have one length, ``starts`` and ``ends`` do not fall, ``ends[-1] <=
+    Requires: the three sequences have one length, ``starts`` and ``ends`` are not decreasing, ``ends[-1] <=
     text_length``.
     """
 
     tokens: Sequence[str]
     """The tokens as compared, in the order of the text."""
     starts: Sequence[int]
-    """Where each begins in the text. Tokens may share characters."""
+    """The start of each token. Tokens may share characters."""
     ends: Sequence[int]
-    """Where each ends, exclusive. A token of no width is compared, but not shown."""
+    """The end of each token, exclusive. A token of no width is compared, but not shown."""
     text_length: int
     """Length of the text, in the unit of the positions."""
 
 
 class Passage(NamedTuple):
-    """A stretch ``text[start:end]`` that the other text has too, or has not."""
+    """A passage ``text[start:end]`` that is shared with the other text, or differs from it."""
 
     start: int
     end: int
@@ -49,8 +49,8 @@ def passages(left: LocatedTokens, right: LocatedTokens, *, ngram: int) -> tuple[
     Returns
     -------
     tuple of two lists of Passage
-        For each text its passages in order, without gaps, from 0 to its end, shared and differing by turns;
-        none for an empty text. What stands between two tokens belongs to the passage on its left, what stands
+        For each text its passages in order, without gaps, from 0 to its end, alternately shared and
+        differing; none for an empty text. Characters between two tokens belong to the passage on their left, those
         before the first token to the first passage.
 
     Raises
@@ -60,12 +60,12 @@ def passages(left: LocatedTokens, right: LocatedTokens, *, ngram: int) -> tuple[
 
     Notes
     -----
-    A token is shared if a shingle that covers it occurs anywhere in the other text, so a block that was moved
-    is shared, its first and last ``ngram - 1`` tokens included. Characters that several tokens come from are
+    A token is shared if a shingle that covers it occurs anywhere in the other text, so a moved block is shared,
+    with its first and last ``ngram - 1`` tokens. Characters that several tokens come from are
     shared only if all those tokens are. Time is linear in the number of tokens, times ``ngram``.
     """
     if ngram < 1:
-        raise SettingError(f"ngram must be at least 1: got {ngram}. Pass the ngram that the texts were compared with.")
+        raise SettingError(f"ngram must be at least 1: got {ngram}. Pass the ngram of the comparison.")
     left_shingles = _shingles(left.tokens, ngram)
     right_shingles = _shingles(right.tokens, ngram)
     return (
@@ -75,7 +75,7 @@ def passages(left: LocatedTokens, right: LocatedTokens, *, ngram: int) -> tuple[
 
 
 def _shingles(tokens: Sequence[str], ngram: int) -> list[tuple[str, ...]]:
-    """Return the shingles in order: one of all tokens if they are too few, none if there are none."""
+    """Return the shingles in order: one of all tokens if there are fewer than `ngram`, none if there are none."""
     width = min(ngram, len(tokens))
     return [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)] if width else []
 
@@ -104,7 +104,7 @@ def _merge(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
 
 
 def _units(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
-    """Return the tokens of some width, those that share characters taken together."""
+    """Return the tokens of some width, with those that share characters merged."""
     units: list[Passage] = []
     for start, end, flag in zip(text.starts, text.ends, shared, strict=True):
         if start == end:
@@ -118,14 +118,14 @@ def _units(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
 
 
 def spans_of(text: str, method: Shingling) -> list[TokenSpan]:
-    """Return where the tokens of a text lie, as the method cuts it."""
+    """Return the tokens of a text with their positions, as the method cuts it."""
     return token_spans(text, method)
 
 
 def marked_passages(
     left_text: str, left: list[TokenSpan], right_text: str, right: list[TokenSpan], ngram: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """Return the passages of both texts, shared and differing by turns."""
+    """Return the passages of both texts, alternately shared and differing."""
     sides = [
         LocatedTokens([s.token for s in spans], [s.start for s in spans], [s.end for s in spans], len(text))
         for text, spans in ((left_text, left), (right_text, right))

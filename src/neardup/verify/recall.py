@@ -1,4 +1,4 @@
-"""A run's own accuracy: how many duplicate pairs there must be, judged by those that were found."""
+"""The recall of a run, estimated from the pairs that it found or measured on a sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NORMAL_95 = 1.959963984540054
 
 
 class Recall(NamedTuple):
-    """An estimate of recall with a 95 % interval, all in [0, 1]; num_pairs were found."""
+    """An estimate of recall with a 95 % interval, all in [0, 1]; from num_pairs pairs."""
 
     estimated: float
     low: float
@@ -23,7 +23,7 @@ class Recall(NamedTuple):
 
 def estimate_recall(
     similarity: npt.NDArray[np.float64],
-    group: npt.NDArray[np.uint32],
+    cluster: npt.NDArray[np.uint32],
     probability: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
 ) -> Recall | None:
     """Estimate the recall of a run from the pairs it found.
@@ -31,26 +31,26 @@ def estimate_recall(
     Parameters
     ----------
     similarity : float64 array of shape (num_pairs,), exact similarity of each pair found.
-    group : uint32 array of shape (num_pairs,), the cluster of each pair: the connected component of its documents.
-    probability : the chance that a pair of a similarity is proposed.
+    cluster : uint32 array of shape (num_pairs,), the connected component of the documents of each pair.
+    probability : maps similarities to the probability that such a pair is proposed.
 
     Returns
     -------
-    Recall, or None when nothing was found and nothing can be said.
+    Recall, or None if no pair was found.
 
     Notes
     -----
-    Horvitz and Thompson (1952): a pair found with probability P stands for 1/P pairs, so their sum estimates how
-    many there are, without bias. Its variance is the sum of (1 - P)/P^2 when pairs are found independently; pairs
-    of a cluster share signatures, so within a group they are taken to be fully dependent, which widens
-    the interval: the standard deviations add up inside a group, the variances across groups.
+    Horvitz and Thompson (1952): a pair found with probability P represents 1/P pairs, so the sum of 1/P is an unbiased
+    estimate of the number of pairs. If pairs are found independently, its variance is the sum of (1 - P)/P^2. Pairs of
+    a cluster share signatures, and are assumed to be fully dependent, which widens the interval: standard deviations
+    add up within a cluster, variances across clusters.
     """
     num_pairs = len(similarity)
     if num_pairs == 0:
         return None
     chance = np.minimum(probability(similarity), 1.0)
     total = float(np.sum(1.0 / chance))
-    _, members = np.unique(group, return_inverse=True)
+    _, members = np.unique(cluster, return_inverse=True)
     deviations = np.bincount(members, weights=np.sqrt(1.0 - chance) / chance)
     spread = _NORMAL_95 * math.sqrt(float(np.sum(deviations**2)))
     low = num_pairs / (total + spread)
@@ -63,22 +63,22 @@ def audit_recall(found: npt.NDArray[np.int64], true: npt.NDArray[np.int64]) -> R
 
     Parameters
     ----------
-    found, true : int64 arrays of shape (num_documents,), pairs of each audited document that were proposed, and
-        that there are.
+    found, true : int64 arrays of shape (num_documents,), the proposed pairs of each audited document, and all its
+        duplicate pairs.
 
     Returns
     -------
-    Recall, or None if the documents have no partners. The interval is that of a ratio of two sums over documents
+    Recall, or None if the documents have no duplicates. The interval is that of a ratio of two sums over documents
     drawn at random (Cochran, Sampling Techniques, 1977, section 6.3), never narrower than Wilson's interval for the
-    number of documents with partners.
+    number of documents with duplicates.
     """
     total = int(true.sum())
     if total == 0:
         return None
     share = float(found.sum()) / total
-    with_partners = true > 0
-    count = int(with_partners.sum())
-    residual = (found - share * true)[with_partners].astype(np.float64)
+    with_duplicates = true > 0
+    count = int(with_duplicates.sum())
+    residual = (found - share * true)[with_duplicates].astype(np.float64)
     spread = 0.0
     if count > 1:
         spread = _NORMAL_95 * math.sqrt(count * float(residual.var(ddof=1))) / total
@@ -87,7 +87,7 @@ def audit_recall(found: npt.NDArray[np.int64], true: npt.NDArray[np.int64]) -> R
 
 
 def _wilson(share: float, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval (1927) of a share seen in `count` trials."""
+    """Return Wilson's 95 % interval (1927) of a share observed in `count` trials."""
     z2 = _NORMAL_95**2
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = _NORMAL_95 / (1 + z2 / count) * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))

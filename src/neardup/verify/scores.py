@@ -1,4 +1,4 @@
-"""How well pairs that were found agree with what is known of them."""
+"""Precision and recall of found pairs against known duplicates."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SAME, DIFFERENT, UNKNOWN = 1, 0, -1
 
 
 class Score(NamedTuple):
-    """What was found at one limit.
+    """The pairs found at one limit.
 
-    limit : the threshold; of SimHash the distance. found : pairs, those of which nothing is known left out.
-    correct : found pairs of duplicates. positives : all pairs of duplicates, found or not.
+    limit : the threshold, or the distance of SimHash. found : the found pairs whose truth is known. correct : the found
+    pairs that are duplicates. positives : all duplicate pairs, found or not.
 
     Examples
     --------
@@ -42,15 +42,15 @@ class Score(NamedTuple):
 
     @property
     def f1(self) -> float | None:
-        """The harmonic mean of precision and recall; None if there is nothing to find and nothing was found."""
+        """The harmonic mean of precision and recall; None if there are no duplicates and no found pairs."""
         whole = self.found + self.positives
         return 2 * self.correct / whole if whole else None
 
 
 class Labels(NamedTuple):
-    """Labels of documents: two under one label are duplicates, two under two are not.
+    """Labels of documents: two documents are duplicates if they have the same label.
 
-    codes : int64 array of shape (num_documents,), the number of the label; negative where it is not known.
+    codes : int64 array of shape (num_documents,), the number of the label; negative if it is unknown.
     """
 
     codes: Ints
@@ -62,10 +62,10 @@ class Labels(NamedTuple):
         return np.where(known, left_codes == right_codes, UNKNOWN).astype(np.int8)
 
     def count_positives(self, classes: Ints) -> Ints:
-        """Return how many pairs of duplicates belong to each class, that of the lesser document of the pair.
+        """Return the number of duplicate pairs in each class; a pair is in the lower class of its documents.
 
-        The pairs are counted, not listed: sorted by falling class, the i-th document of a label is the lesser one of
-        as many pairs as stand before it.
+        Pairs are counted without listing them: with documents sorted by decreasing class, the i-th document of a label
+        is the lower one of i pairs.
         """
         known = np.flatnonzero(self.codes >= 0)
         known = known[np.lexsort((-classes[known], self.codes[known]))]
@@ -78,16 +78,16 @@ class Labels(NamedTuple):
 
     @property
     def num_pairs(self) -> int:
-        """All pairs of which it is known what they are."""
+        """The number of pairs whose truth is known."""
         known = int(np.count_nonzero(self.codes >= 0))
         return known * (known - 1) // 2
 
 
 class Judgements(NamedTuple):
-    """Pairs of documents that were judged one by one; of all others nothing is known.
+    """Pairs of documents that were judged one by one; all other pairs are unknown.
 
     left, right : uint32 arrays of shape (num_pairs,), left < right, each pair once, by left and then by right.
-    same : bool, whether a pair is one of duplicates.
+    same : bool, whether the pair is a duplicate.
     """
 
     left: Positions
@@ -98,20 +98,20 @@ class Judgements(NamedTuple):
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
         verdicts = np.full(len(left), UNKNOWN, np.int8)
         if len(self.left):
-            keys, asked = pair_keys(self.left, self.right), pair_keys(left, right)
-            place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-            known = keys[place] == asked
-            verdicts[known] = self.same[place[known]]
+            keys, requested = pair_keys(self.left, self.right), pair_keys(left, right)
+            index = np.minimum(np.searchsorted(keys, requested), len(keys) - 1)
+            known = keys[index] == requested
+            verdicts[known] = self.same[index[known]]
         return verdicts
 
     def count_positives(self, classes: Ints) -> Ints:
-        """Return how many pairs of duplicates belong to each class, that of the lesser document of the pair."""
+        """Return the number of duplicate pairs in each class; a pair is in the lower class of its documents."""
         lesser = np.minimum(classes[self.left], classes[self.right])[self.same]
         return np.bincount(lesser, minlength=int(classes.max(initial=0)) + 1).astype(np.int64)
 
     @property
     def num_pairs(self) -> int:
-        """All pairs of which it is known what they are."""
+        """The number of pairs whose truth is known."""
         return len(self.left)
 
 
@@ -119,12 +119,12 @@ Truth = Labels | Judgements
 
 
 def pair_keys(left: Positions, right: Positions) -> npt.NDArray[np.uint64]:
-    """Return a number for each pair, whichever of the two is named first; they sort as (lesser, greater) do."""
+    """Return a key for each pair, whatever the order of the two; keys sort as (lower, higher)."""
     return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(left, right).astype(np.uint64)
 
 
 def count_within(limits: npt.NDArray[Any], values: npt.NDArray[np.float64], *, at_least: bool) -> Ints:
-    """Return how many values reach each limit: those at or above it, else those at or below it; limits rise."""
+    """Return the number of values at or above each limit, or at or below it; limits are ascending."""
     ordered = np.sort(values)
     if at_least:
         return len(ordered) - np.searchsorted(ordered, limits, side="left")
@@ -132,26 +132,26 @@ def count_within(limits: npt.NDArray[Any], values: npt.NDArray[np.float64], *, a
 
 
 def best_of(scores: list[Score], *, at_least: bool) -> Score:
-    """Return the score of the highest F1; among equals the strictest: the highest threshold, the least distance."""
+    """Return the score of the highest F1; of equal scores the strictest: the highest threshold, the least distance."""
     return max(scores, key=lambda score: (score.f1 or 0.0, score.limit if at_least else -score.limit))
 
 
 def adjusted_rand(left: Ints, right: Ints) -> float | None:
-    """Return the adjusted Rand index of two partitions of the same things: 1 if they are equal, about 0 by chance.
+    """Return the adjusted Rand index of two partitions of the same items: 1 if they are equal, about 0 by chance.
 
     Parameters
     ----------
-    left, right : int64 arrays of shape (num_things,), not negative: the number of each thing's cluster.
+    left, right : int64 arrays of shape (num_items,), not negative: the cluster of each item.
 
     Returns
     -------
-    float in [-1, 1]; None if there is nothing.
+    float in [-1, 1]; None if there are no items.
 
     Notes
     -----
-    Hubert and Arabie (1985), Comparing partitions, equation 5: the count of pairs that are together in both, less what
-    chance would give, as a share of the most there could be. Integers up to the one division, so it is exact to the
-    last digit. Two partitions that put every thing alone, or all things together, are equal: 1.
+    Hubert and Arabie (1985), Comparing partitions, equation 5: the number of pairs together in both partitions, minus
+    its expectation, relative to its maximum. The computation uses integers up to the final division, so the result is
+    correctly rounded. Two partitions into single items, or into one cluster, are equal: 1.
 
     Examples
     --------
@@ -160,18 +160,18 @@ def adjusted_rand(left: Ints, right: Ints) -> float | None:
     """
     if len(left) == 0:
         return None
-    (left_sizes, left_places), (right_sizes, right_places) = _numbered(left), _numbered(right)
-    cells = np.unique(left_places * len(right_sizes) + right_places, return_counts=True)[1]
+    (left_sizes, left_index), (right_sizes, right_index) = _numbered(left), _numbered(right)
+    cells = np.unique(left_index * len(right_sizes) + right_index, return_counts=True)[1]
     together, in_left, in_right = (_pairs_within(sizes) for sizes in (cells, left_sizes, right_sizes))
-    every = len(left) * (len(left) - 1) // 2
-    most = every * (in_left + in_right) - 2 * in_left * in_right
-    return 2 * (every * together - in_left * in_right) / most if most else 1.0
+    all_pairs = len(left) * (len(left) - 1) // 2
+    most = all_pairs * (in_left + in_right) - 2 * in_left * in_right
+    return 2 * (all_pairs * together - in_left * in_right) / most if most else 1.0
 
 
 def _numbered(clusters: Ints) -> tuple[Ints, Ints]:
-    """Return the size of each cluster, and for each thing the running number of its cluster."""
-    _, places, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    return sizes, places.astype(np.int64)
+    """Return the size of each cluster, and the index of each item's cluster."""
+    _, index, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    return sizes, index.astype(np.int64)
 
 
 def _pairs_within(counts: Ints) -> int:

@@ -1,4 +1,4 @@
-"""The exact similarity of sets of features: computed here and in the sieve's kernel, and nowhere else."""
+"""The exact similarity of sets of features, which only this module and the sieve's kernel compute."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SIMILARITIES = ("jaccard", "containment", "cosine")
 
 
 class Rule(NamedTuple):
-    """When a pair counts as duplicate.
+    """The condition of a duplicate pair.
 
-    similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or hamming, where the
-    distance of the fingerprints decides alone. bits : of a fingerprint, 0 where there is none. structure : the cosine
-    that the structure of two pages must reach as well, 0 where it does not count.
+    similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or hamming, if the distance
+    of the fingerprints decides alone. bits : of a fingerprint; 0 without fingerprints. min_structure : the least cosine
+    of the structure of two pages; 0 if it is not compared.
     """
 
     similarity: str
@@ -31,10 +31,10 @@ class Rule(NamedTuple):
 
 
 def sort_sets(lists: Lists) -> kernels.sorted_sets.Sets:
-    """Return lists of hashes as sorted sets, each behind its sketch: see kernels/sorted_sets.py."""
+    """Return lists of hashes as sorted sets, each preceded by its sketch: see kernels/sorted_sets.py."""
     count = len(lists.offsets) - 1
-    room = len(lists.hashes) + int(np.maximum(1, lists.sizes // 4 + 1).sum())
-    hashes, starts, sizes = np.empty(room, np.uint64), np.empty(count, np.int64), np.empty(count, np.uint32)
+    capacity = len(lists.hashes) + int(np.maximum(1, lists.sizes // 4 + 1).sum())
+    hashes, starts, sizes = np.empty(capacity, np.uint64), np.empty(count, np.int64), np.empty(count, np.uint32)
     offsets = lists.offsets
     used = kernels.sorted_sets.write_sets(
         lists.hashes, offsets[:-1], offsets[1:], np.ones(count, np.bool_), hashes, starts, sizes
@@ -68,7 +68,7 @@ def exact_similarity(
 def similarity_of_counts(
     shared: npt.NDArray[np.int64], size: npt.NDArray[np.int64], other_size: npt.NDArray[np.int64], similarity: str
 ) -> npt.NDArray[np.float64]:
-    """Return the similarity of sets of these sizes that share so many elements; 0 for empty sets."""
+    """Return the similarity of sets, from their sizes and the number of shared elements; 0 for empty sets."""
     out_of: npt.NDArray[Any] = size + other_size - shared
     if similarity == "containment":
         out_of = size
@@ -81,7 +81,7 @@ def similarity_of_counts(
 def similarity_of_lists(
     left: Lists, right: Lists, left_rows: npt.NDArray[Any], right_rows: npt.NDArray[Any], similarity: str
 ) -> npt.NDArray[np.float64]:
-    """Return the exact similarity of unsorted lists, pair by pair; containment is that of the right one.
+    """Return the exact similarity of unsorted lists, pair by pair; containment is that of the right list.
 
     Parameters
     ----------
