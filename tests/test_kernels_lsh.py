@@ -20,7 +20,7 @@ def array(rows: list[list[int]]) -> np.ndarray:
 
 @given(SIGNATURES, SIGNATURES, st.sampled_from([(1, 1), (2, 2), (5, 1), (1, 5)]), st.sampled_from([0.0, 0.4]))
 def test_a_row_is_found_once_if_it_shares_bands(stored, asked, bands, least):
-    index = neardup.LSHIndex(num_bands=bands[0], rows_per_band=bands[1], threads=1)
+    index = neardup.LSHIndex(neardup.MinHash(num_bands=bands[0], rows_per_band=bands[1]), threads=1)
     index.add_many(range(len(stored)), array(stored))
     table = index.query_many(array(asked), min_similarity=least)
     found = list(zip(*(table[name].to_pylist() for name in ("query", "id", "similarity")), strict=True))
@@ -48,7 +48,7 @@ def test_sets_of_one_size_are_found_if_they_share_a_planned_band(stored, asked):
     index = neardup.LSHEnsemble(0.5, num_partitions=1, threads=1)
     index.add_many(range(len(stored)), array(stored), [10] * len(stored))
     for one in asked:
-        found = {key for key, _ in index.query(np.array(one, np.uint32), 10)}
+        found = {key for key, _ in index.query(np.array(one, np.uint32), 10, min_containment=0.0)}
         plan = index.plan(10).to_pylist()[0] if stored else {"num_bands": 1, "rows_per_band": 1}
         bands = plan["num_bands"], plan["rows_per_band"]
         naive = reference.query(dict(enumerate(stored)), one, *bands) if bands[0] else []
