@@ -194,6 +194,16 @@ def test_an_index_of_empty_sets_finds_nothing():
     assert repr(index) == "LSHIndex(threshold=0.8, num_bands=12, rows_per_band=5, 3 signatures)"
 
 
+def test_a_query_of_an_empty_set_finds_no_set_that_has_its_highest_hash():
+    highest = 2**32 - 1
+    index, forest = banded(1, 1), neardup.LSHForest(1)
+    for each in (index, forest):
+        each.add("a", array([highest, 0]))
+        assert each.query(array([highest, highest])) == []
+    assert index.query(array([highest, highest]), min_similarity=0.0) == []
+    assert index.query(array([highest, 1]), min_similarity=0.0) == [("a", 0.5)]
+
+
 def test_results_are_a_table_of_query_id_and_similarity():
     index = banded(2, 1)
     index.add_many(["a", "b"], array([1, 2], [1, 3]))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.executor import map_all
+from neardup.fingerprints.signatures import is_empty
 
 if TYPE_CHECKING:
     from neardup.kernels.band_tables import Found
@@ -41,7 +42,10 @@ def find_in_blocks(queries: Values, prepare: Callable[[Values, int], Ask], threa
 
     blocks = list(spans(0, len(queries)))
     parts = map_all(blocks, find_block, threads)
-    return _in_order([part for found in parts for part in found])
+    found = _in_order([match for part in parts for match in part])
+    empty = is_empty(queries)
+    # The signature of an empty set may share hashes with that of another set, once in 2^32.
+    return Matches(*(column[~empty[found.query]] for column in found)) if empty.any() else found
 
 
 def _collect(num_queries: int, first: int, ask: Ask) -> list[Matches]:
