@@ -18,13 +18,13 @@ def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tu
     integer, whose bit i is 0 where line i of `left` makes the sequence longer. Time and memory are len(left) *
     len(right) / 64, whatever the lines are; the cubic time of difflib took 5 s for a thousand lines that repeat.
     """
-    places: dict[Hashable, int] = {}
-    for place, line in enumerate(left):
-        places[line] = places.get(line, 0) | 1 << place
+    bits: dict[Hashable, int] = {}
+    for position, line in enumerate(left):
+        bits[line] = bits.get(line, 0) | 1 << position
     whole = (1 << len(left)) - 1
     row, rows = whole, []
     for line in right:
-        matches = row & places.get(line, 0)
+        matches = row & bits.get(line, 0)
         row = (row + matches | row - matches) & whole
         rows.append(row)
     return _walk_back(rows, len(left))
@@ -33,13 +33,13 @@ def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tu
 def _walk_back(rows: list[int], num_left: int) -> list[tuple[int, int]]:
     """Return the pairs from the rows of the table, one for each line of the right side."""
     pairs = []
-    place, other = num_left - 1, len(rows) - 1
-    while place >= 0 and other >= 0:
-        if rows[other] >> place & 1:
-            place -= 1
-        elif other and not rows[other - 1] >> place & 1:
+    position, other = num_left - 1, len(rows) - 1
+    while position >= 0 and other >= 0:
+        if rows[other] >> position & 1:
+            position -= 1
+        elif other and not rows[other - 1] >> position & 1:
             other -= 1
         else:
-            pairs.append((place, other))
-            place, other = place - 1, other - 1
+            pairs.append((position, other))
+            position, other = position - 1, other - 1
     return pairs[::-1]

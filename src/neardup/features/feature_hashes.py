@@ -38,8 +38,8 @@ def hash_features(
     """
     if callable(function):
         # A batch says most words many times over; Python is called once for each.
-        _, firsts, places = np.unique(keys, return_index=True, return_inverse=True)
-        return np.ascontiguousarray(_call(strings.to_bytes(firsts), function, num_words)[places])
+        _, firsts, indices = np.unique(keys, return_index=True, return_inverse=True)
+        return np.ascontiguousarray(_call(strings.to_bytes(firsts), function, num_words)[indices])
     if function == "md5":
         digests = np.empty((len(strings.offsets) - 1, 4), np.uint32)
         kernels.feature_hashes.md5(strings.data, strings.offsets, keys, digests)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 from numbers import Real
 from typing import Any, NamedTuple
@@ -17,14 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import flatten_strings
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
-from neardup.features.shingles import _MODES, _tables
+from neardup.features.shingles import Scan, scan_flagged, scan_strings
 from neardup.features.token_lists import cut_documents, limits_of_counts
 from neardup.features.weights import DistinctFeatures
-from neardup.kernels.token_arrays import Text, TokenStrings, make_buffers
+from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
 from neardup.settings.methods import SimHash
 from neardup.settings.shingling import Shingling
 
@@ -60,12 +58,10 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
     cut = cutter_of(shingling)
     if cut is not None:
         return cut_documents(texts, cut, shingling)
-    tables = partial(_tables, fold_chinese=shingling.fold_chinese, mode=_MODES[str(shingling.tokens)])
-    whole, flagged = _write(texts, tables(shingling.nfkc, shingling.case_fold), shingling)
+    whole, flagged = _write(scan_strings(texts, shingling))
     if not flagged.any():
         return whole
-    normalised = [normalise(text, shingling) for text in texts.filter(pa.array(flagged)).to_pylist()]
-    part, _ = _write(pa.array(normalised, pa.large_string()), tables(False, False), shingling)
+    part, _ = _write(scan_flagged(texts, flagged, shingling))
     starts, stops = whole.limits[:-1].copy(), whole.limits[1:].copy()
     starts[flagged], stops[flagged] = part.limits[:-1] + whole.limits[-1], part.limits[1:] + whole.limits[-1]
     order = np.concatenate([np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)])
@@ -76,14 +72,12 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
     return TokenStrings(*joined, limits_of_counts(stops - starts))
 
 
-def _write(texts: pa.Array, tables: Any, shingling: Shingling) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
-    text = Text(*flatten_strings(texts))
-    num_documents = len(texts)
-    room = 3 * len(text.data)
-    tokens = TokenStrings(np.empty(room, np.uint8), np.empty(room + 1, np.int64), np.empty(num_documents + 1, np.int64))
+def _write(scan: Scan) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
+    num_documents, size = len(scan.text.offsets) - 1, 3 * len(scan.text.data)
+    tokens = TokenStrings(np.empty(size, np.uint8), np.empty(size + 1, np.int64), np.empty(num_documents + 1, np.int64))
     flagged = np.zeros(num_documents, np.bool_)
-    stream = make_buffers(int(np.diff(text.offsets).max(initial=0))).stream
-    kernels.tokens.write_tokens(text, tables, _MODES[str(shingling.tokens)], stream, tokens, flagged)
+    stream = make_buffers(longest_of(scan.text)).stream
+    kernels.tokens.write_tokens(*scan, stream, tokens, flagged)
     offsets = tokens.offsets[: tokens.limits[-1] + 1].copy()
     return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.limits), flagged
 

@@ -132,11 +132,11 @@ class IdfTable(IdfSource):
 
     def require(self, shingling: Shingling) -> None:
         """Raise SchemeError unless the table counts the features that `shingling` makes."""
-        wanted = describe_features(shingling)
-        different = [name for name in wanted if self.scheme.get(name) != wanted[name]]
+        expected = describe_features(shingling)
+        different = [name for name in expected if self.scheme.get(name) != expected[name]]
         if different:
             theirs = ", ".join(f"{name}={self.scheme.get(name)!r}" for name in different)
-            ours = ", ".join(f"{name}={wanted[name]!r}" for name in different)
+            ours = ", ".join(f"{name}={expected[name]!r}" for name in different)
             raise SchemeError(
                 f"The table of document frequencies counts other features: it has {theirs}, the method {ours}. Use a "
                 "table made with the method's settings (neardup idf), or the settings of the table."
@@ -211,9 +211,9 @@ class IdfTable(IdfSource):
                     "Count each document once, or correct num_documents."
                 )
         all_hashes, has_feature = _word_hashes(list(counts), method)
-        hashes, places = np.unique(all_hashes, return_inverse=True)
+        hashes, indices = np.unique(all_hashes, return_inverse=True)
         totals = np.zeros(len(hashes), np.int64)
-        np.add.at(totals, places, np.array(list(counts.values()), np.int64)[has_feature])
+        np.add.at(totals, indices, np.array(list(counts.values()), np.int64)[has_feature])
         capped = np.minimum(totals, num_documents).astype(np.uint32)
         return cls(num_documents, hashes, capped, describe_features(method))
 

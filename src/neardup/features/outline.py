@@ -191,8 +191,8 @@ def _label(page: bytes, start: int) -> str:
         values.setdefault(attribute[1].lower(), value)
         position = attribute.end()
     label = name[1].lower() + _words(b"#", values.get(b"id", b"")) + _words(b".", values.get(b"class", b""))
-    said = label.decode("utf-8", "ignore")
-    return said if len(said) <= MAX_LABEL else said[: MAX_LABEL - 1] + "…"
+    text = label.decode("utf-8", "ignore")
+    return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
 
 
 def _words(sign: bytes, value: bytes) -> bytes:
@@ -257,9 +257,11 @@ def _heaviest_path(lines: Sequence[Line], weights: Sequence[float]) -> list[int]
         heaviest[parent] = max(heaviest[parent], (total, place), key=lambda child: child[0])
     path: list[int] = []
     total, place = heaviest[-1]
-    told = False
-    while place >= 0 and (not told or total >= _LEAST_SHARE * inside[path[-1]] > 0):
-        told = told or (weights[place] > 0 and lines[place].depth > 0 and _is_distinct(lines[place].label))
+    has_distinct = False
+    while place >= 0 and (not has_distinct or total >= _LEAST_SHARE * inside[path[-1]] > 0):
+        has_distinct = has_distinct or (
+            weights[place] > 0 and lines[place].depth > 0 and _is_distinct(lines[place].label)
+        )
         path.append(place)
         total, place = heaviest[place]
     return path
@@ -272,8 +274,8 @@ def _written(lines: Sequence[Line], path: list[int], taken: set[int]) -> str:
         if place not in taken:
             gap = True
             continue
-        said = _short(lines[place].label) + (" ×" if lines[place].repeats > 1 else "")
-        name += f"{' … ' if gap else ' > '}{said}" if name else f"{'… ' if gap else ''}{said}"
+        element = _short(lines[place].label) + (" ×" if lines[place].repeats > 1 else "")
+        name += f"{' … ' if gap else ' > '}{element}" if name else f"{'… ' if gap else ''}{element}"
         gap = False
     return name
 

@@ -125,8 +125,8 @@ class Segmenter:
         dictionary, hmm, tags = self._dictionary, self._settings.hmm, []
         if self._settings.parts_of_speech:
             # The package keeps its own tag of a word that it knew before; jieba takes the user's.
-            tagged, own = dictionary.tag(piece, hmm), self._tags
-            words, tags = [word for word, _ in tagged], [own.get(word, tag) or "x" for word, tag in tagged]
+            tagged, user_tags = dictionary.tag(piece, hmm), self._tags
+            words, tags = [word for word, _ in tagged], [user_tags.get(word, tag) or "x" for word, tag in tagged]
         elif self._settings.mode == "exact":
             words = dictionary.cut(piece, hmm)
         elif self._settings.mode == "full":
@@ -242,9 +242,9 @@ def _segmenter(
         lines = _read_lines(settings.stop_words, stop_words, "stop_words").lines
         stops = frozenset(normalise(line.strip(), shingling) for line in lines if line.strip())
     # Texts come normalised, so a word must be to be found in them.
-    own = tuple(entry._replace(word=normalise(entry.word, shingling)) for entry in entries)
-    tags = {entry.word: entry.tag for entry in own if entry.tag is not None}
-    return Segmenter(settings, _dictionary(own), tags, stops)
+    normalised = tuple(entry._replace(word=normalise(entry.word, shingling)) for entry in entries)
+    tags = {entry.word: entry.tag for entry in normalised if entry.tag is not None}
+    return Segmenter(settings, _dictionary(normalised), tags, stops)
 
 
 @lru_cache(maxsize=4)

@@ -54,13 +54,20 @@ def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
     """
     if shingling.tokens == "tags" or cutter_of(shingling) is not None:
         return None
-    return _scan(extract_text(texts, shingling), shingling)
+    return scan_strings(extract_text(texts, shingling), shingling)
 
 
-def _scan(texts: pa.Array, shingling: Shingling) -> Scan:
+def scan_strings(texts: pa.Array, shingling: Shingling, *, normalised: bool = False) -> Scan:
+    """Return what a kernel needs to cut strings; `normalised` ones are cut as they are, but for Chinese characters."""
     mode = _MODES[str(shingling.tokens)]
-    tables = _tables(shingling.nfkc, shingling.case_fold, shingling.fold_chinese, mode)
-    return Scan(Text(*flatten_strings(texts)), tables, mode)
+    nfkc, case_fold = (False, False) if normalised else (shingling.nfkc, shingling.case_fold)
+    return Scan(Text(*flatten_strings(texts)), _tables(nfkc, case_fold, shingling.fold_chinese, mode), mode)
+
+
+def scan_flagged(texts: pa.Array, flagged: npt.NDArray[np.bool_], shingling: Shingling) -> Scan:
+    """Return the scan of the flagged texts, which are normalised as a whole."""
+    normalised = [normalise(text, shingling) for text in texts.filter(arrow_of(flagged)).to_pylist()]
+    return scan_strings(arrow_of_strings(normalised), shingling, normalised=True)
 
 
 def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None) -> Shingles:
@@ -84,14 +91,10 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
     cut = cutter_of(shingling)
     if cut is not None:
         return shingle_strings(cut_documents(texts, cut, shingling), shingling.ngram)
-    scan = _scan(texts, shingling)
-    whole = _shingle(scan, shingling.ngram, workspace or Workspace())
+    whole = _shingle(scan_strings(texts, shingling), shingling.ngram, workspace or Workspace())
     if not whole.flagged.any():
         return whole
-    flagged = texts.filter(arrow_of(whole.flagged)).to_pylist()
-    normalised = arrow_of_strings([normalise(one, shingling) for one in flagged])
-    plain = _tables(False, False, shingling.fold_chinese, scan.mode)
-    part = _shingle(Scan(Text(*flatten_strings(normalised)), plain, scan.mode), shingling.ngram, Workspace())
+    part = _shingle(scan_flagged(texts, whole.flagged, shingling), shingling.ngram, Workspace())
     return _splice(whole, part, np.flatnonzero(whole.flagged))
 
 

@@ -80,8 +80,8 @@ def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
         np.empty((num_documents, 2), np.uint64),
         np.zeros(num_documents, np.bool_),
     )
-    room = np.empty(longest, np.uint64)
-    kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, room, shingles)
+    buffer = np.empty(longest, np.uint64)
+    kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, buffer, shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 

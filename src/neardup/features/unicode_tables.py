@@ -147,9 +147,9 @@ def _overlay(
     single = np.uint32(SINGLE << CLASS_SHIFT)
     target = np.zeros(int(traditional.max()) + 1, np.uint32)
     target[traditional] = simplified
-    places = np.flatnonzero(words >> np.uint32(CLASS_SHIFT) == SINGLE)
-    low = words[places] & np.uint32(LOW_MASK)
+    indices = np.flatnonzero(words >> np.uint32(CLASS_SHIFT) == SINGLE)
+    low = words[indices] & np.uint32(LOW_MASK)
     known = low < len(target)
-    places, low = places[known], low[known]
+    indices, low = indices[known], low[known]
     changed = target[low] != 0
-    words[places[changed]] = target[low[changed]] | single
+    words[indices[changed]] = target[low[changed]] | single

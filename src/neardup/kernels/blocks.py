@@ -166,12 +166,12 @@ def _fits(lefts, left, rights, right, agree, differ, node):
         if (lefts[left, word] ^ rights[right, word]) & agree[node, word] != U64(0):
             return False
     for number in range(differ.shape[1]):
-        asked, given = U64(0), U64(0)
+        mask_bits, found = U64(0), U64(0)
         for word in range(agree.shape[1]):
             mask = differ[node, number, word]
-            asked |= mask
-            given |= (lefts[left, word] ^ rights[right, word]) & mask
-        if asked != U64(0) and given == U64(0):
+            mask_bits |= mask
+            found |= (lefts[left, word] ^ rights[right, word]) & mask
+        if mask_bits != U64(0) and found == U64(0):
             return False
     return True
 

@@ -74,7 +74,7 @@ def md5(data, offsets, keys, digests):
     """
     seen = np.full(_SEEN, -1, np.int64)
     block = np.empty(16, np.uint32)
-    room = block.view(np.uint8)
+    bytes_of_block = block.view(np.uint8)
     for i in range(len(offsets) - 1):
         slot = np.int64(keys[i] % U64(_SEEN))
         same, seen[slot] = seen[slot], i
@@ -86,10 +86,10 @@ def md5(data, offsets, keys, digests):
         # Behind the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length in bits.
         for start in range(0, size + 9, 64):
             block[:] = U32(0)
-            for place in range(start, min(start + 64, size)):
-                room[place - start] = string[place]
+            for position in range(start, min(start + 64, size)):
+                bytes_of_block[position - start] = string[position]
             if start <= size < start + 64:
-                room[size - start] = 0x80
+                bytes_of_block[size - start] = 0x80
             if size + 9 <= start + 64:
                 block[14], block[15] = U32(8 * size & 0xFFFFFFFF), U32(size >> 29)
             state = _absorb(state, block)

@@ -95,11 +95,11 @@ def compile_as(
 
     def define(*kinds: Any) -> Any:
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
-            given = [
+            arguments = [
                 context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
                 for kind, value in zip(signature.args, values, strict=True)
             ]
-            result = build(builder, *given)
+            result = build(builder, *arguments)
             return context.get_dummy_value() if result is None else result
 
         return sign(*kinds), generate
@@ -145,10 +145,10 @@ def _build_filled_bytes(builder: ir.IRBuilder, data: ir.Value, index: ir.Value) 
 
 
 def _build_prefetch(builder: ir.IRBuilder, address: ir.Value) -> None:
-    place = builder.inttoptr(address, _BYTE.as_pointer())
-    kind = ir.FunctionType(ir.VoidType(), [place.type, _HALF, _HALF, _HALF])
-    function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-    builder.call(function, [place, _HALF(0), _HALF(3), _HALF(1)])  # to be read, soon, as data
+    target = builder.inttoptr(address, _BYTE.as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), [target.type, _HALF, _HALF, _HALF])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [target.type], kind)
+    builder.call(function, [target, _HALF(0), _HALF(3), _HALF(1)])  # to be read, soon, as data
 
 
 def _build_fold_product(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:

@@ -22,15 +22,15 @@ _AHEAD = 2048  # bytes; with less, the memory is not there in time
 
 # Inlined by Numba, since an array that is passed on is counted twice, atomically.
 @kernel(inline="always")
-def _cover(hashes, first, last, factors, multipliers, place, row):
-    """Fill the row from lanes `place` on with the greatest products of hashes[first:last]."""
-    row[place:] = U32(0)
-    while place < len(row):
-        most, some, factor = load(row, place), load(multipliers, place), factors[place // LANES]
+def _cover(hashes, first, last, factors, multipliers, lane, row):
+    """Fill the row from lanes `lane` on with the greatest products of hashes[first:last]."""
+    row[lane:] = U32(0)
+    while lane < len(row):
+        most, some, factor = load(row, lane), load(multipliers, lane), factors[lane // LANES]
         for i in range(first, last):
             most = raise_lanes(most, some, hashes[i] * factor)
-        store(row, place, most)
-        place += LANES
+        store(row, lane, most)
+        lane += LANES
 
 
 @kernel
@@ -57,17 +57,17 @@ def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures
     largest set. Return the first set of which a string lies outside of the data, where this ends; -1 if there is none.
     """
     row, base, some, factor = np.empty_like(multipliers), address_of(data), load(multipliers, 0), factors[0]
-    for one in range(len(limits) - 1):
+    for number in range(len(limits) - 1):
         row[:LANES] = U32(0)
         most, count = load(row, 0), 0
-        end = np.int64(offsets[limits[one]])
+        end = np.int64(offsets[limits[number]])
         if U64(end) > U64(len(data)):  # a negative one, too
-            return one
-        for i in range(limits[one] + 1, limits[one + 1] + 1):
+            return number
+        for i in range(limits[number] + 1, limits[number + 1] + 1):
             start, end = end, np.int64(offsets[U64(i)])  # unsigned, it needs no look at its sign
             prefetch(base + start + _AHEAD)
             if U64(end) > U64(len(data)):
-                return one
+                return number
             if end > start:
                 x = hash_at(base + start, end - start, start)
                 hashes[U64(count)] = x
@@ -76,7 +76,7 @@ def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures
         store(row, 0, most)
         _cover(hashes, 0, count, factors, multipliers, LANES, row)
         for i in range(signatures.shape[1]):
-            signatures[one, i] = ~row[i]
+            signatures[number, i] = ~row[i]
     return -1
 
 
@@ -121,10 +121,10 @@ def count_equal(left, right, counts):
     for i in range(len(counts)):
         first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
         equal, some_left, some_right = np.uint32(0), np.uint32(0), np.uint32(0)
-        for place in range(len(first)):
-            equal += np.uint32(first[place] == second[place])
-            some_left |= ~first[place]
-            some_right |= ~second[place]
+        for position in range(len(first)):
+            equal += np.uint32(first[position] == second[position])
+            some_left |= ~first[position]
+            some_right |= ~second[position]
         counts[i] = equal if some_left != 0 and some_right != 0 else 0
 
 

@@ -61,11 +61,11 @@ def scatter_parts(fingerprints, span, mask, cursors, records):
         size = min(_STRETCH, span[1] - first)
         find_cells(fingerprints, first, mask, len(cursors), parts[:size])
         for i in range(size):
-            place = cursors[parts[i]]
-            cursors[parts[i]] = place + 1
-            records.positions[place] = first + i
+            row = cursors[parts[i]]
+            cursors[parts[i]] = row + 1
+            records.positions[row] = first + i
             if num_words == 1:
-                copied[place] = flat[first + i]
+                copied[row] = flat[first + i]
             else:
                 for word in range(num_words):
-                    copied[place * num_words + word] = flat[(first + i) * num_words + word]
+                    copied[row * num_words + word] = flat[(first + i) * num_words + word]

@@ -226,16 +226,16 @@ def _gather(buckets, column, position, max_bucket_size, seen, candidates):
 @kernel
 def _append(found, left, right, similarity, distance, structure, exact):
     """Append a pair; return its place."""
-    place = found.counters[0]
-    found.left[place] = left
-    found.right[place] = right
-    found.similarity[place] = similarity
-    found.distance[place] = distance
-    found.structure[place] = structure
-    found.exact[place] = exact
-    found.best[place] = 0
-    found.counters[0] = place + 1
-    return place
+    pair = found.counters[0]
+    found.left[pair] = left
+    found.right[pair] = right
+    found.similarity[pair] = similarity
+    found.distance[pair] = distance
+    found.structure[pair] = structure
+    found.exact[pair] = exact
+    found.best[pair] = 0
+    found.counters[0] = pair + 1
+    return pair
 
 
 @kernel
@@ -392,9 +392,9 @@ def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
 
 
 @kernel
-def _post(postings, position, own, kept, max_bucket_size):
+def _post(postings, position, hashes, kept, max_bucket_size):
     """Enter a document under its shingles; those that have `max_bucket_size` documents already do not list it."""
-    for key in own:
+    for key in hashes:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
             continue
@@ -421,21 +421,21 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
         first = np.int64(order.representative[position])
         document = order.documents[first]
         size = np.int64(sets.sizes[document])
-        own = sets.hashes[sets.starts[document] : sets.starts[document] + size]
-        room = len(found.left) - found.counters[0] > len(candidates) + 1
-        if not room or len(postings.member) - postings.used[0] < size:
+        hashes = sets.hashes[sets.starts[document] : sets.starts[document] + size]
+        has_room = len(found.left) - found.counters[0] > len(candidates) + 1
+        if not has_room or len(postings.member) - postings.used[0] < size:
             return position
         if _is_plain_copy(position, order, rules, found):
             continue
         order.kept[position] = 1
         if position >= rules.num_against or rules.all_pairs:
             sampled = min(size, num_samples)
-            count, full = _hits(postings, own[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates)
+            count, full = _hits(postings, hashes[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates)
             found.counters[2] += full
             if _judge(position, candidates[:count], order, compared, rules, found):
                 order.kept[position] = 0
         if first == position or rules.all_pairs:
-            _post(postings, position, own, order.kept[position], rules.max_bucket_size)
+            _post(postings, position, hashes, order.kept[position], rules.max_bucket_size)
     return span[1]
 
 

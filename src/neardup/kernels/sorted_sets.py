@@ -83,14 +83,14 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
         size = 0
         for i in range(len(span)):
             value = spread[i]
-            place = size
-            while place > 0 and ordered[place - 1] > value:
-                place -= 1
-            if place > 0 and ordered[place - 1] == value:
+            rank = size
+            while rank > 0 and ordered[rank - 1] > value:
+                rank -= 1
+            if rank > 0 and ordered[rank - 1] == value:
                 continue
-            for move in range(size, place, -1):
+            for move in range(size, rank, -1):
                 ordered[move] = ordered[move - 1]
-            ordered[place] = value
+            ordered[rank] = value
             size += 1
         words = sketch_words(size)
         start = used + words

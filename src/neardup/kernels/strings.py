@@ -14,14 +14,14 @@ _START, _FIRST, _LAST = U64(0x9E3779B97F4A7C15), U64(0xA0761D6478BD642F), U64(0x
 
 # Inlined by Numba, since arithmetic of the next string and of its caller then fill each other's gaps.
 @kernel(inline="always")
-def hash_at(start, size, room):
+def hash_at(start, size, margin):
     """Return the hash, uint64, of the `size` bytes at an address.
 
     Words of 8 bytes are multiplied in pairs, and the halves of the product folded (as Wang Yi's wyhash does, 2019): 16
     bytes a product and one more at the end. The last two words may overlap, or be the same, so no byte is masked and
     nothing behind the string is read.
 
-    Requires: size > 0; `room` bytes before it may be read: with 7 a short one is read like a longer one.
+    Requires: size > 0; `margin` bytes before it may be read: with 7 a short one is read like a longer one.
     """
     state = _START
     end = start + size
@@ -31,7 +31,7 @@ def hash_at(start, size, room):
             state = fold_product(load_at(start) ^ _FIRST, load_at(start + 8) ^ state)
             start += 16
         first, last = load_at(stop), load_at(stop + 8)
-    elif size + room >= 8:
+    elif size + margin >= 8:
         beyond = U64(8 * max(8 - size, 0))  # bits of a word that are not of the string
         first, last = load_at(min(start, end - 8)) >> beyond, load_at(end - 8) >> beyond
     else:

@@ -268,11 +268,11 @@ def leave_out_repeats(hashes, first, stop, document, seen):
     end = first
     mask, tag = U64(len(seen) - 1), U64(document + 1) * MIX_1
     for i in range(first, stop):
-        one = hashes[i]
-        place, entry = one & mask, one ^ tag
-        hashes[end] = one
-        end += 1 if seen[place] != entry else 0
-        seen[place] = entry
+        value = hashes[i]
+        slot, entry = value & mask, value ^ tag
+        hashes[end] = value
+        end += 1 if seen[slot] != entry else 0
+        seen[slot] = entry
     return end
 
 

@@ -46,10 +46,10 @@ def _throw(feature, weight, limit, ranks, signature):
             while rank <= limit:
                 position = mix(state + _STEP)
                 if width + width * (np.float64(position >> U64(32)) * 2.0**-32) < weight:
-                    place = np.int64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
-                    if rank < ranks[place]:
-                        ranks[place] = rank
-                        signature[place] = np.uint32(draw)
+                    index = np.int64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
+                    if rank < ranks[index]:
+                        ranks[index] = rank
+                        signature[index] = np.uint32(draw)
                 state += _STEP + _STEP
                 draw = mix(state)
                 rank -= math.log(_uniform(draw)) * spacing

@@ -37,15 +37,15 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
             ends[bucket] += 1
         for i in range(len(span)):
             value = span[order[i]]
-            place = size
-            while place > first and distinct[place - 1] > value:
-                place -= 1
-            if place > first and distinct[place - 1] == value:
-                counts[place - 1] += np.uint32(1)
+            rank = size
+            while rank > first and distinct[rank - 1] > value:
+                rank -= 1
+            if rank > first and distinct[rank - 1] == value:
+                counts[rank - 1] += np.uint32(1)
                 continue
-            for move in range(size, place, -1):
+            for move in range(size, rank, -1):
                 distinct[move], counts[move], firsts[move] = distinct[move - 1], counts[move - 1], firsts[move - 1]
-            distinct[place], counts[place], firsts[place] = value, 1, start + order[i]
+            distinct[rank], counts[rank], firsts[rank] = value, 1, start + order[i]
             size += 1
         distinct_offsets[document + 1] = size
 
@@ -64,10 +64,10 @@ def choose(weights, offsets, top, levels, kept):
         ranked = np.sort(span)
         if top and top < len(span):
             ranked = ranked[len(span) - top :]
-            room = top - (len(ranked) - np.searchsorted(ranked, ranked[0], side="right"))
+            num_left = top - (len(ranked) - np.searchsorted(ranked, ranked[0], side="right"))
             for i in range(len(span)):
-                marks[i] = span[i] > ranked[0] or (span[i] == ranked[0] and room > 0)
-                room -= span[i] == ranked[0]
+                marks[i] = span[i] > ranked[0] or (span[i] == ranked[0] and num_left > 0)
+                num_left -= span[i] == ranked[0]
         else:
             marks[:] = True
         if levels:
@@ -130,8 +130,8 @@ def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
     hashes; found : int64 (len(wanted),).
     """
     for document in range(len(offsets) - 1):
-        place, stop = offsets[document], offsets[document + 1]
+        row, stop = offsets[document], offsets[document + 1]
         for i in range(wanted_offsets[document], wanted_offsets[document + 1]):
-            while place < stop and hashes[place] < wanted[i]:
-                place += 1
-            found[i] = counts[place] if place < stop and hashes[place] == wanted[i] else 0
+            while row < stop and hashes[row] < wanted[i]:
+                row += 1
+            found[i] = counts[row] if row < stop and hashes[row] == wanted[i] else 0

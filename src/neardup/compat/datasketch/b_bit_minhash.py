@@ -35,9 +35,9 @@ class bBitMinHash:
 
     Examples
     --------
-    >>> one = MinHash()
-    >>> one.update(b"Hello")
-    >>> bBitMinHash(one, b=1).jaccard(bBitMinHash(one, b=1))
+    >>> minhash = MinHash()
+    >>> minhash.update(b"Hello")
+    >>> bBitMinHash(minhash, b=1).jaccard(bBitMinHash(minhash, b=1))
     1.0
     """
 

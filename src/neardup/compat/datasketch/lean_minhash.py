@@ -26,12 +26,12 @@ class LeanMinHash(MinHash):
 
     Examples
     --------
-    >>> one = MinHash(num_perm=4)
-    >>> one.update(b"Hello")
-    >>> lean = LeanMinHash(one)
+    >>> minhash = MinHash(num_perm=4)
+    >>> minhash.update(b"Hello")
+    >>> lean = LeanMinHash(minhash)
     >>> stored = bytearray(lean.bytesize())
     >>> lean.serialize(stored)
-    >>> LeanMinHash.deserialize(stored).jaccard(one)
+    >>> LeanMinHash.deserialize(stored).jaccard(minhash)
     1.0
     """
 
@@ -71,9 +71,9 @@ class LeanMinHash(MinHash):
 
     @classmethod
     def _made(cls, seed: Any, hashvalues: Any, scheme: str) -> Self:
-        one = object.__new__(cls)
-        one._fill(seed, hashvalues, scheme)
-        return one
+        lean = object.__new__(cls)
+        lean._fill(seed, hashvalues, scheme)
+        return lean
 
     def _format(self, byteorder: str) -> str:
         code = "" if self._known.code is None else "B"

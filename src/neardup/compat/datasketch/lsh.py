@@ -55,10 +55,10 @@ class MinHashLSH:
     Examples
     --------
     >>> index = MinHashLSH(threshold=0.5, num_perm=128)
-    >>> one = MinHash(num_perm=128)
-    >>> one.update_batch([b"this", b"is", b"a", b"test"])
-    >>> index.insert("one", one)
-    >>> index.query(one)
+    >>> minhash = MinHash(num_perm=128)
+    >>> minhash.update_batch([b"this", b"is", b"a", b"test"])
+    >>> index.insert("one", minhash)
+    >>> index.query(minhash)
     ['one']
     """
 

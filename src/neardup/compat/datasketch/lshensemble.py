@@ -41,10 +41,10 @@ class MinHashLSHEnsemble:
     Examples
     --------
     >>> index = MinHashLSHEnsemble(threshold=0.8, num_perm=128, num_part=2)
-    >>> one = MinHash(num_perm=128)
-    >>> one.update_batch([b"this", b"is", b"a", b"test"])
-    >>> index.index([("one", one, 4)])
-    >>> list(index.query(one, 4))
+    >>> minhash = MinHash(num_perm=128)
+    >>> minhash.update_batch([b"this", b"is", b"a", b"test"])
+    >>> index.index([("one", minhash, 4)])
+    >>> list(index.query(minhash, 4))
     ['one']
     """
 
@@ -89,12 +89,12 @@ class MinHashLSHEnsemble:
         if ordered[0][2] <= 0:
             raise InputError(f"Set size must be positive: got {ordered[0][2]}. Leave out empty sets.")
         sizes, counts = np.array(sorted(Counter(size for _, _, size in ordered).items())).T
-        for place, (lower, upper) in enumerate(optimal_partitions(sizes, counts, len(self.indexes))):
-            self.lowers[place], self.uppers[place] = lower, upper
-        place = 0
+        for part, (lower, upper) in enumerate(optimal_partitions(sizes, counts, len(self.indexes))):
+            self.lowers[part], self.uppers[part] = lower, upper
+        part = 0
         for key, minhash, size in ordered:
-            place += size > self.uppers[place]
-            for index in self.indexes[place].values():
+            part += size > self.uppers[part]
+            for index in self.indexes[part].values():
                 index.insert(key, minhash)
 
     def query(self, minhash: MinHash, size: int) -> Iterator[Hashable]:
@@ -105,8 +105,8 @@ class MinHashLSHEnsemble:
                 yield from index[r]._query_b(minhash, b)
 
     def _best(self, size: int, query_size: int) -> tuple[int, int]:
-        place = min(int(np.searchsorted(self.xqs, float(size) / float(query_size))), len(self.params) - 1)
-        b, r = self.params[place].tolist()
+        row = min(int(np.searchsorted(self.xqs, float(size) / float(query_size))), len(self.params) - 1)
+        b, r = self.params[row].tolist()
         return b, r
 
     def __contains__(self, key: Hashable) -> bool:

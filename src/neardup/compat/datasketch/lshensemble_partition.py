@@ -66,5 +66,5 @@ def _split(
 ) -> tuple[int, np.float64]:
     """Return where to end all but the last of so many partitions of the sizes up to last, and what it costs."""
     sums = best[part - 2 : last] + costs[part - 1 : last + 1, last]
-    place = int(sums.argmin())
-    return part - 2 + place, sums[place]
+    position = int(sums.argmin())
+    return part - 2 + position, sums[position]

@@ -30,11 +30,11 @@ class MinHashLSHForest:
     --------
     >>> from neardup.compat.datasketch import MinHash
     >>> forest = MinHashLSHForest(num_perm=128)
-    >>> one = MinHash(num_perm=128)
-    >>> one.update(b"Hello")
-    >>> forest.add("one", one)
+    >>> minhash = MinHash(num_perm=128)
+    >>> minhash.update(b"Hello")
+    >>> forest.add("one", minhash)
     >>> forest.index()
-    >>> forest.query(one, 2)
+    >>> forest.query(minhash, 2)
     ['one']
     """
 
@@ -84,10 +84,10 @@ class MinHashLSHForest:
         """Yield the keys that share a prefix of so many values in some tree."""
         prefixes = self._prefixes(minhash, length)
         for prefix, ordered, hashtable in zip(prefixes, self.sorted_hashtables, self.hashtables, strict=True):
-            place = bisect_left(ordered, prefix)
-            while place < len(ordered) and ordered[place].startswith(prefix):
-                yield from hashtable[ordered[place]]
-                place += 1
+            position = bisect_left(ordered, prefix)
+            while position < len(ordered) and ordered[position].startswith(prefix):
+                yield from hashtable[ordered[position]]
+                position += 1
 
     def get_minhash_hashvalues(self, key: Hashable) -> np.ndarray[Any, Any]:
         """Return the values in the index of a key, uint32 or uint64 of shape (k * l,). No such key: KeyError."""

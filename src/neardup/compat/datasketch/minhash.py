@@ -44,9 +44,9 @@ class MinHash:
 
     Examples
     --------
-    >>> one = MinHash(num_perm=4, scheme="legacy")
-    >>> one.update(b"Hello")
-    >>> one.hashvalues.tolist()
+    >>> minhash = MinHash(num_perm=4, scheme="legacy")
+    >>> minhash.update(b"Hello")
+    >>> minhash.hashvalues.tolist()
     [734825475, 960773806, 359816889, 342714745]
     """
 
@@ -67,8 +67,8 @@ class MinHash:
         permutations: Any = None,
         scheme: str | None = None,
     ) -> None:
-        given = hashvalues is not None or permutations is not None
-        self.scheme = self._choose_scheme(scheme, None if given else "affine32")
+        provided = hashvalues is not None or permutations is not None
+        self.scheme = self._choose_scheme(scheme, None if provided else "affine32")
         if hashvalues is not None:
             num_perm = len(hashvalues)
         if not 1 <= num_perm <= _MOST_PERMUTATIONS:
@@ -110,7 +110,7 @@ class MinHash:
         if known.name == "legacy":
             return permutations
         if not (isinstance(permutations, np.ndarray) and permutations.dtype == known.dtype):  # else it is shared
-            permutations = np.array([known.values(one, "permutation parameters") for one in permutations])
+            permutations = np.array([known.values(row, "permutation parameters") for row in permutations])
         if np.any(permutations[0] & known.dtype(1) == 0):
             raise SettingError(f"All multipliers of scheme {known.name!r} must be odd: some are even.")
         return permutations
@@ -122,7 +122,7 @@ class MinHash:
     def update_batch(self, b: Iterable[Any]) -> None:
         """Add members to the set."""
         hashfunc = self.hashfunc
-        values = [hashfunc(one) for one in b]
+        values = [hashfunc(member) for member in b]
         if not values:
             return
         if self._gpu_mode == "always":
@@ -207,7 +207,7 @@ class MinHash:
             raise SettingError(f"Cannot union less than 2 MinHash: got {len(mhs)}.")
         for other in mhs[1:]:
             mhs[0]._require_comparable(other)
-        least: Values = np.minimum.reduce([one.hashvalues for one in mhs])
+        least: Values = np.minimum.reduce([minhash.hashvalues for minhash in mhs])
         return least
 
     @classmethod
@@ -220,9 +220,9 @@ class MinHash:
         """Yield the MinHash of each of many sets; the arguments by name are those of one."""
         empty = cls(**minhash_kwargs)
         for members in b:
-            one = empty.copy()
-            one.update_batch(members)
-            yield one
+            minhash = empty.copy()
+            minhash.update_batch(members)
+            yield minhash
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over what pickle kept, of datasketch too: what has no scheme is of version 1."""

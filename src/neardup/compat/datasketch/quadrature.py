@@ -38,7 +38,7 @@ def integrate(function: Callable[[float], float], low: float, high: float) -> fl
         return result  # an error equal to the spread is no estimate
     parts = [(error, low, high, result)]
     while len(parts) == 1 or (error > max(_TOLERANCE, _TOLERANCE * abs(result)) and len(parts) < _MOST_PARTS):
-        worst = max(range(len(parts)), key=lambda place: parts[place][0])
+        worst = max(range(len(parts)), key=lambda index: parts[index][0])
         worst_error, start, end, value = parts[worst]
         middle = 0.5 * (start + end)
         left, left_error, _ = _rule(function, start, middle)

@@ -6,44 +6,22 @@
 from __future__ import annotations
 
 from neardup.compat import datasketch as latest
-from neardup.compat.datasketch import (
-    MinHashLSH,
-    MinHashLSHEnsemble,
-    MinHashLSHForest,
-    WeightedMinHash,
-    WeightedMinHashGenerator,
-    WeightedMinHashLSH,
-    WeightedMinHashLSHForest,
-    bBitMinHash,
-    sha1_hash32,
-)
+from neardup.compat.datasketch import *  # noqa: F403
 
-__all__ = [
-    "LeanMinHash",
-    "MinHash",
-    "MinHashLSH",
-    "MinHashLSHEnsemble",
-    "MinHashLSHForest",
-    "WeightedMinHash",
-    "WeightedMinHashGenerator",
-    "WeightedMinHashLSH",
-    "WeightedMinHashLSHForest",
-    "bBitMinHash",
-    "sha1_hash32",
-]
+__all__ = [name for name in latest.__all__ if name != "sha1_hash64"]  # which that version does not have
 
 
-class MinHash(latest.MinHash):
+class MinHash(latest.MinHash):  # type: ignore[no-redef]
     """A `neardup.compat.datasketch.MinHash` of scheme "legacy", unless another is given.
 
-    >>> one = MinHash(num_perm=4)
-    >>> one.update(b"Hello")
-    >>> one.hashvalues.tolist()
+    >>> minhash = MinHash(num_perm=4)
+    >>> minhash.update(b"Hello")
+    >>> minhash.hashvalues.tolist()
     [734825475, 960773806, 359816889, 342714745]
     """
 
     _scheme_if_none = "legacy"
 
 
-class LeanMinHash(latest.LeanMinHash, MinHash):
+class LeanMinHash(latest.LeanMinHash, MinHash):  # type: ignore[no-redef]
     """A `neardup.compat.datasketch.LeanMinHash` of scheme "legacy", unless another is given."""
