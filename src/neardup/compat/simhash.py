@@ -109,12 +109,12 @@ class Simhash:
                 name, weight = feature
                 names.append(name)
             weights.append(weight)
-        if not all(isinstance(one, Real) for one in weights):
-            wrong = next(one for one in weights if not isinstance(one, Real))
+        if not all(isinstance(value, Real) for value in weights):
+            wrong = next(value for value in weights if not isinstance(value, Real))
             raise InputError(f"A weight must be a number: got {wrong!r}. Give pairs of a string and a number.")
         sums = self._add(names, weights)
         half = sum(weights) / 2
-        ones = np.array([one > half for one in sums.tolist()] if names else [], np.bool_)
+        ones = np.array([total > half for total in sums.tolist()] if names else [], np.bool_)
         self.value = int.from_bytes(np.packbits(ones).tobytes(), "big")
 
     def _add(self, names: list[str], weights: list[Any]) -> npt.NDArray[Any]:
@@ -122,21 +122,21 @@ class Simhash:
 
         Sums of floats depend on their order, so they are added in that of the package: small whole weights by 200.
         """
-        total = np.zeros(self.f, np.float64 if any(not isinstance(one, Integral) for one in weights) else object)
+        total = np.zeros(self.f, np.float64 if any(not isinstance(weight, Integral) for weight in weights) else object)
         batch: list[int] = []
         bits = self._bits(names)
-        for place, weight in enumerate(weights):
+        for index, weight in enumerate(weights):
             if isinstance(weight, int) and weight <= _SMALL_WEIGHT:
-                batch.append(place)
+                batch.append(index)
             else:
-                total = total + bits[place].astype(total.dtype) * weight
+                total = total + bits[index].astype(total.dtype) * weight
             if len(batch) >= _BATCH:
                 total, batch = total + self._add_whole(bits, weights, batch), []
         return total + self._add_whole(bits, weights, batch)
 
     @staticmethod
     def _add_whole(bits: npt.NDArray[Any], weights: list[Any], batch: list[int]) -> npt.NDArray[np.int64]:
-        return np.array([weights[place] for place in batch], np.int64) @ bits[batch].astype(np.int64)
+        return np.array([weights[index] for index in batch], np.int64) @ bits[batch].astype(np.int64)
 
     def _bits(self, names: list[str]) -> npt.NDArray[np.uint8]:
         """Return the bits of the hashes, shape (num_features, f), the most significant first."""

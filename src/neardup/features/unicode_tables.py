@@ -79,22 +79,14 @@ class UnicodeTables(NamedTuple):
 
 @cache
 def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTables:
-    """Return the tables of a normalisation.
+    """Return the tables of a normalisation, shared: about 4.5 MB for each combination of options used.
 
     Parameters
     ----------
-    nfkc : bool
-        Compatibility composition (Unicode Standard Annex 15). Without it, no entry has COMPOSE or a rank.
-    case_fold : bool
-        Full case folding, as `str.casefold`.
-    fold_chinese : bool
-        Traditional to simplified Chinese, character by character, after the other two (OpenCC's TSCharacters;
-        the first form where it has several).
-
-    Returns
-    -------
-    UnicodeTables
-        Shared and read-only; about 4.5 MB for each combination of options used.
+    nfkc : compatibility composition (Unicode Standard Annex 15). Without it, no entry has COMPOSE or a rank.
+    case_fold : full case folding, as `str.casefold`.
+    fold_chinese : traditional to simplified Chinese, character by character, after the other two (OpenCC's
+        TSCharacters; the first form where it has several).
     """
     name = f"nfkc{nfkc:d}_fold{case_fold:d}"
     with np.load(_PATH, allow_pickle=False) as arrays:

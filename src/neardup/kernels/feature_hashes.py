@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME
 
 U32, U64 = np.uint32, np.uint64
-_OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
 # Of MD5 (RFC 1321, 3.3 and 3.4): the state at the start, the number of each step, and by how much its sum is turned.
 _START = (U32(0x67452301), U32(0xEFCDAB89), U32(0x98BADCFE), U32(0x10325476))
 _SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], np.uint32)
@@ -40,9 +40,9 @@ def fnv(data, offsets, multiply_first, hashes):
     """Fill hashes (uint64) with the 64-bit hash of each string by Fowler, Noll and Vo: FNV-1 multiplies before the xor,
     FNV-1a after it."""
     for i in range(len(offsets) - 1):
-        state = _OFFSET
+        state = FNV_OFFSET
         for byte in data[offsets[i] : offsets[i + 1]]:
-            state = (state * _PRIME) ^ U64(byte) if multiply_first else (state ^ U64(byte)) * _PRIME
+            state = (state * FNV_PRIME) ^ U64(byte) if multiply_first else (state ^ U64(byte)) * FNV_PRIME
         hashes[i] = state
 
 

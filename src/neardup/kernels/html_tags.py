@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME
 
 VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
 BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048
@@ -47,15 +48,14 @@ _NAMES = {
     "video",
     PAGE_PART: "body frame frameset head html",
 }
-_OFFSET, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
 NUM_SLOTS = 512
 
 
 def hash_name(name: str) -> np.uint64:
     """Return the hash of a name in ASCII, as the kernel computes it from a page."""
-    state = _OFFSET
+    state = int(FNV_OFFSET)
     for byte in name.encode("ascii"):
-        state = ((state ^ byte) * _PRIME) & _MASK
+        state = ((state ^ byte) * int(FNV_PRIME)) % 2**64
     return np.uint64(state)
 
 

@@ -13,13 +13,12 @@ import numpy as np
 from neardup.kernels import html_tags as names
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import count_trailing_zeros, load_u64
-from neardup.kernels.mixing import mix
+from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, mix
 
 U64 = np.uint64
 MAX_ATTRIBUTES = 128  # of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
 START, END, SELF_CLOSING, AFTER_TEXT = 1, 2, 4, 8  # kinds of tags
 
-_OFFSET, _PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)
 _VALUE = U64(0x9E3779B97F4A7C15)
 _CLASS, _TYPE, _REL = names.hash_name("class"), names.hash_name("type"), names.hash_name("rel")
 _NAME, _ID, _PLAINTEXT = names.hash_name("name"), names.hash_name("id"), names.hash_name("plaintext")
@@ -87,7 +86,7 @@ def _find(data, byte, position, stop):
 @kernel
 def _read_name(data, position, stop, ends_at_equals):
     """Return the hash of a name in lower case, and its end."""
-    state = _OFFSET
+    state = FNV_OFFSET
     first = position
     while position < stop:
         byte = data[position]
@@ -95,7 +94,7 @@ def _read_name(data, position, stop, ends_at_equals):
             break
         if np.uint8(byte - np.uint8(65)) < np.uint8(26):
             byte |= np.uint8(32)
-        state = (state ^ U64(byte)) * _PRIME
+        state = (state ^ U64(byte)) * FNV_PRIME
         position += 1
     return state, position
 
@@ -109,7 +108,7 @@ def _read_value(data, position, stop, name, wanted):
         position += 1
     if quoted and not wanted:
         return U64(0), _find(data, quote, position, stop) + 1
-    total, state, in_word, in_number = U64(0), _OFFSET, False, False
+    total, state, in_word, in_number = U64(0), FNV_OFFSET, False, False
     while position < stop:
         byte = data[position]
         space = is_space(byte)
@@ -121,11 +120,11 @@ def _read_value(data, position, stop, name, wanted):
         if space:
             if in_word:
                 total += mix(state ^ name * _VALUE)
-            state, in_word, in_number = _OFFSET, False, False
+            state, in_word, in_number = FNV_OFFSET, False, False
             continue
         digit = np.uint8(byte - np.uint8(48)) < np.uint8(10)
         if not (digit and in_number):
-            state = (state ^ U64(35 if digit else byte)) * _PRIME
+            state = (state ^ U64(35 if digit else byte)) * FNV_PRIME
         in_word, in_number = True, digit
     if in_word:
         total += mix(state ^ name * _VALUE)

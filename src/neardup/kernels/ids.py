@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, MIX_1
 
 U64 = np.uint64
 FREE, REMOVED = np.uint32(0xFFFFFFFF), np.uint32(0xFFFFFFFE)  # of a slot
-_OFFSET, _PRIME, _MIX = U64(0xCBF29CE484222325), U64(0x100000001B3), U64(0x3C79AC492BA7B653)
 
 
 class Ids(NamedTuple):
@@ -24,10 +24,10 @@ class Ids(NamedTuple):
 def _find(ids, number, stored, slots):
     """Return the slot of the row with an equal id, or of the first free one. Requires: one slot is free."""
     start, size = ids.offsets[number], ids.offsets[number + 1] - ids.offsets[number]
-    state = _OFFSET
+    state = FNV_OFFSET
     for i in range(size):
-        state = (state ^ U64(ids.data[start + i])) * _PRIME
-    state = (state ^ (state >> U64(32))) * _MIX
+        state = (state ^ U64(ids.data[start + i])) * FNV_PRIME
+    state = (state ^ (state >> U64(32))) * MIX_1
     mask = len(slots) - 1
     slot = np.int64((state ^ (state >> U64(29))) & U64(mask))
     while slots[slot] != FREE:

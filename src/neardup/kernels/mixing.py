@@ -1,4 +1,4 @@
-"""Mix the bits of a 64-bit integer, one to one."""
+"""Mix the bits of a 64-bit integer, one to one; the constants of hashes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from neardup.kernels.compiled import kernel
 U64 = np.uint64
 # Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
 MIX_1, MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
+FNV_OFFSET, FNV_PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)  # of the 64-bit hash by Fowler, Noll and Vo
 
 
 @kernel
