@@ -21,7 +21,7 @@ from neardup.atomic import AtomicFile
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.features.normalise import normalise
-from neardup.features.segmenters import cutter_of
+from neardup.features.segmenters import cutter_of, describe_segmenter
 from neardup.features.shingles import shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.settings.methods import IdfSource, SimHash
@@ -39,8 +39,6 @@ def describe_features(shingling: Shingling) -> dict[str, Any]:
     """Return what decides which features a text has, in values that JSON can hold."""
     tokens: Any = shingling.tokens
     if tokens == "jieba" or isinstance(tokens, Jieba):
-        from neardup.features.segmenters import describe_segmenter
-
         tokens = describe_segmenter(tokens if isinstance(tokens, Jieba) else Jieba())
     elif callable(tokens):
         tokens = name_callable(tokens)
@@ -201,8 +199,6 @@ class IdfTable(IdfSource):
         InputError
             If a word is several features, or a count is below 0 or above num_documents.
         """
-        from neardup.settings.methods import SimHash
-
         method = method or SimHash()
         for word, count in counts.items():
             if not 0 <= count <= num_documents:
