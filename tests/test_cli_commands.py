@@ -122,7 +122,7 @@ def test_an_existing_output_is_replaced_only_when_asked():
     Path("out").mkdir()
     refused = run("dedup", "in.jsonl", "-o", "out")
     assert refused.exit_code == 2
-    assert "exists already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert run("dedup", "in.jsonl", "-o", "out", "--overwrite").exit_code == 0
     Path("p.csv").write_text("mine")
     assert run("pairs", "in.jsonl", "-o", "p.csv").exit_code == 2

@@ -147,7 +147,7 @@ ERRORS = {
     "an unknown method": (["in.jsonl", "--compare", "simhash,dom"], "got 'simhash,dom'."),
     "compare beside method": (["in.jsonl", "--compare", "a,b", "--method", "minhash"], "--compare replaces --method"),
     "not an svg": (["in.jsonl", "--plot", "curves.png"], "The output curves.png must end in .svg"),
-    "a plot that exists": (["in.jsonl", "--plot", "old.svg"], "The output old.svg exists already."),
+    "a plot that exists": (["in.jsonl", "--plot", "old.svg"], "The output old.svg already exists."),
 }  # fmt: skip
 
 

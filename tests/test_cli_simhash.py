@@ -442,7 +442,7 @@ def test_an_existing_file_is_replaced_only_when_asked(command):
     Path("t.parquet").write_text("mine")
     refused = run(command, "in.jsonl", "-o", "t.parquet")
     assert refused.exit_code == 2
-    assert "t.parquet exists already" in refused.stderr
+    assert "t.parquet already exists" in refused.stderr
     assert Path("t.parquet").read_text() == "mine"
     done(command, "in.jsonl", "-o", "t.parquet", "--overwrite")
     assert pq.read_table("t.parquet").num_rows > 0

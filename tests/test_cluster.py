@@ -264,7 +264,7 @@ def test_the_command_writes_the_same_and_prints_the_largest_clusters():
         "rejected.jsonl",
     ):  # fmt: skip
         assert said in result.stdout
-    assert "exists already" in run(*OPTIONS).stderr
+    assert "already exists" in run(*OPTIONS).stderr
     again = run(*OPTIONS, "--overwrite", "--json")
     assert json.loads(again.stdout) == json.loads(Path("out/report.json").read_text())
     assert run(*OPTIONS, "--overwrite", "--quiet").stdout == ""
@@ -322,7 +322,7 @@ def test_an_input_that_changes_while_it_is_read_stops_the_run():
             if stage == "name":
                 Path("in.jsonl").write_text('{"id": "a", "text": "other"}\n')
 
-    with pytest.raises(InputError, match="has changed while it was being read"):
+    with pytest.raises(InputError, match="changed during the run"):
         neardup.cluster("in.jsonl", method=METHOD, output="out", progress=Writer(""))
     assert not Path("out").exists()
 

@@ -244,7 +244,7 @@ def test_an_output_file_holds_what_is_returned_otherwise(tmp_path, method):
     for signed in (found, type(found).open(path)):
         assert signed.values.tolist() == expected.values.tolist()
         assert signed.ids.to_pylist() == expected.ids.to_pylist()
-    with pytest.raises(neardup.OutputError, match="exists already"):
+    with pytest.raises(neardup.OutputError, match="already exists"):
         neardup.sign(SHORT_AND_ALIKE, method=method, output=path)
     for rows in (["one"], [["one"], ["two"]]):
         assert len(neardup.sign(rows, method=method, output=path, overwrite=True)) == len(rows)

@@ -279,7 +279,7 @@ def test_the_bytes_in_a_file_read_as_the_digits_of_the_number(tmp_path):
     index.add("a", 0x01234567)
     index.save(tmp_path / "index.parquet")
     assert pq.read_table(tmp_path / "index.parquet")["fingerprint"][0].as_py().hex() == "01234567"
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         index.save(tmp_path / "index.parquet")
     index.save(tmp_path / "index.parquet", overwrite=True)
 

@@ -355,7 +355,7 @@ def test_an_index_is_saved_and_opened(strings, scheme, tmp_path):
     assert opened.query(array([1, 2, 3, 2**32 - 1])) == [(ids[0], 1.0), (ids[1], 0.5)]
     opened.save(tmp_path / "again.parquet")
     assert pq.read_table(tmp_path / "again.parquet").equals(pq.read_table(tmp_path / "index.parquet"))
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         index.save(tmp_path / "index.parquet")
     index.save(tmp_path / "index.parquet", overwrite=True)
 

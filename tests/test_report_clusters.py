@@ -80,7 +80,7 @@ def test_any_part_of_the_report_may_be_absent_or_null(absent: str) -> None:
 def test_the_page_says_what_joins_a_group(given: Any, settings: dict[str, Any]) -> None:
     record = given()
     meaning = Page(render_clusters(record | {"settings": record["settings"] | settings}, [])).texts["dd"][0]
-    assert ("chain of links" in meaning) == bool(settings)
+    assert ("chains of links" in meaning) == bool(settings)
     assert "removed" not in meaning
 
 

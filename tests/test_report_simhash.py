@@ -71,7 +71,10 @@ def test_collisions_are_told_where_they_were_looked_for():
     assert "Collisions" not in body_of(simhash_report())
     said = body_of(confirmed_report())
     assert "Collisions caught1,234" in said.replace("caught ", "caught")
-    assert "1,234 pairs of near fingerprints had texts that are not similar; exact similarity ruled them out." in said
+    assert (
+        "1,234 pairs of close fingerprints had texts that are not similar; their exact similarity ruled them out."
+        in said
+    )
 
 
 def test_an_item_shows_the_measure_that_removed_it():
@@ -83,10 +86,8 @@ def test_an_item_shows_the_measure_that_removed_it():
 
 def test_words_are_explained_as_the_settings_have_them():
     said = body_of(simhash_report())
-    assert "One is removed when a document already kept has a fingerprint within 3 bits of its own; otherwise" in said
-    assert (
-        "its words, weighed by how often they occur in it. Each votes with its weight on every one of 64 bits" in said
-    )
+    assert "A document is removed when a kept document has a fingerprint within 3 bits of its own; otherwise" in said
+    assert "its words, weighed by their frequency in it. Each votes with its weight on every one of 64 bits" in said
     assert "Jaccard" not in said
     said = body_of(confirmed_report())
     assert "within 3 bits of its own, and measures at least 0.9 similar to it; otherwise" in said
@@ -97,7 +98,7 @@ def test_words_are_explained_as_the_settings_have_them():
     ("scheme", "sentence"),
     [
         ({"weights": "one", "ngram": 3}, "are its sequences of 3 words, each of the same weight."),
-        ({"weights": "tfidf"}, "are its words, weighed by how often they occur in it and how few documents have them."),
+        ({"weights": "tfidf"}, "are its words, weighed by their frequency in it and their rarity in the corpus."),
         ({"weights": "given", "tokens": "mine.words"}, "are its mine.words. Each votes"),
         ({"tokens": {"package": "rjieba", "mode": "exact"}}, "are its Chinese words, weighed by"),
     ],
@@ -108,11 +109,11 @@ def test_features_are_said_in_words(scheme, sentence):
 
 def test_a_chain_of_near_fingerprints_is_explained_as_one():
     settings = {**simhash_report()["settings"], "linkage": "connected"}
-    assert "linked when one has a fingerprint within 3 bits of the other's; all" in body_of(
+    assert "linked when one has a fingerprint within 3 bits of the other's; a cluster" in body_of(
         simhash_report(settings=settings)
     )
     settings = {**CONFIRMED, "linkage": "connected"}
-    assert "within 3 bits of the other's, and measures at least 0.9 similar to the other; all" in body_of(
+    assert "within 3 bits of the other's, and measures at least 0.9 similar to the other; a cluster" in body_of(
         simhash_report(settings=settings)
     )
 

@@ -92,7 +92,7 @@ def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path:
     out = tmp_path / "out"
     neardup.dedup(source, output=out)
     (out / "mine.txt").write_text("precious")
-    with pytest.raises(neardup.OutputError, match="exists already"):
+    with pytest.raises(neardup.OutputError, match="already exists"):
         neardup.dedup(source, output=out)
     assert (out / "mine.txt").exists()
     neardup.dedup(source, output=out, overwrite=True)

@@ -329,7 +329,7 @@ def test_files_of_anything_else_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"s\.parquet cannot be read as Parquet.*Name a file of signatures"):
         Signatures.open(path)
     signatures.save(path)
-    with pytest.raises(OutputError, match=r"s\.parquet exists already\. Name another file, or pass overwrite=True"):
+    with pytest.raises(OutputError, match=r"s\.parquet already exists\. Use another file, or pass overwrite=True"):
         signatures.save(path)
     with pytest.raises(OutputError, match="Name a file in a folder you may write to"):
         signatures.save(tmp_path / "nowhere" / "s.parquet")

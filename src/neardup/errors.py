@@ -38,7 +38,7 @@ class ColumnError(InputError):
 
 
 class OutputError(NeardupError, OSError):
-    """The output exists already, cannot be written, or lies inside the input."""
+    """The output already exists, cannot be written, or is inside the input."""
 
 
 class ResumeError(NeardupError):

@@ -131,7 +131,7 @@ def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overw
     """
     target = Path(path)
     if target.exists() and not overwrite:
-        raise OutputError(f"The output {target} exists already. Name another file, or pass overwrite=True.")
+        raise OutputError(f"The output {target} already exists. Use another file, or pass overwrite=True.")
     rows = iter(tables)
     first = next(rows)
     # Hashes do not compress.

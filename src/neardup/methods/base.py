@@ -178,7 +178,7 @@ class Method(ABC):
 
     @property
     def hit_probability(self) -> Callable[[Floats], Floats] | None:
-        """The probability that a pair of some similarity is proposed; None if no pair can be missed, or it is unknown."""
+        """The probability that a pair of a similarity is proposed; None if no pair can be missed, or it is unknown."""
         return None
 
     def proposed_similarity(self, similarity: Floats, left_sizes: Floats, right_sizes: Floats) -> Floats:

@@ -1,1 +1,1 @@
-"""Tell: kept, removed and rejected documents, the report."""
+"""The last stage: kept, removed and rejected documents, and the report."""

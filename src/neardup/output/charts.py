@@ -1,9 +1,9 @@
 """Draw the report's charts as SVG text.
 
-Every function is pure: numbers in, one `<svg>` element out, the same text for the same numbers. Colours are
-presentation attributes, so that a chart needs no style sheet (a notebook has none), and classes, so that a
-page can restyle it: a style sheet wins over a presentation attribute, and a strict Content-Security-Policy
-forbids only `style="..."`.
+Every function is pure and returns one `<svg>` element; equal numbers give equal text. Colours are presentation
+attributes, so that a chart needs no style sheet (a notebook has none). Charts also have classes, so that a page can
+restyle them: a style sheet overrides presentation attributes, and a strict Content-Security-Policy forbids only
+`style="..."`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside it
 _FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
 _SCORES = (("precision", "near", "precision"), ("recall", "exact", "recall"), ("f1", "kept", "F1"))
 _CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
-_MAX_LABEL = 24  # characters of a bar's label; its title shows the whole
+_MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
 
 
 class Bar(NamedTuple):
-    """One line of a bar list: its label, its length, the text behind the bar, the text shown when hovered."""
+    """One line of a bar list: its label, its length, the text after the bar, the text shown on hover."""
 
     label: str
     value: float
@@ -36,18 +36,18 @@ class Bar(NamedTuple):
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_label: str, name: str) -> str:
-    """Return a histogram with one bar per bin, or an empty string when nothing was counted.
+    """Return a histogram with one bar per bin, or an empty string if all counts are zero.
 
     Parameters
     ----------
     edges : the limits of the bins, ascending, of length len(counts) + 1.
-    counts : how many fell in each bin.
+    counts : the number of values in each bin.
     x_label, y_label : the quantities on the axes.
-    name : the sentence a screen reader says in place of the drawing.
+    name : the sentence that a screen reader reads instead of the chart.
 
     Raises
     ------
-    ValueError if edges and counts do not fit together.
+    ValueError if there is not one edge more than there are counts.
     """
     if counts and len(edges) != len(counts) + 1:
         raise ValueError(f"{len(counts)} counts need {len(counts) + 1} edges: got {len(edges)}. Pass one more.")
@@ -72,9 +72,9 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
 
 
 def s_curve(num_bands: int, rows_per_band: int, threshold: float | None, *, cosine: bool = False) -> str:
-    """Return the curve of 1-(1-s^r)^b over the similarity s, with the threshold marked when there is one.
+    """Return the curve of 1-(1-s^r)^b over the similarity s, with a mark at the threshold, if there is one.
 
-    cosine : s is the Jaccard similarity of sets of one size that have this cosine.
+    cosine : whether s is a cosine, converted to the Jaccard similarity of sets of equal size.
     """
     bands = Bands(num_bands, rows_per_band)
 
@@ -113,7 +113,7 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
     Parameters
     ----------
-    reports : name of a method and `Evaluation.report`.
+    reports : pairs of the name of a method and its `Evaluation.report`.
     """
     groups = []
     for index, (name, report) in enumerate(reports):
@@ -126,7 +126,7 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         parts += [_x_tick((tick - limits[0]) / span, f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
         if chosen >= _LEFT:
             parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
-        for number, (measure, kind, label) in enumerate(_SCORES):
+        for number, (measure, css_class, label) in enumerate(_SCORES):
             points = [
                 f"{_number(x)},{_number(_up(score[measure]))}"
                 for x, score in zip(across, report["curve"], strict=True)
@@ -134,8 +134,9 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
             ]
             width = 2.75 if measure == "f1" else 1.5
             parts += [
-                f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[kind]}" stroke-width="{width}"/>',
-                _rect(176 + 84 * number, _TOP - 21, 10, 4, kind),
+                f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[css_class]}"'
+                f' stroke-width="{width}"/>',
+                _rect(176 + 84 * number, _TOP - 21, 10, 4, css_class),
                 _text(190 + 84 * number, _TOP - 15, label, "start"),
             ]
         parts += _frame(limit.replace("_", " "), name)
@@ -151,10 +152,10 @@ def save_drawing(drawing: str, path: Path) -> None:
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str = "kept") -> str:
-    """Return one horizontal bar per row, its label before and `shown` behind it; an empty string for no rows.
+    """Return one horizontal bar per row, with its label before and `shown` after it; an empty string for no rows.
 
-    Lengths are proportional to the values, or to log(1 + value) when `logarithmic`, which the caller states
-    beside the chart.
+    Lengths are proportional to the values, or to log(1 + value) if `logarithmic`, which the caller mentions next to
+    the chart.
     """
     if not rows:
         return ""
@@ -175,14 +176,14 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str
 
 
 def proportion(parts: Sequence[tuple[str, int, str]], *, name: str) -> str:
-    """Return one bar divided among (class, count, title) parts; an empty string when all counts are zero."""
+    """Return one bar divided among (class, count, title) parts; an empty string if all counts are zero."""
     total = sum(count for _, count, _ in parts)
     drawn, start = [], 0.0
-    for kind, count, title in parts:
+    for css_class, count, title in parts:
         if count:
-            # A part too thin to see is still there: a hair of it is drawn, at the cost of its neighbour.
+            # A part that is too thin to see is drawn with a minimum width, at the cost of its neighbour.
             width = max(count / total * 1000 - 2, 2.0)
-            drawn.append(f"<g><title>{escape(title)}</title>{_rect(min(start, 998), 0, width, 10, kind)}</g>")
+            drawn.append(f"<g><title>{escape(title)}</title>{_rect(min(start, 998), 0, width, 10, css_class)}</g>")
             start += count / total * 1000
     if not drawn:
         return ""
@@ -193,7 +194,7 @@ def proportion(parts: Sequence[tuple[str, int, str]], *, name: str) -> str:
 
 
 def size_bar(size: int, largest: int) -> str:
-    """Return a bar for a cell of a table: the share of a size in the largest."""
+    """Return a bar for a table cell: a size relative to the largest."""
     width = max(100 * size / largest, 1.0)
     return (
         f'<svg class="size" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{size:,}">'
@@ -202,18 +203,18 @@ def size_bar(size: int, largest: int) -> str:
 
 
 def share_chart(report: Mapping[str, Any]) -> str:
-    """Return the bar of kept documents, near-duplicates and exact copies, or an empty string without any."""
+    """Return the bar of kept documents, near-duplicates and exact copies, or an empty string if there are none."""
     counts = report.get("counts") or {}
     words = (("kept", "kept", "kept"), ("near", "removed_near", "near-duplicates"))
     parts = [
-        (kind, counts.get(key) or 0, f"{counts.get(key) or 0:,} {word}")
-        for kind, key, word in (*words, ("exact", "removed_exact", "exact copies"))
+        (css_class, counts.get(key) or 0, f"{counts.get(key) or 0:,} {word}")
+        for css_class, key, word in (*words, ("exact", "removed_exact", "exact copies"))
     ]
     return proportion(parts, name="Shares of kept documents, near-duplicates and exact copies")
 
 
 def distance_chart(report: Mapping[str, Any]) -> str:
-    """Return the bars of the Hamming distances in a report, or an empty string when nothing was counted."""
+    """Return the bars of the Hamming distances in a report, or an empty string if there are none."""
     if not any(report.get("distances") or ()):
         return ""
     rows = [
@@ -224,7 +225,7 @@ def distance_chart(report: Mapping[str, Any]) -> str:
 
 
 def similarity_chart(report: Mapping[str, Any]) -> str:
-    """Return the histogram of the similarities in a report, or an empty string when it has none."""
+    """Return the histogram of the similarities in a report, or an empty string if it has none."""
     similarities = report.get("similarities") or {}
     return histogram(
         similarities.get("edges") or [],
@@ -236,7 +237,7 @@ def similarity_chart(report: Mapping[str, Any]) -> str:
 
 
 def cluster_chart(report: Mapping[str, Any]) -> str:
-    """Return the bars of the cluster sizes in a report, or an empty string when it has none."""
+    """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
     rows = [
         Bar(
             sizes,
@@ -250,7 +251,7 @@ def cluster_chart(report: Mapping[str, Any]) -> str:
 
 
 def time_chart(report: Mapping[str, Any]) -> str:
-    """Return the bars of the seconds by stage in a report, or an empty string when it has none."""
+    """Return the bars of the seconds by stage in a report, or an empty string if it has none."""
     timings = report.get("timings") or ()
     total = sum(timing["seconds"] for timing in timings) or 1.0
     rows = [
@@ -266,7 +267,7 @@ def time_chart(report: Mapping[str, Any]) -> str:
 
 
 def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
-    """Return (sizes, clusters, documents) from (size, clusters); sizes from 5 on grouped by powers of two."""
+    """Return (sizes, clusters, documents) from (size, clusters); sizes of 5 and more are grouped by powers of two."""
     groups: dict[tuple[int, int], list[int]] = {}
     for size, count in cluster_sizes:
         power = (size - 1).bit_length()
@@ -293,7 +294,7 @@ def _svg(name: str, height: int, parts: Sequence[str]) -> str:
 
 
 def _frame(x_label: str, y_label: str) -> list[str]:
-    """Return the base line and both axis titles; the vertical one lies flat above its axis."""
+    """Return the base line and both axis titles; the vertical title is horizontal, above its axis."""
     return [
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="currentColor"/>',
         _text(_RIGHT, _HEIGHT - 5, f"{x_label} →", "end"),
@@ -322,14 +323,14 @@ def _x_tick(share: float, label: str) -> str:
 
 
 def _hover(x: float, width: float, title: str, inner: str) -> str:
-    """Return a strip as high as the plot that shows `title` when hovered, so that short bars can be hit."""
+    """Return a strip of the height of the plot that shows `title` on hover, so that short bars are easy to hit."""
     return f"<g><title>{escape(title)}</title>{_rect(x, _TOP, width, _BOTTOM - _TOP, 'strip')}{inner}</g>"
 
 
-def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
+def _rect(x: float, y: float, width: float, height: float, css_class: str) -> str:
     return (
-        f'<rect class="{kind}" x="{_number(x)}" y="{_number(y)}" width="{_number(width)}"'
-        f' height="{_number(height)}" fill="{_FILLS.get(kind, "transparent")}"/>'
+        f'<rect class="{css_class}" x="{_number(x)}" y="{_number(y)}" width="{_number(width)}"'
+        f' height="{_number(height)}" fill="{_FILLS.get(css_class, "transparent")}"/>'
     )
 
 
@@ -343,7 +344,7 @@ def _number(value: float) -> str:
 
 
 def _short(count: float) -> str:
-    """Return a count short enough for an axis: 1500 -> 1.5k."""
+    """Return a count in the short form of an axis label: 1500 -> 1.5k."""
     if count >= 1e15:
         return f"{count:.0e}"
     for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -12,8 +12,8 @@ from neardup.output.report_sections import notebook, sections, similarity_terms
 from neardup.output.wording import escape_text, plural, setting
 
 MAX_SHOWN = 200  # clusters on the page; cluster_summary.parquet has all
-_MAX_OPEN = 25  # clusters in sight; the others on the page are folded
-_TITLES = ("cluster", "documents", "", "name: what its documents share", "first document, and others")
+_MAX_OPEN = 25  # clusters in view; the others on the page are folded
+_TITLES = ("cluster", "documents", "", "name: the common part of its documents", "first document and examples")
 _MAX_LABEL = 120  # characters of an id in the table
 
 Row = Mapping[str, Any]
@@ -33,7 +33,7 @@ def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
 
     Parameters
     ----------
-    report : the contents of report.json; a part that is absent or null is left out of the page.
+    report : the contents of report.json; an absent or null value is left out of the page.
     rows : the largest clusters, as in cluster_summary.parquet, each with the `places` of the first document and the
         examples.
     """
@@ -69,8 +69,8 @@ def headline(report: Report) -> str:
 def _share_chart(report: Report) -> str:
     counts = report.get("counts") or {}
     parts = [
-        (kind, counts.get(key) or 0, f"{counts.get(key) or 0:,} {label}")
-        for kind, key, label in (("kept", "clustered", "in clusters"), ("exact", "single", "single"))
+        (css_class, counts.get(key) or 0, f"{counts.get(key) or 0:,} {label}")
+        for css_class, key, label in (("kept", "clustered", "in clusters"), ("exact", "single", "single"))
     ]
     return charts.proportion(parts, name="Shares of documents in clusters and single ones")
 
@@ -112,25 +112,26 @@ def _shortened(label: str) -> str:
 
 
 def _terms(report: Report) -> dict[str, str]:
-    """Return the words of the page with their meaning under the settings."""
+    """Return the terms of the page with their meaning under the settings."""
     settings, similar = report.get("settings") or {}, similarity_terms(report)
     keep = setting(settings.get("keep", "first"))
     joins = (
-        f"Documents pass in order of priority (<code>keep: {keep}</code>). Each joins the cluster whose first document "
-        f"{similar.condition}, the most similar of several; otherwise it begins a new cluster. So every document is "
-        "similar to the first of its cluster."
+        f"Documents are processed in order of priority (<code>keep: {keep}</code>). Each joins the cluster whose first "
+        f"document {similar.condition}, the most similar of several; otherwise it starts a new cluster. Every document "
+        "is therefore similar to the first document of its cluster."
     )
     if settings.get("linkage") == "connected":
         joins = (
-            f"Documents are linked when one {similar.condition_of_two}; a cluster is everything that a chain of links "
-            f"joins, and two documents of it may be less similar. The first has priority (<code>keep: {keep}</code>)."
+            f"Documents are linked when one {similar.condition_of_two}; a cluster is a set of documents that chains of "
+            "links join, and two of its documents may be less similar. The first document has priority "
+            f"(<code>keep: {keep}</code>)."
         )
     return {
         "Cluster": joins,
         similar.word: similar.measure,
-        "Name": "What some of its documents share: of pages compared by structure, a path through the elements "
-        "that all of them have, where few other clusters have them (numbers read *, × marks rows, dots what is "
-        "left out); of texts, the first words of the longest passage that their beginnings share.",
+        "Name": "The common part of some of its documents: for pages compared by structure, a path through elements "
+        "that all of them have and few other clusters have (* replaces numbers, × marks repeated rows, dots mark "
+        "omissions); for texts, the start of the longest passage that their beginnings share.",
         "Single": "Similar to no other document; a cluster of one in clusters.parquet.",
-        "Without features": "Empty, or nothing in it to compare. Such documents are single.",
+        "Without features": "Empty documents, or documents without anything to compare. They are single.",
     }

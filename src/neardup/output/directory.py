@@ -1,4 +1,4 @@
-"""The output folder: written beside its path, renamed when complete."""
+"""The output folder: written under a temporary name next to its path, and renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from neardup.errors import OutputError
 
 
 def partial_of(path: str | os.PathLike[str]) -> Path:
-    """Return the folder beside an output in which it is made."""
+    """Return the temporary folder of an output, next to it."""
     output = Path(path)
     return output.with_name(output.name + ".partial")
 
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path has one slash left of two
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path keeps one of two slashes
 
 
 def refuse_address(path: str | os.PathLike[str], what: str) -> None:
-    """Raise OutputError if an output is named by the address of remote storage."""
+    """Raise OutputError if the path of an output is the address of remote storage."""
     name = os.fspath(path)
     if _ADDRESS.match(name):
         raise OutputError(
-            f"The output must be a local {what}: got {name}. Name one, and copy it to the storage after the run."
+            f"The output must be a local {what}: got {name}. Copy the output to the storage after the run."
         )
 
 
 class OutputDirectory:
-    """A folder that appears only when all in it is complete.
+    """A folder that appears only when it is complete.
 
-    Everything is written to `DIR.partial`, next to DIR: results below `result`, scratch files below `scratch`. The
-    scratch files of an interrupted run remain, so that it can be resumed.
+    All files are written to `DIR.partial`, next to DIR: results to `result`, scratch files to `scratch`. The scratch
+    files of an interrupted run remain, so that it can be resumed.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool, resume: bool) -> None:
@@ -44,11 +44,11 @@ class OutputDirectory:
         self.scratch = self.partial / "scratch"
         if self.path.exists() and not overwrite:
             raise OutputError(
-                f"The output {self.path} exists already. Name another folder, or pass overwrite=True (--overwrite) "
+                f"The output {self.path} already exists. Use another folder, or pass overwrite=True (--overwrite) "
                 "to replace it when the new result is complete."
             )
         if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"The output {self.path} is a file. Name a folder.")
+            raise OutputError(f"The output {self.path} is a file. Use a folder.")
         try:
             if not resume:
                 shutil.rmtree(self.partial, ignore_errors=True)
@@ -56,12 +56,12 @@ class OutputDirectory:
             self.result.mkdir(parents=True)
         except OSError as error:
             raise OutputError(
-                f"The output {self.path} cannot be written: {error.strerror or error}. Name a folder that you may "
-                "write to."
+                f"The output {self.path} cannot be written: {error.strerror or error}. Use a folder with "
+                "write permission."
             ) from error
 
     def refuse_inputs_inside(self, inputs: Iterable[str]) -> None:
-        """Raise OutputError if an input lies in the output, or the output in an input folder."""
+        """Raise OutputError if an input is in the output folder, or the output is in an input folder."""
         target = self.path.resolve()
         for name in inputs:
             source = Path(name)
@@ -71,8 +71,8 @@ class OutputDirectory:
             if target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents):
                 shutil.rmtree(self.partial, ignore_errors=True)
                 raise OutputError(
-                    f"The output {self.path} and the input {name} overlap. Name an output outside "
-                    "the input, so that a second run does not read the first one's result."
+                    f"The output {self.path} and the input {name} overlap. Use an output outside "
+                    "the input, so that a second run does not read the result of the first."
                 )
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""Writing the kept documents of one input, in its own format."""
+"""Write the kept documents of one input in its format."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _DAMAGE = (pa.ArrowException, OSError)
 class KeptWriter:
     """Writes the kept documents of one input: `write` for each batch in order, then `close`.
 
-    The file has the part's `relative_name`, format, compression, schema and layout; lines and pages are copied byte for
-    byte. It appears under its name when it is complete; until then it has a temporary name beside it. As a context
-    manager it closes itself, or discards the file if an exception passes.
+    The file has the `relative_name`, format, compression, schema and layout of the part; lines and pages are copied
+    byte for byte. It has a temporary name until it is complete. As a context manager, the writer closes the file, or
+    discards it after an exception.
 
     Raises
     ------
     OutputError
-        If the file exists already, or cannot be written.
+        If the file already exists, or cannot be written.
     """
 
     def __init__(self, part: Part, directory: str | os.PathLike[str]) -> None:
@@ -36,7 +36,7 @@ class KeptWriter:
         self._file = AtomicFile(self.path)
         self._sink: Sink | None = None
         if self.path.exists():
-            raise OutputError(f"Output exists already: {self.path}. Choose another folder, or remove it first.")
+            raise OutputError(f"The output file {self.path} already exists. Use another folder, or delete the file.")
         try:
             self._make_sink = part.make_sink()
         except _DAMAGE:  # such a part yields no document; reading it reports the damage
@@ -47,8 +47,8 @@ class KeptWriter:
     def __enter__(self) -> KeptWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
             self.close()
         else:
             self.discard()
@@ -64,7 +64,7 @@ class KeptWriter:
             raise self._file.cannot_write(error) from error
 
     def close(self) -> None:
-        """Finish the file and rename it; a document that is a file and is not kept leaves none."""
+        """Finish the file and rename it. If each document is a file, a removed document leaves no file."""
         if self._sink is None:
             return
         try:
@@ -76,7 +76,7 @@ class KeptWriter:
         self._sink = None
 
     def discard(self) -> None:
-        """Remove the file; for a run that stops."""
+        """Delete the unfinished file."""
         if self._sink is not None:
             with suppress(Exception):
                 self._sink.discard()

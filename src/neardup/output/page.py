@@ -1,8 +1,8 @@
 """Write a self-contained HTML page: its frame, sections, tables and figures.
 
-The page needs no network: style and script are inline, and its Content-Security-Policy allows exactly these
-two, by hash. Corpus text is data from strangers: it enters only through `escape_text`, which also shows the
-characters that would hide or reorder the text around them. The same report gives the same page.
+The page needs no network: style and script are inline, and its Content-Security-Policy allows only these two, by hash.
+Corpus text is untrusted: it enters the page only through `escape_text`, which also shows the characters that would hide
+or reorder the text around them. Equal reports give equal pages.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
     ----------
     report : the contents of report.json.
     headline : the result in one sentence.
-    share : a drawing of it, as wide as the page.
-    sections : those with a body are shown.
-    script : the name of a script beside this module, or none.
+    share : a chart of the result, as wide as the page.
+    sections : the sections; those without a body are left out.
+    script : the name of a script in this folder, or an empty string.
     """
     assets = files("neardup.output")
     style = assets.joinpath("report.css").read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def render_fragment(
     Parameters
     ----------
     rows : labels and values, in HTML.
-    drawings : titles and charts; those that are empty are left out.
+    drawings : titles and charts; empty charts are left out.
     """
     cell = 'style="text-align:left;padding:2px 14px 2px 0;font-weight:400;font-variant-numeric:tabular-nums"'
     lines = [f'<tr><th scope="row" {cell}>{label}</th><td {cell}>{value}</td></tr>' for label, value in rows]
@@ -112,26 +112,26 @@ def _warnings(report: Report) -> str:
 
 
 def figure(title: str, chart: str, numbers: str = "") -> str:
-    """Return a chart with its title, and its numbers for whoever cannot hover; nothing for no chart."""
+    """Return a chart with its title, and its numbers as a table; an empty string without a chart."""
     details = f'<details class="numbers"><summary>As a table</summary>{numbers}</details>' if numbers else ""
     return f"<figure><figcaption>{title}</figcaption>{chart}{details}</figure>" if chart else ""
 
 
 def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
-    """Return a table of HTML cells whose first column heads its rows; an empty string for no rows."""
-    kinds = [' class="n"' if column in numbers else "" for column in range(len(titles))]
-    columns = list(zip(titles, kinds, strict=True))
-    head = "".join(f'<th scope="col"{kind}>{title}</th>' if title else "<td></td>" for title, kind in columns)
+    """Return a table of HTML cells; the first column has the row headers. An empty string for no rows."""
+    attributes = [' class="n"' if column in numbers else "" for column in range(len(titles))]
+    columns = list(zip(titles, attributes, strict=True))
+    head = "".join(f'<th scope="col"{attribute}>{title}</th>' if title else "<td></td>" for title, attribute in columns)
     body = ""
     for first, *rest in rows:
-        cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(rest, kinds[1:], strict=True))
+        cells = "".join(f"<td{attribute}>{cell}</td>" for cell, attribute in zip(rest, attributes[1:], strict=True))
         body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
     head = f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>"
     return f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
 
 
 def _hash(text: str) -> str:
-    """Return the source expression that lets a Content-Security-Policy allow exactly this inline text."""
+    """Return the source expression with which a Content-Security-Policy allows only this inline text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

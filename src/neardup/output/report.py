@@ -1,4 +1,4 @@
-"""Gather what a run did into one record: what report.json holds and the page shows."""
+"""Build the report of a run: the contents of report.json, and of the HTML page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def build_report(
     stages: Stages,
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the record of a run; plain values that JSON can hold."""
+    """Return the report of a run, as values for JSON."""
     seconds = sum(stages.seconds.values())
     tally, corpus = outcome.corpus.tally, outcome.corpus
     max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
@@ -70,27 +70,27 @@ def build_report(
 
 
 def describe_incomplete(num_files: int, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return how many files could not be read to their end, and the first of them; None if all could."""
+    """Return the number and names of the files that could not be read to their end; None if there are none."""
     if not num_files:
         return None
     shown = ", ".join(names[:3]) + (f" and {num_files - 3:,} more" if num_files > 3 else "")
     message = (
-        f"{plural(num_files, 'file')} could not be read to the end: {shown}. What could be read is in the result, the "
-        "rest is missing; the list of rejected documents says why. Replace the files and run again, or accept it with "
-        "on_error='skip' (--on-error skip)."
+        f"{plural(num_files, 'file')} could not be read to the end: {shown}. The result contains only the "
+        "documents before the damage; rejected.jsonl gives the reasons. Replace the files and run again, or accept "
+        "this with on_error='skip' (--on-error skip)."
     )
     return {"files": num_files, "names": list(names), "message": message}
 
 
 def incomplete_by(rejected: Sequence[Rejected]) -> dict[str, Any] | None:
-    """Return the same of what was rejected."""
+    """Return the same for a list of rejected rows."""
     names = [row.file for row in rejected if row.rest_of_file]
     return describe_incomplete(len(names), names[:MAX_UNREAD_NAMED])
 
 
 def peak_memory() -> int | None:
-    """Return the most memory that this process has held so far, in bytes, where the system tells."""
-    try:  # on Linux, ru_maxrss counts what the parent held at the fork too
+    """Return the peak memory of this process so far, in bytes; None if the system does not report it."""
+    try:  # on Linux, ru_maxrss also counts the memory of the parent at the fork
         with open("/proc/self/status", "rb") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith(b"VmHWM:"))
     except (OSError, StopIteration):
@@ -161,7 +161,7 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
 
 
 def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
-    """Return [size, number of clusters of that size], the kept document counted."""
+    """Return pairs [size, number of clusters of that size]; a size includes the kept document."""
     if len(kept) == 0:
         return []
     _, members = np.unique(kept, return_counts=True)
@@ -170,7 +170,7 @@ def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
 
 
 def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
-    """Return a warning if there are documents that a bucket kept from earlier ones."""
+    """Return a warning if a full bucket hid earlier documents from others."""
     if not num_documents:
         return []
     return [
@@ -183,7 +183,7 @@ def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
 def fingerprint_pairs_report(
     scheme: Mapping[str, Any], files: dict[str, Fingerprints], method: SimHash, num_pairs: int, stages: Stages
 ) -> dict[str, Any]:
-    """Return the record of a search for pairs among fingerprints."""
+    """Return the report of a search for pairs of fingerprints."""
     seconds = sum(stages.seconds.values())
     count = sum(int((~file.empty).sum()) for file in files.values())
     return {

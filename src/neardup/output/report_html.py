@@ -28,8 +28,8 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
 
     Parameters
     ----------
-    report : the contents of report.json; a part that is absent or null is left out of the page.
-    examples : removed documents to show, in the order of the run.
+    report : the contents of report.json; an absent or null value is left out of the page.
+    examples : the removed documents to show, in input order.
     """
     removed = removed_list(examples, (report.get("counts") or {}).get("removed", 0))
     body = sections(report, _COUNTS, "the document that removed them", _terms(report))
@@ -58,25 +58,25 @@ def headline(report: Report) -> str:
 
 
 def _terms(report: Report) -> dict[str, str]:
-    """Return the words of the page with their meaning under the settings."""
+    """Return the terms of the page with their meaning under the settings."""
     settings, similar = report.get("settings") or {}, similarity_terms(report)
     keep = setting(settings.get("keep", "first"))
     decides = (
-        f"Documents pass in order of priority (<code>keep: {keep}</code>). One is removed when a document "
-        f"already kept {similar.condition}; otherwise it is kept. So every removed one "
-        "names the kept one that removed it, and no chain of duplicates joins documents that are not similar."
+        f"Documents are processed in order of priority (<code>keep: {keep}</code>). A document is removed when a kept "
+        f"document {similar.condition}; otherwise it is kept. Every removed document is therefore similar to the kept "
+        "document that removed it, and chains of duplicates do not join dissimilar documents."
     )
     if settings.get("linkage") == "connected":
         decides = (
-            f"Documents are linked when one {similar.condition_of_two}; all that a chain of links "
-            f"joins are a cluster. One of each is kept (<code>keep: {keep}</code>), and two of a cluster may be less "
-            "similar."
+            f"Documents are linked when one {similar.condition_of_two}; a cluster is a set of documents that "
+            f"chains of links join. One document of each is kept (<code>keep: {keep}</code>). Two documents of a "
+            "cluster may be less similar."
         )
     copies = what_copies_share(settings, (report.get("scheme") or {}).get("tokens"))
     return {
         "Removed, kept": decides,
         similar.word: similar.measure,
         "Exact copy, near-duplicate": f"An exact copy has {copies}. A near-duplicate "
-        "is as near without that; it may measure the same, when all that differs is not a feature.",
-        "Without features": "Empty, or nothing in it to compare. Such documents are always kept.",
+        "reaches the limit without that; its similarity may still be 1, if the difference changes no feature.",
+        "Without features": "Empty documents, or documents without anything to compare. They are always kept.",
     }

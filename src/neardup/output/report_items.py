@@ -1,4 +1,4 @@
-"""Write the list of removed documents, each beside the document that removed it, as HTML."""
+"""Write the list of removed documents, each next to the document that removed it, as HTML."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from neardup.output.wording import escape_text, plural
 
-_MAX_LABEL = 160  # characters of an id in the list; the opened item shows it whole
+_MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
 
 
 class Example(NamedTuple):
-    """A removed document beside the kept one that removed it.
+    """A removed document, and the kept document that removed it.
 
     passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; text outside
     all slices is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
-    fingerprints, shown in place of the similarity where it alone decided; else None.
+    fingerprints, shown instead of the similarity if it decided alone; else None.
     """
 
     id: str
@@ -36,9 +36,9 @@ class Example(NamedTuple):
 
 
 def removed_list(examples: Sequence[Example], removed: int) -> str:
-    """Return the list of removed documents as HTML; `removed` counts all, those not shown included."""
+    """Return the list of removed documents as HTML; `removed` is the number of all, shown or not."""
     if not examples:
-        return f"<p>{'This report holds no examples.' if removed else 'Nothing was removed.'}</p>"
+        return f"<p>{'This report has no examples.' if removed else 'Nothing was removed.'}</p>"
     items = "".join(_item(number, example) for number, example in enumerate(examples, 1))
     total = plural(max(removed, len(examples)), "removed document")
     return (
@@ -50,10 +50,10 @@ def removed_list(examples: Sequence[Example], removed: int) -> str:
 
 
 def _item(number: int, example: Example) -> str:
-    kind, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
+    css_class, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
     label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
     where = location(example.file, example.row)
-    # Three digits, truncated: only 1 may read 1.000.
+    # Three digits, truncated: only 1 shows as 1.000.
     digits = str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
     if example.distance is not None:
         digits = plural(example.distance, "bit")
@@ -63,8 +63,8 @@ def _item(number: int, example: Example) -> str:
     if example.text == example.kept_text and not example.truncated:
         kept = '<p class="hint">The same text, character for character.</p>'
     return (
-        f'<li id="removed-{number}" data-kind="{kind}" data-similarity="{float(example.similarity)!r}">'
-        f'<details><summary><span class="similarity">{digits}</span> <span class="kind {kind}">{word}</span> '
+        f'<li id="removed-{number}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
+        f'<details><summary><span class="similarity">{digits}</span> <span class="kind {css_class}">{word}</span> '
         f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {where}</summary>{note}<div class="texts">'
         f"{_document('Removed', example.id, where, removed)}"
         f"{_document('Kept', example.kept_id, location(example.kept_file, example.kept_row), kept)}"
@@ -83,7 +83,7 @@ def location(file: str, row: int) -> str:
 
 
 def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
-    """Return the text with every passage that is not shared inside a `mark` element, and all of it."""
+    """Return the whole text, with every passage that is not shared in a `mark` element."""
     body, position = "", 0
     for start, end, shared in passages:
         start = max(start, position)

@@ -1,4 +1,4 @@
-"""Write the sections that the reports of all runs have: counts, figures, recall, time, inputs, settings."""
+"""Write the sections of every report: counts, figures, recall, time, inputs, settings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from neardup.output.wording import duration, escape_text, interval, known, memor
 
 _WEIGHED = {
     "one": ", each of the same weight",
-    "tf": ", weighed by how often they occur in it",
-    "tfidf": ", weighed by how often they occur in it and how few documents have them",
+    "tf": ", weighed by their frequency in it",
+    "tfidf": ", weighed by their frequency in it and their rarity in the corpus",
     "depth": ", each weighed by its distance to the root",
 }
-Counted = Sequence[tuple[str, str, str]]  # key, class and label of counts; those of a class "share" have one
-_MAX_INPUTS = 500  # rows of the inputs table; report.json names every input
+Counted = Sequence[tuple[str, str, str]]  # key, class and label of counts; the class "share" adds a percentage
+_MAX_INPUTS = 500  # rows of the inputs table
 
 
 class SimilarityTerms(NamedTuple):
-    """When a document is a duplicate of another, in HTML: the condition, the name of the measure, its definition."""
+    """The condition of a duplicate in HTML, the name of the measure, and its definition."""
 
     condition: str
     word: str
@@ -33,7 +33,7 @@ class SimilarityTerms(NamedTuple):
 
 
 def similarity_terms(report: Report) -> SimilarityTerms:
-    """Return when documents are duplicates under the settings."""
+    """Return the terms of similarity under the settings."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
     tokens = scheme.get("tokens", "tokens")
     tokens = "Chinese words" if isinstance(tokens, Mapping) else setting(tokens)
@@ -50,13 +50,13 @@ def similarity_terms(report: Report) -> SimilarityTerms:
 
 
 def count_rows(report: Report, counted: Counted) -> list[tuple[str, str, str, str]]:
-    """Return (class, label, count, share of the documents read) for each of the counts that the report holds."""
+    """Return (class, label, count, share of the documents read) for each of the counts of the report."""
     counts = report.get("counts") or {}
     rows = []
-    for key, kind, label in counted:
+    for key, css_class, label in counted:
         if counts.get(key) is not None:
-            share = percent(counts[key] / (counts.get("read") or 1)) if "share" in kind else ""
-            rows.append((kind, label, f"{counts[key]:,}", share))
+            share = percent(counts[key] / (counts.get("read") or 1)) if "share" in css_class else ""
+            rows.append((css_class, label, f"{counts[key]:,}", share))
     return rows
 
 
@@ -65,15 +65,15 @@ def sections(report: Report, counted: Counted, found: str, terms: Mapping[str, s
 
     Parameters
     ----------
-    found : the documents that the measured ones are compared with, such as "the document that removed them".
-    terms : words of the page, and their meaning in HTML.
+    found : the documents of the comparison, such as "the document that removed them".
+    terms : terms of the page, and their meaning in HTML.
     """
-    common = {"Rejected": "Could not be read. Each is named, with its position and the reason, in the output."}
+    common = {"Rejected": "Documents that could not be read. The output lists each with its position and the reason."}
     return [
         ("result", "Result", count_tables(report, counted)),
-        ("found", "What was found", _figures(report, found)),
-        ("recall", "What may be missed", recall(report)),
-        ("meaning", "What the numbers mean", definitions({**terms, **common})),
+        ("found", "Duplicates found", _figures(report, found)),
+        ("recall", "Duplicates missed", recall(report)),
+        ("meaning", "Definitions", definitions({**terms, **common})),
         ("time", "Time by stage", charts.time_chart(report)),
         ("inputs", "Inputs", inputs_table(report)),
         ("settings", "Settings", settings_tables(report)),
@@ -83,7 +83,7 @@ def sections(report: Report, counted: Counted, found: str, terms: Mapping[str, s
 def notebook(report: Report, headline: str, counted: Counted) -> str:
     """Return a compact HTML fragment for a notebook: headline, counts, measures of the run, charts."""
     rows = count_rows(report, counted)
-    counts = [(f"{'– ' if 'sub' in kind else ''}{label}", value) for kind, label, value, _ in rows]
+    counts = [(f"{'– ' if 'sub' in css_class else ''}{label}", value) for css_class, label, value, _ in rows]
     drawings = (
         ("Similarity of the near-duplicates", charts.similarity_chart(report)),
         ("Hamming distance of the near-duplicates", charts.distance_chart(report)),
@@ -102,12 +102,12 @@ def _figures(report: Report, other: str) -> str:
     sizes = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
     figures = (
         figure(
-            f"Near-duplicates by similarity to {other}; exact copies are not among them",
+            f"Near-duplicates by similarity to {other}; without exact copies",
             charts.similarity_chart(report),
             table("Near-duplicates by similarity", ("similarity", "documents"), bins, numbers=(1,)),
         )
         + figure(
-            f"Near-duplicates by Hamming distance to {other}; exact copies are not among them",
+            f"Near-duplicates by Hamming distance to {other}; without exact copies",
             charts.distance_chart(report),
         )
         + figure(
@@ -120,8 +120,10 @@ def _figures(report: Report, other: str) -> str:
 
 
 def count_tables(report: Report, counted: Counted) -> str:
-    """Return the tables of the documents and of the run, side by side."""
-    rows = [(f'<span class="{kind}">{label}</span>', *rest) for kind, label, *rest in count_rows(report, counted)]
+    """Return the tables of the documents and of the run."""
+    rows = [
+        (f'<span class="{css_class}">{label}</span>', *rest) for css_class, label, *rest in count_rows(report, counted)
+    ]
     documents = table("Documents", ("", "count", "of those read"), rows, numbers=(1, 2))
     run = table("The run", ("", "value"), run_rows(report), numbers=(1,))
     return f'<div class="pair">{documents}{run}</div>'
@@ -152,7 +154,7 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def is_confirmed(report: Report) -> bool:
-    """Return whether the texts behind near fingerprints were compared."""
+    """Return whether the features of candidates were compared."""
     return (report.get("settings") or {}).get("confirm") == "jaccard"
 
 
@@ -164,22 +166,22 @@ def recall(report: Report) -> str:
     text = "<p><strong>No estimate of recall:</strong> the run had no pairs to estimate it from.</p>"
     if estimate:
         text = (
-            f"<p><strong>Estimated recall {estimate}:</strong> the share found, of the pairs that reach the "
-            "threshold. A pair found at similarity <i>s</i> had the chance P(<i>s</i>) to be compared, so it "
-            "stands for 1/P(<i>s</i>) pairs, found or missed (Horvitz and Thompson, 1952).</p>"
+            f"<p><strong>Estimated recall {estimate}:</strong> the share of the pairs at or above the "
+            "threshold that was found. A pair of similarity <i>s</i> is compared with probability P(<i>s</i>), so each "
+            "found pair represents 1/P(<i>s</i>) pairs, found or missed (Horvitz and Thompson, 1952).</p>"
         )
     if audit:
         text += (
             f"<p><strong>Audited recall {interval(audit, 'recall') or 'unknown'}:</strong> "
-            f"{plural(audit.get('documents', 0), 'document')} drawn at random met all others in an exact "
-            f"comparison. The run had found {audit.get('found', 0):,} of their "
-            f"{plural(audit.get('pairs', 0), 'pair')} that reach the threshold.</p>"
+            f"{plural(audit.get('documents', 0), 'document')} drawn at random were compared "
+            f"exactly with all others. The run proposed {audit.get('found', 0):,} of their "
+            f"{plural(audit.get('pairs', 0), 'pair')} at or above the threshold.</p>"
         )
     if bound:
         text += (
             f"<p>A bucket lists its first {bound.get('max_bucket_size', 0):,} documents; "
-            f"{plural(bound.get('documents', 0), 'document')} shared one with earlier documents that it does not list."
-            "</p>"
+            f"{plural(bound.get('documents', 0), 'document')} shared a bucket with earlier documents that it "
+            "does not list.</p>"
         )
     if not bands:
         return text
@@ -190,25 +192,25 @@ def recall(report: Report) -> str:
     chart = charts.s_curve(b, r, settings.get("threshold"), cosine=cosine)
     if cosine:
         formula += ", <i>s</i> the Jaccard similarity of two sets of one size"
-    title = f"The chance that a pair is compared: {plural(b, 'band')} of {plural(r, 'row')}, {formula}"
+    title = f"The probability that a pair is compared: {plural(b, 'band')} of {plural(r, 'row')}, {formula}"
     return f'<div class="pair">{figure(title, chart)}<div class="prose">{text}</div></div>'
 
 
 def _guarantee(near: Report) -> str:
-    """Describe what a search among fingerprints can miss."""
+    """Return the guarantee and the limits of a search by fingerprints."""
     distance = near["max_distance"]
     text = (
         f"<p><strong>No pair of fingerprints within {plural(distance, 'bit')} is missed:</strong> cut into more than "
-        f"{distance} blocks, two such fingerprints agree in at least one of them, and all that agree in one "
+        f"{distance} blocks, two such fingerprints agree in at least one block, and all fingerprints that agree in one "
         "are compared (Manku, Jain and Das Sarma, 2007).</p><p>The fingerprint itself has limits. Short "
         "texts that share most of their words are often further apart "
-        f"({plural(near.get('short', 0), 'document')} had fewer features than SimHash needs), and long ones that share "
-        "only the common words can be near.</p>"
+        f"({plural(near.get('short', 0), 'document')} had fewer features than SimHash needs), and long texts that "
+        "share only common words can be close.</p>"
     )
     if near.get("collisions"):
         text += (
-            f"<p>{plural(near['collisions'], 'pair')} of near fingerprints had texts that are not similar; exact "
-            "similarity ruled them out.</p>"
+            f"<p>{plural(near['collisions'], 'pair')} of close fingerprints had texts that are not similar; their "
+            "exact similarity ruled them out.</p>"
         )
     return f'<div class="prose">{text}</div>'
 
@@ -222,16 +224,16 @@ def _similarity(report: Report, grams: str) -> str:
     elif settings.get("similarity") == "cosine":
         measure = "The similarity is the cosine: the features in both, divided by the root of both numbers of features"
     if settings.get("boost_rare"):
-        measure += "; a feature that few documents have counts twice or thrice"
-    exact = f"{measure}; it is computed exactly, never estimated: hashing only proposes the pairs to compare. "
-    cut = "Digits not shown are cut, not rounded."
+        measure += "; a feature that few documents have counts two or three times"
+    exact = f"{measure}; it is computed exactly; hashing only proposes the pairs to compare. "
+    cut = "Numbers are truncated, not rounded."
     if not report.get("fingerprints"):
         return f"The features of a document are {grams}. {exact}{cut}"
     weighed = _WEIGHED.get(str(scheme.get("weights", "tf")), "")
     votes = (
         f"The features of a document are {grams}{weighed}. Each votes with its weight on every one of "
-        f"{setting(scheme.get('bits', 64))} bits; the majorities are the fingerprint (Charikar, 2002). The Hamming "
-        "distance of two documents is the number of bits in which their fingerprints differ."
+        f"{setting(scheme.get('bits', 64))} bits; the majority of each bit makes the fingerprint (Charikar, 2002). The "
+        "Hamming distance of two documents is the number of bits in which their fingerprints differ."
     )
     return f"{votes} {exact}{cut}" if is_confirmed(report) else votes
 
@@ -247,15 +249,15 @@ def inputs_table(report: Report) -> str:
         for entry in inputs[:_MAX_INPUTS]
     ]
     left = plural(len(inputs) - len(rows), "more input")
-    more = f"<p>{left}: report.json names them all.</p>" if len(inputs) > len(rows) else ""
+    more = f"<p>{left}: report.json lists them.</p>" if len(inputs) > len(rows) else ""
     titles = ("name", "format", "role", "documents", "rejected")
-    return table("What was read", titles, rows, numbers=(3, 4)) + more
+    return table("Inputs", titles, rows, numbers=(3, 4)) + more
 
 
 def settings_tables(report: Report) -> str:
     scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
     tables = ""
-    for caption, values in (("Chosen for the run", report.get("settings") or {}), ("Fingerprint scheme", scheme)):
+    for caption, values in (("Settings of the run", report.get("settings") or {}), ("Fingerprint scheme", scheme)):
         cells = ((escape_text(key), setting(value)) for key, value in values.items())
         rows = [(f"<code>{key}</code>", f"<code>{value}</code>") for key, value in cells]
         tables += table(caption, ("name", "value"), rows)

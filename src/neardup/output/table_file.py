@@ -19,7 +19,7 @@ from neardup.output.directory import refuse_address
 
 
 class _JsonLines(AbstractContextManager["_JsonLines"]):
-    """Writes a JSON object a line."""
+    """Writes one JSON object per line."""
 
     def __init__(self, path: Path, _: pa.Schema) -> None:
         self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed on exit
@@ -48,18 +48,18 @@ def check_output(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> P
     Raises
     ------
     OutputError
-        If the file exists and is not to be replaced, its suffix is none of these, or its folder cannot be written to.
+        If the file exists without `overwrite`, its suffix is not one of `suffixes`, or its folder cannot be written to.
     """
     refuse_address(path, "file")
     if path.suffix.lower() not in suffixes:
         raise OutputError(
             f"The output {path} must end in {'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
-            f"{path.suffix or 'no suffix'!r}. Name for example {path.stem or 'out'}.parquet."
+            f"{path.suffix or 'no suffix'!r}. Use {path.stem or 'out'}.parquet, for example."
         )
     if path.exists() and not overwrite:
-        raise OutputError(f"The output {path} exists already. Name another file, or pass --overwrite.")
+        raise OutputError(f"The output {path} already exists. Use another file, or pass --overwrite.")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputError(f"The output {path} cannot be written. Name a file in a folder that you may write to.")
+        raise OutputError(f"The output {path} cannot be written. Use a file in a folder with write permission.")
     return path
 
 

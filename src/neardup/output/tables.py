@@ -1,4 +1,4 @@
-"""Turn decisions into tables: removed documents and duplicate pairs, with their ids and locations."""
+"""Build the tables of removed documents and of duplicate pairs, with their ids and locations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ROWS = 65_536
 
 
 class DocumentLocations:
-    """Where each document came from: its id, its part and its row there.
+    """The id of each document, its part of the input, and its row there.
 
-    names : of the parts. rows : int64 by document, its row in its part. ids : large_string by document, or None where
-    documents are known by their running numbers. release : gives mapped memory back, between two batches of a table.
+    names : of the parts. rows : int64 by document, its row in its part. ids : large_string by document, or None if
+    documents are numbered from 0. release : frees mapped memory between two batches of a table.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class DocumentLocations:
         self._rows, self._ids, self.release = rows, ids, release
 
     def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
-        """Return the ids of documents as strings; a running number where there is no id column."""
+        """Return the ids of documents as strings, or their numbers if there is no id column."""
         if self._ids is None:
             return arrow_of(documents.astype(np.int64)).cast(pa.string())
         return self._ids.take(arrow_of(documents)).cast(pa.string())
@@ -57,7 +57,7 @@ class DocumentLocations:
 
 
 class IdsOnly:
-    """The ids of fingerprints that came without their documents."""
+    """The ids of fingerprints without documents."""
 
     def __init__(self, ids: pa.Array) -> None:
         self._ids = ids
@@ -68,7 +68,7 @@ class IdsOnly:
 
 
 def removed_batches(removals: Removals, locations: DocumentLocations, measures: Measures) -> Iterator[pa.RecordBatch]:
-    """Yield the table of removed documents, in the order of the documents; see schemas.removed_schema."""
+    """Yield the table of removed documents, in input order; see schemas.removed_schema."""
     for start in range(0, len(removals.documents), _ROWS):
         part = removals.take(slice(start, start + _ROWS))
         columns = [

@@ -11,9 +11,9 @@ from typing import Any
 
 from neardup.settings.shingling import PAGE_TOKENS
 
-# Control characters save tab and line feed, line separators, the byte order mark, lone surrogates, and the
-# bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts
-# need them to be read.
+# Control characters except tab and line feed, line separators, the byte order mark, lone surrogates, and the
+# bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts need
+# them.
 _CONTROLS = (  # noqa: SIM905 - as a list, one name a line
     "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI "
     "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
@@ -22,7 +22,7 @@ _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\uf
 
 
 def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
-    """Return what exact copies have in common, by the settings and the tokens of a method."""
+    """Return the common part of exact copies, by the settings and the tokens of a method."""
     if tokens in PAGE_TOKENS:
         return "the same tags in one order"
     text = "the same text after normalisation"
@@ -30,7 +30,7 @@ def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage that reads 0 % or 100 % only when it is."""
+    """Return a share as a percentage that shows 0 % or 100 % only for these values."""
     if share <= 0 or share >= 1:
         return f"{share * 100:.0f} %"
     text = f"{share * 100:.1f}"
@@ -72,18 +72,18 @@ def _name(character: str) -> str:
 
 
 def interval(values: Any, key: str) -> str:
-    """Return "99.7 % (99.5 % to 99.9 %)", or an empty string when there is no such value."""
+    """Return "99.7 % (99.5 % to 99.9 %)", or an empty string if there is no such value."""
     middle, low, high = (known((values or {}).get(name), percent) for name in (key, "low", "high"))
     return escape(f"{middle} ({low} to {high})" if middle and low and high else middle)
 
 
 def known(value: Any, write: Callable[[Any], str]) -> str:
-    """Return a number in words, or an empty string when there is none."""
+    """Return a formatted number, or an empty string for None."""
     return write(value) if value is not None and math.isfinite(value) else ""
 
 
 def setting(value: object) -> str:
-    """Return a setting as HTML, as people write it."""
+    """Return a setting as readable HTML."""
     if value is None or isinstance(value, bool):
         return {True: "yes", False: "no", None: "not set"}[value]
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -91,7 +91,7 @@ def setting(value: object) -> str:
 
 
 def escape_text(text: object, *, lines: bool = True) -> str:
-    """Return text for HTML with hidden characters shown; tabs and line ends too when `lines` is false."""
+    """Return text for HTML with hidden characters shown; and tabs and line ends too, unless `lines` is set."""
     plain, escaped, position = str(text), "", 0
     for run in re.finditer(_HIDDEN if lines else rf"{_HIDDEN}|[\t\n]", plain):
         escaped += f'{escape(plain[position : run.start()])}<span class="hidden">{_name(run[0])}</span>'

@@ -1,4 +1,4 @@
-"""Write what a run decided: kept documents in their own format, removed.parquet, rejected.jsonl, the reports."""
+"""Write the result of a run: kept documents in their format, removed.parquet, rejected.jsonl and the reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _GROUP_BYTES, _GROUP_ITEMS = 1 << 20, 1024
 
 
 class Shown(NamedTuple):
-    """The removals picked for the report, rising by document."""
+    """The removals that the report shows, in input order."""
 
     removals: Removals
     documents: npt.NDArray[np.uint32]
@@ -45,11 +45,11 @@ class Shown(NamedTuple):
 
 
 def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: int = MAX_EXAMPLES) -> Shown:
-    """Pick removals to show: all of them, or as many as fit, evenly from the least to the most similar.
+    """Pick the removals to show: all of them, or `limit`, evenly spaced from the least to the most similar.
 
     Parameters
     ----------
-    nearness : float64, rising with the similarity of each removed document to the kept one.
+    nearness : float64, increasing with the similarity of each removed document to its kept document.
     """
     picked = np.lexsort((removals.documents, nearness))
     if len(picked) > limit:
@@ -67,12 +67,12 @@ def write_kept(
     shown: Shown,
     progress: Progress,
 ) -> None:
-    """Read the new documents again and write the kept ones, collecting the texts to be shown on the way.
+    """Read the new documents again and write the kept ones; collect the texts of the examples.
 
     Raises
     ------
     InputError
-        If an input has changed since it was read first.
+        If an input has changed since the first pass.
     """
     ends = outcome.corpus.part_ends.tolist()
     num_against = sum(task.against for task in tasks)
@@ -89,7 +89,7 @@ def write_kept(
             assert writer is not None
             if item.batch is not None:
                 mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
-                assert item.batch.payload is not None  # read so
+                assert item.batch.payload is not None  # read with payload
                 writer.write(item.batch.payload, mask)
                 shown.texts.update(_texts_in(item.batch, item.start, shown.documents))
                 progress.advance(len(mask), item.batch.text.nbytes)
@@ -103,7 +103,7 @@ def write_kept(
 
 
 class _Item(NamedTuple):
-    """A batch of a part, of which the first document has the number `start`; none at the end of the part."""
+    """A batch of a part, whose first document has the number `start`; None at the end of the part."""
 
     task: Task
     start: int
@@ -123,7 +123,7 @@ def _items(tasks: list[Task], identities: list[tuple[str, int, float]], first: i
 
 
 def _ahead_in_groups(items: Iterator[_Item]) -> Iterator[_Item]:
-    """Yield items that are read ahead on another thread, small ones handed over many at a time."""
+    """Yield items that another thread reads ahead; small items are passed between threads in groups."""
 
     def groups() -> Iterator[list[_Item]]:
         group: list[_Item] = []
@@ -146,12 +146,12 @@ def read_texts(
     part_ends: npt.NDArray[np.int64],
     documents: npt.NDArray[np.uint32],
 ) -> Iterator[tuple[int, str]]:
-    """Read some documents again, which rise; yield each with its text.
+    """Read some documents again; yield each number with its text. Requires: `documents` sorted.
 
     Raises
     ------
     InputError
-        If an input has changed since it was read first.
+        If an input has changed since the first pass.
     """
     first = 0
     for task, identity, stop in zip(tasks, identities, part_ends.tolist(), strict=True):
@@ -162,11 +162,11 @@ def read_texts(
 
 def _refuse_changed(task: Task, identity: tuple[str, int, float]) -> None:
     if task.part.identity() != identity:
-        raise InputError(f"{task.part.name} has changed while it was being read. Run again once nothing writes to it.")
+        raise InputError(f"{task.part.name} changed during the run. Run again when no other program writes to it.")
 
 
 def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
-    """Yield those of the documents that stand in a part, which holds [first, stop), with their texts."""
+    """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
     if not _any_between(documents, first, stop):
         return
     for start, batch in _numbered(task, first, with_payload=False):
@@ -182,7 +182,7 @@ def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[i
 
 
 def _ignore(row: Rejected) -> None:
-    """Rejected rows were listed when the part was read first."""
+    """The first pass has listed the rejected rows."""
 
 
 def _any_between(documents: npt.NDArray[np.uint32], first: int, stop: int) -> bool:
@@ -190,14 +190,14 @@ def _any_between(documents: npt.NDArray[np.uint32], first: int, stop: int) -> bo
 
 
 def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
-    """Yield those of the documents that stand in a batch, whose first is `start`, with their texts."""
+    """Yield the documents of a batch, whose first number is `start`, with their texts."""
     low, high = np.searchsorted(documents, [start, start + len(batch.rows)])
     for document in documents[low:high].tolist():
         yield document, batch.text[document - start].as_py() or ""
 
 
 def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list[Example]:
-    """Return the removed documents to show, each beside its kept one, with what they share marked."""
+    """Return the removed documents to show, each with its kept document and their shared passages."""
     removals, measured, settings = shown.removals, shown.removals.measured, method.settings
     columns = [
         locations.ids(removals.documents).to_pylist(), locations.parts(removals.documents).to_pylist(),
@@ -243,7 +243,7 @@ def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
 
 
 def write_rejected(scratch_directory: Path, path: Path) -> None:
-    """Write rejected.jsonl, empty when all is well."""
+    """Write rejected.jsonl; it is empty if no document was rejected."""
     source = scratch_directory / "rejected.jsonl"
     if source.exists():
         shutil.copyfile(source, path)
@@ -257,7 +257,7 @@ def write_json(report: dict[str, Any], path: Path) -> None:
 
 
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Collect batches in a table, empty ones too."""
+    """Return batches as a table, also if there are none."""
     return pa.Table.from_batches(list(batches), schema)
 
 
@@ -287,7 +287,7 @@ def _no_rows(task: Task) -> pa.Table:
 
 
 def _as_table(batch: DocumentBatch, task: Task) -> pa.Table:
-    """Return all columns of a batch; of a format made of lines, the columns that were read."""
+    """Return all columns of a batch; for formats of lines, the columns that were read."""
     if isinstance(batch.payload, pa.RecordBatch):
         return pa.Table.from_batches([batch.payload])
     if isinstance(batch.payload, Pages):
