@@ -12,16 +12,6 @@ from rich.text import Text
 from neardup.output.wording import duration
 from neardup.progress import compile_seconds, is_compiling
 
-LABELS = {
-    "read": "Read",
-    "propose": "Propose",
-    "sort": "Sort",
-    "confirm": "Confirm",
-    "audit": "Audit",
-    "write": "Write",
-    "report": "Report",
-}
-
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -85,7 +75,7 @@ class StageBars:
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Add the bar of a stage."""
         self._task = self._progress.add_task(
-            LABELS.get(stage, stage.capitalize()), total=total_documents or None,
+            stage.capitalize(), total=total_documents or None,
             documents=0, num_bytes=0, seconds=None, compiled=compile_seconds(),
         )  # fmt: skip
 
@@ -114,7 +104,7 @@ class StageLines:
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Start counting."""
-        self._label, self._total = LABELS.get(stage, stage.capitalize()), total_documents
+        self._label, self._total = stage.capitalize(), total_documents
         self._documents = self._num_bytes = 0
         self._begun = self._printed = time.monotonic()
 

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.formats import Handler
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
@@ -125,20 +124,9 @@ def _documents(
         reject(block.rejected(source, index, bad[index]))
     good = np.ones(len(lines), dtype=bool)
     good[list(found.bad)] = False
-    payload = None
-    if with_payload:
-        payload = RawLines(*select_lines(data, offsets, good))
-    rows = lines + block.first_line
-    if found.bad:
-        mask = arrow_of(good)
-        return DocumentBatch(
-            found.text.filter(mask),
-            rows[good],
-            None if found.ids is None else found.ids.filter(mask),
-            None if found.rank is None else found.rank[good],
-            payload,
-        )
-    return DocumentBatch(found.text, rows, found.ids, found.rank, payload)
+    payload = RawLines(data, offsets) if with_payload else None
+    batch = DocumentBatch(found.text, lines + block.first_line, found.ids, found.rank, payload)
+    return batch.filter(good) if found.bad else batch
 
 
 def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:

@@ -9,12 +9,12 @@ from operator import attrgetter
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of, arrow_of_strings
+from neardup.arrays import arrow_of_strings
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.formats import Handler
 from neardup.documents.input_file import InputFile
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
-from neardup.documents.payload import RawLines, lines_array, select_lines
+from neardup.documents.payload import RawLines, lines_array
 from neardup.documents.sinks import ByteSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import invalid_utf8_rows
@@ -37,18 +37,15 @@ def read_lines(
 ) -> Iterator[DocumentBatch]:
     """Yield each line as a document, without its line end; an empty line is an empty document."""
     for block in read_line_blocks(source, reject):
-        text = _texts(block)
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
-        bad = invalid_utf8_rows(text)
-        good = np.ones(block.num_lines, dtype=bool)
-        if bad:
-            good[bad] = False
+        payload = RawLines(block.data, block.offsets) if with_payload else None
+        batch = DocumentBatch(_texts(block), rows, payload=payload)
+        if bad := invalid_utf8_rows(batch.text):
             for index in bad:
                 reject(block.rejected(source, index, _why_not_utf8(block.line(index), "line")))
-            text, rows = text.filter(arrow_of(good)), rows[good]
-        payload = RawLines(*select_lines(block.data, block.offsets, good)) if with_payload else None
-        if len(rows):
-            yield DocumentBatch(text, rows, payload=payload)
+            batch = batch.filter(~np.isin(np.arange(block.num_lines), bad))
+        if len(batch.rows):
+            yield batch
 
 
 def _texts(block: LineBlock) -> pa.LargeStringArray:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -77,7 +80,7 @@ MAX_EXPANSION, _FREE_BYTES = 200, 64 << 20
 """A compressed file may expand by this factor, or to this many bytes if that is more; text expands 3 to 20 times."""
 
 
-class _BoundedStream:
+class _BoundedStream(io.RawIOBase):
     """A decompressed stream that raises an OSError once it is too long for its compressed file."""
 
     def __init__(self, stream: Any, compressed_bytes: int) -> None:
@@ -99,27 +102,12 @@ class _BoundedStream:
     def read1(self, size: int = -1) -> bytes:
         return self._count(self._take(size if size >= 0 else BLOCK_BYTES))
 
-    @property
-    def closed(self) -> bool:
-        return bool(self._stream.closed)
-
     def readable(self) -> bool:
         return True
 
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
     def close(self) -> None:
         self._stream.close()
-
-    def __enter__(self) -> _BoundedStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().close()
 
 
 @dataclass(frozen=True)
@@ -143,31 +131,23 @@ class Source:
 
         A local file is read, not mapped: mapped pages count as this process's memory for as long as it is open.
         """
-        try:
+        with self._reaching():
             if self.is_local:
                 if os.path.getsize(self.location) == 0:
                     return pa.BufferReader(b"")
                 return pa.OSFile(self.location)
             filesystem, path = resolve(self.location)
             return filesystem.open_input_file(path)
-        except NeardupError:
-            raise
-        except Exception as error:  # whatever the client of the storage raises
-            raise self._gone(error) from error
 
     def open_stream(self) -> Any:
         """Open for reading from the beginning, as a binary file; the bytes are decompressed."""
-        try:
+        with self._reaching():
             if self.is_local:
                 stream = open_decompressed(self.location, self.compression)
             else:
                 filesystem, path = resolve(self.location)
                 stream = open_decompressed(filesystem.open_input_file(path), self.compression)
             return stream if self.compression is None else _BoundedStream(stream, self.stat()[0])
-        except NeardupError:
-            raise
-        except Exception as error:  # whatever the client of the storage raises
-            raise self._gone(error) from error
 
     def read_bytes(self, limit: int) -> bytes:
         """Return the decompressed bytes, at most `limit`."""
@@ -182,19 +162,24 @@ class Source:
 
     def stat(self) -> tuple[int, float]:
         """Return the size in bytes and the time of last change (0.0 where the storage keeps none)."""
-        try:
+        with self._reaching():
             if self.is_local:
                 status = os.stat(self.location)
                 return status.st_size, status.st_mtime
             filesystem, path = resolve(self.location)
             info = filesystem.get_file_info(path)
-        except NeardupError:
-            raise
-        except Exception as error:  # whatever the client of the storage raises
-            raise self._gone(error) from error
         return int(info.size or 0), float((info.mtime_ns or 0) / 1e9)
 
-    def _gone(self, error: Exception) -> CannotOpen:
-        missing = isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ENOENT
-        why = "it is no longer there" if missing else str(error)
-        return CannotOpen(f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again.")
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Raise CannotOpen for whatever the operating system, or the client of the storage, raises."""
+        try:
+            yield
+        except NeardupError:
+            raise
+        except Exception as error:
+            missing = isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ENOENT
+            why = "it is no longer there" if missing else str(error)
+            raise CannotOpen(
+                f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again."
+            ) from error
