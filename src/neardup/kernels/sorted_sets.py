@@ -153,9 +153,15 @@ def overlap(left, right, needed):
 
 @kernel
 def pair_overlaps(hashes, starts, sizes, left, right, shared):
-    """Fill shared[i] with the overlap of the sets of documents left[i] and right[i]."""
-    for i in range(len(left)):
-        a, b = left[i], right[i]
-        shared[i] = overlap(
-            hashes[starts[a] : starts[a] + np.int64(sizes[a])], hashes[starts[b] : starts[b] + np.int64(sizes[b])], 0
-        )
+    """Fill shared[i] with the number of elements that the sets of documents left[i] and right[i] share."""
+    for pair in range(len(left)):
+        a, b = left[pair], right[pair]
+        i, j = starts[a], starts[b]
+        stop, other_stop = i + np.int64(sizes[a]), j + np.int64(sizes[b])
+        count = 0
+        while i < stop and j < other_stop:  # without the bound of `overlap`, a fifth faster
+            value, other = hashes[i], hashes[j]
+            count += value == other
+            i += value <= other
+            j += other <= value
+        shared[pair] = count
