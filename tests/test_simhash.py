@@ -132,7 +132,9 @@ def test_a_text_without_features_has_none_and_no_fingerprint(text, scheme):
     assert described.offsets[1] < described.offsets[2] == described.offsets[3]
     if not has_features:
         assert described.fingerprints[0].tolist() == [0]
-        with pytest.raises(InputError, match=r"There are no features, and so no fingerprint: got .* Leave such texts"):
+        with pytest.raises(
+            InputError, match=r"There are no features, so there is no fingerprint: got .* Leave such texts"
+        ):
             simhash(text, method=method)
 
 

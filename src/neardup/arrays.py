@@ -1,7 +1,7 @@
-"""Between Arrow and the flat arrays that kernels read: nulls, slices and chunks of strings end here.
+"""Convert between Arrow and the flat arrays of kernels; resolve nulls, slices and chunks of strings.
 
-`pa.array` loads pandas wherever it is installed, 0.25 s, and looks for it at each call where it is not. What every run
-does goes through `arrow_of` and `arrow_of_strings` instead.
+`pa.array` loads pandas if it is installed (0.25 s), and otherwise searches for it at each call. The code of every run
+uses `arrow_of` and `arrow_of_strings` instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 
 def flatten_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the bytes of an Arrow string array and where each string begins and ends, without a copy of the bytes.
+    """Return the bytes of an Arrow string array and the offsets of the strings, without a copy of the bytes.
 
     Parameters
     ----------
@@ -34,16 +34,16 @@ def flatten_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArr
 
 
 def view_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:
-    """Return what `flatten_strings` does, read-only and as Arrow holds it, without any copy.
+    """Return the same as `flatten_strings`, read-only and in the layout of Arrow, without any copy.
 
-    The offsets have Arrow's type, and the first of them need not be 0: the bytes are those of the whole buffer.
+    The offsets have Arrow's type, and the first may differ from 0, because the bytes are those of the whole buffer.
     """
     if pa.types.is_string(strings.type) or pa.types.is_binary(strings.type):
         width: type[np.int32 | np.int64] = np.int32
     elif pa.types.is_large_string(strings.type) or pa.types.is_large_binary(strings.type):
         width = np.int64
     else:
-        raise TypeError(f"Strings are wanted: got {strings.type}. Cast it first.")
+        raise TypeError(f"Strings are required: got {strings.type}. Cast the array first.")
     if strings.null_count:
         strings = strings.fill_null(b"" if pa.types.is_binary(strings.type) else "")
     _, offsets_buffer, data_buffer = strings.buffers()
@@ -61,18 +61,18 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def arrow_of(values: npt.NDArray[Any]) -> pa.Array:
-    """Return numbers or truths, an array of one dimension, as an Arrow array; numbers without a copy."""
+    """Return a one-dimensional array of numbers or booleans as an Arrow array; numbers without a copy."""
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(data)])
 
 
 def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
     """Return a list of strings as an Arrow array."""
-    return arrow_of_utf8([one.encode() for one in strings])
+    return arrow_of_utf8([text.encode() for text in strings])
 
 
 def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
-    """Return strings in UTF-8, which is not checked, as an Arrow array."""
+    """Return strings in UTF-8 as an Arrow array. The encoding is not checked."""
     offsets = np.zeros(len(strings) + 1, np.int64)
-    np.cumsum([len(one) for one in strings], out=offsets[1:])
+    np.cumsum([len(text) for text in strings], out=offsets[1:])
     return pa.LargeStringArray.from_buffers(len(strings), pa.py_buffer(offsets), pa.py_buffer(b"".join(strings)))

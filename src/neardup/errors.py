@@ -1,36 +1,36 @@
-"""The exceptions that neardup raises on purpose.
+"""The exceptions of neardup.
 
 ::
 
     NeardupError
-    ├── SettingError      a parameter is out of its limits, or two of them contradict
-    ├── InputError        an input is missing, unreadable or not what was said
+    ├── SettingError      a parameter is outside its range, or two parameters conflict
+    ├── InputError        an input is missing, unreadable or of another format
     │   └── ColumnError   a column is missing or has the wrong type
-    ├── OutputError       the output exists, cannot be written, or lies in the input
+    ├── OutputError       the output exists, cannot be written, or is inside the input
     ├── ResumeError       the scratch files do not belong to this run
-    ├── SchemeError       fingerprints of two schemes meet
+    ├── SchemeError       fingerprints of different schemes are compared
     └── MissingExtraError an optional package is not installed
 
     UserWarning
-    └── IncompleteWarning some files could not be read to their end; what could be read is in the result
+    └── IncompleteWarning some files could not be read to their end; the result contains the rest
 
-The command line turns any of them into one line and exit code 2. Every message says what was wrong, the value
-received, what is accepted, where, and what to do next.
+The command line prints each as one line and returns exit code 2. Every message names the problem, the received value,
+the accepted values, the location, and the next step.
 """
 
 from __future__ import annotations
 
 
 class NeardupError(Exception):
-    """Base of every error that neardup raises on purpose."""
+    """Base of all errors of neardup."""
 
 
 class SettingError(NeardupError, ValueError):
-    """A parameter is out of its limits, or two parameters contradict each other."""
+    """A parameter is outside its range, or two parameters conflict."""
 
 
 class InputError(NeardupError, ValueError):
-    """An input is missing, cannot be read, or is not what it was said to be."""
+    """An input is missing, cannot be read, or has another format than declared."""
 
 
 class ColumnError(InputError):
@@ -42,16 +42,16 @@ class OutputError(NeardupError, OSError):
 
 
 class ResumeError(NeardupError):
-    """The scratch files of an interrupted run do not belong to the run asked for."""
+    """The scratch files of an interrupted run do not belong to the requested run."""
 
 
 class SchemeError(NeardupError, ValueError):
-    """Fingerprints made by two different schemes were to be compared."""
+    """Fingerprints of different schemes were compared."""
 
 
 class MissingExtraError(NeardupError, ImportError):
-    """An optional package is needed and not installed."""
+    """A required optional package is not installed."""
 
 
 class IncompleteWarning(UserWarning):
-    """Some files could not be read to their end; the result holds what could be read."""
+    """Some files could not be read to their end; the result contains the documents that could be read."""

@@ -1,4 +1,4 @@
-"""The one way to work on a stream of items on threads, in order; and to read ahead on a thread of its own."""
+"""Run work on a stream of items on threads, in order; read ahead on another thread."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Result = TypeVar("Result")
-_AHEAD = 8  # decoded and waiting: enough to read on while the compiler is loaded
-_BYTES_AHEAD = 64 << 20  # and no more than so many, unless one item alone has more
+_AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
+_BYTES_AHEAD = 64 << 20  # of waiting items, unless a single item is larger
 _SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
 _WAIT_S = 0.1
 
 
 def count_processors() -> int:
-    """Return how many processors this process may use, at least 1."""
+    """Return the number of processors that this process may use, at least 1."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -36,20 +36,20 @@ def map_ordered(
     bytes_of: Callable[[T], int] = lambda _: 0,
     ahead: int = _AHEAD,
 ) -> Iterator[tuple[T, Result]]:
-    """Yield each item with the result of `work`, in order, while a pool of threads works on those after it.
+    """Yield each item with the result of `work`, in order, while a pool of threads works on the next items.
 
     Parameters
     ----------
-    items : taken on the calling thread, so many ahead.
+    items : read on the calling thread.
     work : called on a thread of the pool.
-    threads : of the pool.
-    bytes_of : the memory that an item takes, which bounds how many wait.
-    ahead : items that wait at most, besides.
+    threads : the size of the pool.
+    bytes_of : the memory of an item; it limits the number of waiting items.
+    ahead : the greatest number of waiting items.
 
     Notes
     -----
-    A result is yielded as soon as it and all before it are there. An error of `work` or of `items` is raised in its
-    place; what was not begun is dropped. So it is when the caller stops early.
+    A result is yielded as soon as it and all earlier results are complete. An error of `work` or `items` is raised at
+    its position in the order. Items that are not started are dropped then, and also if the caller stops early.
     """
     waiting: deque[tuple[T, Future[Result]]] = deque()
     num_bytes = 0
@@ -70,7 +70,7 @@ def map_ordered(
 
 
 def map_all(items: Sequence[T], work: Callable[[T], Result], threads: int) -> list[Result]:
-    """Return the result of `work` for each item, in order; for one thread or one item no thread is started."""
+    """Return the result of `work` for each item, in order; one thread or one item starts no thread."""
     if threads == 1 or len(items) < 2:
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads, thread_name_prefix="neardup") as pool:
@@ -80,13 +80,13 @@ def map_all(items: Sequence[T], work: Callable[[T], Result], threads: int) -> li
 def group_small(
     items: Iterable[T], bytes_of: Callable[[T], int], *, fits: Callable[[list[T], T], bool] = lambda *_: True
 ) -> Iterator[list[T]]:
-    """Yield items in lists of a mebibyte or more, but for the last: the cost of a batch does not depend on its size.
+    """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed cost.
 
     Parameters
     ----------
-    items : each file begins one, however short.
+    items : such as batches, of which each file starts a new one.
     bytes_of : the size of an item.
-    fits : whether an item may go into the list of those before it.
+    fits : whether an item may join the list of earlier items.
     """
     group: list[T] = []
     num_bytes = 0
@@ -106,7 +106,7 @@ def group_small(
 def prefetch(items: Iterable[T], depth: int = 12) -> Iterator[T]:
     """Yield the items of an iterator that runs up to `depth` items ahead on another thread.
 
-    An error raised there is raised here, in its place. When the caller stops early, so does the thread.
+    An error of the iterator is raised at its position in the order. If the caller stops early, so does the thread.
     """
     queue: Queue[tuple[T | None, BaseException | None]] = Queue(depth)
     stopped = Event()
@@ -126,7 +126,7 @@ def prefetch(items: Iterable[T], depth: int = 12) -> Iterator[T]:
                 if stopped.is_set():
                     return
             put((None, StopIteration()))
-        except BaseException as error:  # handed over, whatever it is
+        except BaseException as error:  # raised in the caller, whatever it is
             put((None, error))
 
     thread = Thread(target=work, daemon=True, name="neardup-read-ahead")

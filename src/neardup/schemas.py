@@ -1,4 +1,4 @@
-"""The schema of every table that passes between stages or leaves neardup, with a sentence for each column."""
+"""The schemas of all tables, scratch columns included, with a sentence for each column."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pyarrow as pa
 
 
-def _field(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
-    return pa.field(name, kind, nullable=False, metadata={"meaning": meaning})
+def _field(name: str, dtype: pa.DataType, meaning: str) -> pa.Field:
+    return pa.field(name, dtype, nullable=False, metadata={"meaning": meaning})
 
 
 class Measure(NamedTuple):
-    """One of the figures measured of a pair of documents: a column of every table of pairs.
+    """A measure of a pair of documents: a column of every table of pairs.
 
     of_first : its meaning in the table of clusters, where the pair is a document and the first of its cluster.
     of_itself : the value of a document and its exact copy.
@@ -137,8 +137,8 @@ _SCORES = (
 
 def curve_schema(limit: str) -> pa.Schema:
     """Return the schema of the scores over a method's limit, threshold or max_distance."""
-    kind = pa.float64() if limit == "threshold" else pa.int64()
-    return pa.schema([_field(limit, kind, "From where on, or up to where, a pair counts as found."), *_SCORES])
+    dtype = pa.float64() if limit == "threshold" else pa.int64()
+    return pa.schema([_field(limit, dtype, "The limit at which a pair counts as found."), *_SCORES])
 
 
 def length_schema() -> pa.Schema:
@@ -173,7 +173,7 @@ class Column(NamedTuple):
         return self._replace(name=f"{prefix}-{self.name}")
 
 
-# By document, in the order of reading.
+# By document, in input order.
 ROWS = Column("rows", "int64", "The row of the document in its input.")
 CONTENT = Column("content", "uint64", "128-bit hash of the tokens, equal for exact copies.", 2)
 SHINGLES = Column("shingles", "uint64", "The shingle hashes of all documents, one document after the other.")
@@ -182,7 +182,7 @@ TAGS = Column("structure", "uint64", "The hashes of runs of tags of all pages, w
 TAG_STARTS = Column("structure-starts", "int64", "Where those of the document begin in `structure`.")
 KEYS = Column("keys", "uint64", "By part: the key of the document in one band, or one word of its fingerprint.")
 IDS = Column("ids", "uint8", "The ids of all documents in UTF-8, one after the other.")
-ID_OFFSETS = Column("id_offsets", "int64", "Where each id begins in `ids`, and where the last one ends.")
+ID_OFFSETS = Column("id_offsets", "int64", "The start of each id in `ids`, and the end of the last.")
 ID_HASHES = Column("id_hashes", "uint64", "The hash of the id.")
 LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8, where `keep` orders by length.")
 RANKS = Column("ranks", "float64", "The value that `keep` orders by; nan comes last.")
@@ -196,9 +196,9 @@ MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, ba
 # By document: the sets that are compared.
 SET_HASHES = Column("hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sorted_sets.py.")
 SET_STARTS = Column("starts", "int64", "Where the set of the document begins.")
-# By pair of near fingerprints.
+# By pair of fingerprints within the distance.
 NEAR_LEFT = Column("near-left", "uint32", "A distinct fingerprint.")
-NEAR_RIGHT = Column("near-right", "uint32", "Another one within the distance.")
+NEAR_RIGHT = Column("near-right", "uint32", "The other fingerprint of the pair.")
 NEAR_DISTANCE = Column("near-distance", "uint8", "The number of bits in which they differ.")
 # By confirmed pair.
 PAIR_LEFT = Column("pair-left", "uint32", "The position of the earlier document.")

@@ -165,7 +165,7 @@ def sign(
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     if column is not None:
         in_memory = file is None and method_of(chosen).counted is None
-        if in_memory or not is_text(column.kind):
+        if in_memory or not is_text(column.dtype):
             return take(iter([sign_column(column, signer_of(chosen), count_threads(run_settings.threads))]))
         run_settings = replace(run_settings, on_error="stop")  # a row for each text
     inputs = Inputs(documents, None, text_column, id_column, text_unit, in_format, max_document_bytes)

@@ -1,1 +1,1 @@
-"""Where the stages run."""
+"""The engines, which run the stages."""

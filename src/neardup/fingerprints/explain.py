@@ -1,4 +1,4 @@
-"""SimHash of one text: its fingerprint, its keywords, and how the one follows from the other."""
+"""SimHash of one text: its fingerprint, its keywords, and the computation step by step."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WeightedFeature = tuple[str, float]
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a text becomes a fingerprint: for each feature that counts, by its first place in the text, and for each bit.
+    """The computation of a fingerprint: for each feature, in order of first occurrence, and for each bit.
 
-    features : the feature; counts : how often it occurs; idf : its inverse document frequency, None where that does
-    not weigh; weights : what it weighs; hashes : its hash, of which each bit votes. sums : the sum of the votes of each
-    bit, the most significant bit first, as its digits are written; whole numbers where the weights are. fingerprint :
-    a one where the sum is positive, or zero and even votes give a one.
+    features : the features. counts : their frequencies. idf : their inverse document frequencies, None if the weights
+    do not use them. weights : their weights. hashes : their hashes, of which each bit votes. sums : the sums of the
+    votes of each bit, the most significant bit first; integers if the weights are integers. fingerprint : a bit is 1 if its
+    sum is positive, or if the sum is zero and the scheme sets such bits.
     """
 
     features: tuple[str, ...]
@@ -48,9 +48,9 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
 
     Parameters
     ----------
-    text : a text, which method cuts into features; or features: strings, or pairs of a string and its weight. Those
-        are taken as they are. The weights of repeated ones add up.
-    method : how, with its bits; `SimHash()` when None.
+    text : a text, which the method cuts into features; or features: strings, or pairs of a string and its weight,
+        which are used unchanged. The weights of repeated features are added.
+    method : the settings. Default: `SimHash()`.
 
     Returns
     -------
@@ -59,9 +59,9 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
     Raises
     ------
     InputError
-        If there is no feature, and so nothing that could be alike: leave such texts out, as `dedup` does.
+        If there is no feature. Leave such texts out, as `dedup` does.
     SettingError
-        If method weighs by the document frequencies of a corpus, and holds no table.
+        If the method needs the document frequencies of a corpus, and has no table.
 
     Notes
     -----
@@ -80,12 +80,12 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
 def keywords(
     text: str, idf: IdfTable | None = None, *, top: int = 20, method: SimHash | None = None
 ) -> list[WeightedFeature]:
-    """Return the features of a text with the greatest TF-IDF weights, in falling order.
+    """Return the features of a text with the greatest TF-IDF weights, in descending order.
 
     Parameters
     ----------
     text : a text.
-    idf : the document frequencies. Default: those that method names, or those among the lines of the text.
+    idf : the document frequencies. Default: those of the method, or of the lines of the text.
     top : the greatest number of features to return.
     method : the settings that cut the text into features, as those of the table. Default: those of the table (jieba and
         callables excepted), or `SimHash()`.
@@ -112,11 +112,11 @@ def keywords(
     order = np.lexsort((summands.features.hashes, -weights))
     assert summands.strings is not None
     features = summands.strings.to_list()
-    return [(features[place], float(weights[place])) for place in order.tolist()]
+    return [(features[index], float(weights[index])) for index in order.tolist()]
 
 
 def _method_of(idf: IdfTable | None) -> SimHash:
-    """Return the settings that a table of document frequencies was made with, where its scheme names them."""
+    """Return the settings of a table of document frequencies, if its scheme has them."""
     scheme = {} if idf is None else dict(idf.scheme)
     scheme.pop("version", None)
     return SimHash(**scheme) if scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices else SimHash()
@@ -128,13 +128,13 @@ def explain(
     method: MethodSettings | str = "simhash",
     idf: IdfTable | None = None,
 ) -> Explanation:
-    """Return how a text becomes its SimHash fingerprint, step by step: features, weights, hashes, sums of votes.
+    """Return the computation of a SimHash fingerprint step by step: features, weights, hashes, sums of votes.
 
     Parameters
     ----------
     text : a text, or features, as in `simhash`.
     method : settings of fingerprints, or their name.
-    idf : the document frequencies, if method weighs by them. Default: those that method names.
+    idf : the document frequencies, if the weights use them. Default: those of the method.
 
     Returns
     -------
@@ -145,8 +145,8 @@ def explain(
     InputError
         If there is no feature.
     SettingError
-        If method makes no SimHash fingerprints of words, or weighs by the document frequencies of a corpus that are
-        not given.
+        If the method makes no SimHash fingerprints of words, or needs the document frequencies of a corpus and has
+        none.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def explain(
     features = summands.strings.to_list()
     mask = (1 << method.bits) - 1
     return Explanation(
-        features=tuple(features[place] for place in order.tolist()),
+        features=tuple(features[index] for index in order.tolist()),
         counts=tuple(summands.features.counts[order].tolist()),
         idf=None if summands.idf is None else tuple(summands.idf[order].tolist()),
         weights=tuple(_plain(weights)),
@@ -174,7 +174,7 @@ def explain(
 
 
 def _plain(values: np.ndarray) -> list[float]:
-    """Return numbers as Python's, whole ones as int where all are whole."""
+    """Return numbers as Python values; as int if all are whole."""
     whole = bool((values == np.rint(values)).all())
     return [int(value) if whole else value for value in values.tolist()]
 
@@ -198,21 +198,20 @@ def _work(
         described = _describe_given(list(text), resolve_scheme(method))
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
         raise InputError(
-            f"There are no features, and so no fingerprint: got {_shorten(text)}. Leave such texts out: nothing says "
-            "that two of them are alike."
+            f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such texts out."
         )
     summands = weigh(described, idf or resolve_idf(described.method), with_strings=with_strings)
     return summands, add_up(summands, method)
 
 
 def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> Described:
-    """Return features that were given instead of a text, with the settings that still apply to them."""
+    """Return features passed instead of a text, with the settings that apply to them."""
     method = replace(method, tokens="whitespace" if method.weights != "given" else method.tokens, ngram=1)
     if all(isinstance(feature, str) for feature in features):
         if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(
                 f"Features without weights and without lines cannot be weighed with weights={method.weights!r}, "
-                f"idf={method.idf!r}. Give pairs of a feature and its weight, or use weights='tf'."
+                f"idf={method.idf!r}. Pass pairs of a feature and its weight, or use weights='tf'."
             )
         tokens = pack_tokens([features])
         return Described(shingle_strings(tokens, 1), tokens, None, method)

@@ -1,8 +1,7 @@
-"""SimHash fingerprints: from features, or their weights, to bits; and the scheme they belong to.
+"""SimHash fingerprints: from features and weights to bits; and their scheme.
 
-Every bit of a fingerprint is a vote: a feature adds its weight where the bit of its hash is one and takes it away
-where the bit is zero, and the fingerprint has a one where the sum is positive (Charikar 2002; Manku, Jain and Das
-Sarma 2007).
+Each bit of a fingerprint is a vote: a feature adds its weight if the bit of its hash is 1 and subtracts it if the bit
+is 0; the bit of the fingerprint is 1 if the sum is positive (Charikar 2002; Manku, Jain and Das Sarma 2007).
 Bit i of a fingerprint is bit i % 64 of word i // 64.
 """
 
@@ -21,19 +20,19 @@ Fingerprints = npt.NDArray[np.uint64]
 
 
 def num_words(bits: int) -> int:
-    """Return how many 64-bit words hold a fingerprint."""
+    """Return the number of 64-bit words of a fingerprint."""
     return (bits + 63) // 64
 
 
 def summarise(hashes: Fingerprints, offsets: npt.NDArray[np.int64], bits: int, *, tie: int = 1) -> Fingerprints:
-    """Return the fingerprints of documents whose features, repeats included, have one vote each.
+    """Return the fingerprints of documents; each feature has one vote, with repeats.
 
     Parameters
     ----------
     hashes : uint64 array, the native hashes of all features.
     offsets : int64 array of shape (num_documents + 1,), the range of features of each document.
     bits : 32, 64, 128 or 256.
-    tie : the bit, 0 or 1, where the votes are even. Native fingerprints have 1, as mfonda/simhash has.
+    tie : the bit, 0 or 1, for a tied vote. Native fingerprints have 1, like mfonda/simhash.
 
     Returns
     -------
@@ -42,8 +41,8 @@ def summarise(hashes: Fingerprints, offsets: npt.NDArray[np.int64], bits: int, *
     Notes
     -----
     Charikar (2002), section 3: two fingerprints differ in a bit with probability angle / pi, the angle between the two
-    vectors of feature weights. Word 0 of a feature is its hash, word w a mix of the hash and w: so a fingerprint of 64
-    bits is the first word of one of 256, and one of 32 its lower half.
+    vectors of feature weights. Word 0 of a feature is its hash, word w a mix of the hash and w. Therefore a fingerprint
+    of 64 bits is the first word of one of 256 bits, and one of 32 bits is its lower half.
     """
     fingerprints = np.empty((len(offsets) - 1, num_words(bits)), np.uint64)
     kernels.simhash.vote(hashes, offsets, tie, fingerprints)
@@ -51,7 +50,7 @@ def summarise(hashes: Fingerprints, offsets: npt.NDArray[np.int64], bits: int, *
 
 
 class Sums(NamedTuple):
-    """Fingerprints, and the signed sum of every bit of the last document: float64 (64 * num_words,)."""
+    """Fingerprints, and the sum of the votes of each bit of the last document: float64 (64 * num_words,)."""
 
     fingerprints: Fingerprints
     last_sums: npt.NDArray[np.float64]
@@ -65,7 +64,7 @@ def summarise_weighted(
     *,
     tie: int = 1,
 ) -> Sums:
-    """Return the fingerprints of documents whose features have weights.
+    """Return the fingerprints of documents from weighted features.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def summarise_weighted(
     weights : float64 array of shape (num_features,). Sums of whole numbers are exact below 2^53.
     offsets : int64 array of shape (num_documents + 1,), the range of features of each document.
     bits : 32, 64, 128 or 256.
-    tie : the bit, 0 or 1, where a sum is zero.
+    tie : the bit, 0 or 1, for a sum of zero.
     """
     fingerprints = np.empty((len(offsets) - 1, num_words(bits)), np.uint64)
     sums = np.zeros(64 * num_words(bits))
@@ -82,7 +81,7 @@ def summarise_weighted(
 
 
 def _trim(fingerprints: Fingerprints, bits: int) -> Fingerprints:
-    """Clear what lies above the bits of a fingerprint."""
+    """Clear the unused upper bits of a fingerprint."""
     if bits % 64:
         fingerprints[:, -1] &= np.uint64((1 << bits % 64) - 1)
     return fingerprints
@@ -94,7 +93,7 @@ def to_integers(fingerprints: Fingerprints) -> list[int]:
 
 
 def extend(hashes: Fingerprints, bits: int) -> Fingerprints:
-    """Return native feature hashes of as many words as a fingerprint has, shape (num_features, num_words)."""
+    """Return native feature hashes with the number of words of a fingerprint, shape (num_features, num_words)."""
     if num_words(bits) == 1:
         return hashes[:, None]
     words = np.empty((len(hashes), num_words(bits)), np.uint64)

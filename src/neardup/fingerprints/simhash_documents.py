@@ -1,4 +1,4 @@
-"""From texts to SimHash fingerprints: where features, weights, hashes and votes meet."""
+"""Compute SimHash fingerprints of texts: features, weights, hashes and votes."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Fingerprinted(NamedTuple):
     """A batch of documents with their fingerprints.
 
     fingerprints : uint64 (num_documents, num_words), bit i in bit i % 64 of word i // 64, zeros without features.
-    content : uint64 (num_documents, 2), equal where the features and their order are; nothing without features.
-    hashes, offsets : uint64 and int64 (num_documents + 1,), the features of each document, repeats included; none where
-    a text has none, which is then in no pair. hashes may lie in the workspace.
+    content : uint64 (num_documents, 2), equal if the features and their order are equal; undefined without features.
+    hashes, offsets : uint64 and int64 (num_documents + 1,), the features of each document, with repeats; a document
+    without features is in no pair. hashes may be in the workspace.
     """
 
     fingerprints: npt.NDArray[np.uint64]
@@ -59,21 +59,21 @@ class Fingerprinted(NamedTuple):
 class Described(NamedTuple):
     """The features of documents before they are weighed.
 
-    shingles : all features. tokens : as strings, where they are at hand. own : the weights that came with all features.
-    method : the native settings that the scheme stands for. texts : as they were cut; None where they were not texts.
+    shingles : all features. tokens : as strings, if available. given_weights : the weights that came with the features.
+    method : the native settings of the scheme. texts : as they were cut; None if the input was not texts.
     """
 
     shingles: Shingles
     tokens: TokenStrings | None
-    own: npt.NDArray[np.float64] | None
+    given_weights: npt.NDArray[np.float64] | None
     method: SimHash
     texts: pa.Array | None = None
 
 
 class Summands(NamedTuple):
-    """What is added up: the distinct features that count, their weights, and their hashes.
+    """The summands of fingerprints: distinct features, their weights, and their hashes.
 
-    idf : float64, of each feature, where it weighs. strings : the features, where asked for or needed for their hashes.
+    idf : float64, of each feature, if the weights use it. strings : the features, if requested or needed for hashes.
     words : uint64 (num_features, num_words).
     """
 
@@ -92,16 +92,16 @@ def fingerprint_documents(
     Parameters
     ----------
     texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
-    method : how texts become fingerprints.
-    idf : the document frequencies, where method asks for those of a corpus.
-    workspace : where the hashes are written; valid until it is used again. None for memory of their own.
+    method : the settings of fingerprints.
+    idf : the document frequencies, if the method needs those of a corpus.
+    workspace : the buffer of the hashes, which are valid until it is used again. None allocates new memory.
 
     Raises
     ------
     SettingError
-        If method weighs by tfidf with the frequencies of a corpus, and there is no table.
+        If the method needs the document frequencies of a corpus, and there is no table.
     SchemeError
-        If the table counts other features.
+        If the table is for other features.
     """
     described = describe(texts, method, workspace)
     fingerprints = summarise_described(described, method, idf)
@@ -127,7 +127,7 @@ def summarise_described(described: Described, method: SimHash, idf: IdfSource | 
 def describe(
     texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
 ) -> Described:
-    """Return the features of documents; as strings too where the hash of method needs them, or where asked."""
+    """Return the features of documents; also as strings if requested, or if the hash needs them."""
     texts = preprocess(extract_text(texts, method), method)
     settled = resolve_scheme(method)
     described = _describe(texts, replace(settled, html=None), workspace, with_strings=with_strings)
@@ -137,7 +137,7 @@ def describe(
 def _describe(
     texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
 ) -> Described:
-    """Return the features of texts that are extracted and prepared, by settled settings."""
+    """Return the features of extracted and preprocessed texts, with native settings."""
     with_strings = with_strings or method.hash != "native"
     if method.weights == "given":
         features, weights = weighted_tokens(texts, method)
@@ -158,19 +158,19 @@ def describe_elements(pages: pa.Array, method: SimHash) -> Described:
 
 
 def describe_weighted(features: list[list[str]], weights: list[list[float]], method: SimHash) -> Described:
-    """Return features that come with their weights."""
+    """Return features with their given weights."""
     tokens = pack_tokens(features)
-    own = np.array([weight for document in weights for weight in document], np.float64)
-    return Described(shingle_strings(tokens, 1), tokens, own, method)
+    given_weights = np.array([weight for document in weights for weight in document], np.float64)
+    return Described(shingle_strings(tokens, 1), tokens, given_weights, method)
 
 
 def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = False) -> Summands:
-    """Weigh the distinct features of documents, keep the weightiest if method says so, and hash them."""
+    """Weigh the distinct features of documents, keep the heaviest if the settings limit them, and hash them."""
     shingles, method = described.shingles, described.method
     features = distinct_features(shingles.hashes, shingles.offsets)
     frequencies = None
-    if described.own is not None:
-        weights = sum_weights(described.own, shingles.hashes, shingles.offsets)
+    if described.given_weights is not None:
+        weights = sum_weights(described.given_weights, shingles.hashes, shingles.offsets)
     elif method.weights == "one":
         weights = np.ones(len(features.hashes))
     else:
@@ -180,11 +180,11 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
             weights = weights * frequencies
     weighed = choose(weights, features.offsets, top=method.num_features, levels=method.weight_levels)
     if weighed.places is not None:
-        places = weighed.places
+        rows = weighed.places
         features = DistinctFeatures(
-            features.hashes[places], features.counts[places], features.firsts[places], weighed.offsets
+            features.hashes[rows], features.counts[rows], features.firsts[rows], weighed.offsets
         )
-        frequencies = None if frequencies is None else frequencies[places]
+        frequencies = None if frequencies is None else frequencies[rows]
     strings = None
     if with_strings or method.hash != "native":
         assert described.tokens is not None
@@ -199,7 +199,7 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
 
 
 def add_up(summands: Summands, method: SimHash) -> Sums:
-    """Return the fingerprints of documents whose features are weighed."""
+    """Return the fingerprints of documents from their summands."""
     weighed = summands.weighed
     return summarise_weighted(summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_bit(method))
 
@@ -215,19 +215,19 @@ def _idf(
         return inverse_frequencies(*line_frequencies(features, lines, limits.astype(np.int64)))
     if not isinstance(idf, IdfTable):
         raise SettingError(
-            f"weights='tfidf' needs the document frequencies of a corpus: got idf={method.idf!r} and no table. Give an "
-            "IdfTable, or idf='lines' to take them from the lines of each document."
+            f"weights='tfidf' needs the document frequencies of a corpus: got idf={method.idf!r} and no table. Pass an "
+            "IdfTable, or use idf='lines' to count the lines of each document."
         )
     idf.require(method)
     return idf.lookup(features.hashes)
 
 
 def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]:
-    """Return what decides the bits of a fingerprint, in values that JSON can hold: equal, or not comparable.
+    """Return the scheme of fingerprints, as values for JSON: fingerprints are comparable if it is equal.
 
     Parameters
     ----------
-    method : how texts become fingerprints.
+    method : the settings of fingerprints.
     idf_version : the version of the table of document frequencies, if there is one.
     """
     scheme: dict[str, Any] = {"name": SCHEME_NAME, "version": SCHEME_VERSION, "bits": method.bits}

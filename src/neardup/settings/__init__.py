@@ -1,1 +1,1 @@
-"""The settings of methods and runs: frozen values, validated when made, with their presets and limits."""
+"""The settings of methods and runs: frozen values, validated on construction; their constraints and presets."""

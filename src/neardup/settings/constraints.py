@@ -1,4 +1,4 @@
-"""What a parameter accepts: declared once beside it, checked when settings are made, and said in every error."""
+"""Constraints of parameters: declared with the parameter, checked on construction, quoted in errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from neardup.errors import SettingError
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a parameter accepts: a closed range of numbers, or one of some words; and what it is, in a sentence.
+    """The accepted values of a parameter, and its help text.
 
-    choices, numbers : all that is accepted, but for words that begin with one of `prefixes`, or are None, callables
-    or of a kind that is named. words : those with a meaning of their own where any string is accepted. callers :
-    choices that make sense in Python only.
+    low, high, exclusive_min : the range of numbers. choices, numbers : the accepted strings or numbers, besides strings
+    that begin with one of `prefixes`, None (`optional`), callables (`or_callable`) and instances of `also_accepts`.
+    sentinels : strings with a special meaning, if any string is accepted. python_only : choices that the command line
+    does not offer.
     """
 
     help: str
@@ -34,7 +35,7 @@ class Constraint:
     also_accepts: type | None = None
 
     def describe(self) -> str:
-        """Say in words what is accepted."""
+        """Return the accepted values in words."""
         others = [f"a {self.also_accepts.__name__}"] if self.also_accepts is not None else []
         others += ["a callable"] * self.or_callable
         if self.choices:
@@ -90,7 +91,7 @@ class Constraint:
 
 
 def _number(value: float | None) -> str:
-    """Write a limit in full: 4294967295, not 4.29497e+09."""
+    """Return a limit with all digits: 4294967295, not 4.29497e+09."""
     return "any size" if value is None else str(int(value)) if value == int(value) else repr(value)
 
 
@@ -100,12 +101,12 @@ def parameter(default: Any, constraint: Constraint) -> Any:
 
 
 def constraints_of(settings: type) -> dict[str, Constraint]:
-    """Return the limits of each parameter of a class of settings, by name."""
+    """Return the constraint of each parameter of a class of settings, by name."""
     return {field.name: field.metadata["constraint"] for field in dataclasses.fields(settings)}
 
 
 class Validated:
-    """Base of the settings: checks every field against its constraint."""
+    """Base of the settings; checks every field against its constraint."""
 
     def __post_init__(self) -> None:
         for name, constraint in constraints_of(type(self)).items():
@@ -119,7 +120,7 @@ class Validated:
 
 
 def _suggestion(value: object, constraint: Constraint) -> str:
-    """Return the accepted word that is nearest to a misspelt one."""
+    """Return the accepted string that is closest to a misspelt value."""
     near = (
         difflib.get_close_matches(value, (*constraint.choices, *constraint.python_only), 1)
         if isinstance(value, str)

@@ -1,7 +1,6 @@
-"""The settings of each method: frozen values, each declared once with its limits, checked when made.
+"""The settings of each method: frozen values, each declared once with its constraint.
 
-The command line takes its help and its limits from the same declarations, and a test feeds every parameter a value
-outside them.
+The command line uses the same declarations, and a test passes invalid values to every parameter.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _DEFAULT_HASHES = 128
 
 
 class IdfSource:
-    """Base of the table of document frequencies in features/idf.py, which settings may hold."""
+    """Base of the table of document frequencies in features/idf.py, a value of the setting `idf`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +120,7 @@ class MinHash(Shingling):
 
     @property
     def signature_length(self) -> int:
-        """Return how many hashes a signature has that `sign` makes."""
+        """Return the number of hashes in a signature of `sign`."""
         if self.num_hashes is not None:
             return self.num_hashes
         bands = (self.num_bands or 0) * (self.rows_per_band or 0)
@@ -129,7 +128,7 @@ class MinHash(Shingling):
 
     @property
     def of_structure(self) -> MinHash | None:
-        """Return how the structure of pages is compared where it must be alike too, else None."""
+        """Return the settings that compare the structure of pages, or None if `min_structure` is unset."""
         if self.min_structure is None:
             return None
         return MinHash(
@@ -138,9 +137,9 @@ class MinHash(Shingling):
 
     @property
     def jaccard_threshold(self) -> float:
-        """Return the Jaccard similarity of two sets of one size that just reach the threshold: s / (2 - s) of a cosine.
+        """Return the Jaccard similarity of two sets of equal size at the threshold: s / (2 - s) for a cosine s.
 
-        Sets of unequal size that reach the same cosine have less.
+        Sets of unequal size with the same cosine have a lower Jaccard similarity.
         """
         return self.threshold / (2.0 - self.threshold) if self.similarity == "cosine" else self.threshold
 
@@ -323,12 +322,12 @@ class SimHash(Shingling):
 
     @property
     def compares_features(self) -> bool:
-        """Return whether near fingerprints count only where the features are alike too."""
+        """Return whether duplicates must have similar features, not only similar fingerprints."""
         return self.confirm != "hamming"
 
     @property
     def num_features(self) -> int:
-        """Return how many features of a document count at most; 0 for all."""
+        """Return the greatest number of features of a document that count; 0 for all."""
         return self.max_features if self.max_features is not None else 20 if self.weights == "tfidf" else 0
 
 

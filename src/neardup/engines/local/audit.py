@@ -1,4 +1,4 @@
-"""Measure the recall of the candidates: some documents, drawn at random, are compared with all others exactly."""
+"""Measure the recall of the candidates: a random sample of documents is compared exactly with all others."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def audit(
     threads: int,
     progress: Progress,
 ) -> Recall | None:  # fmt: skip
-    """Return the share of true pairs of sampled documents that the bands propose, or None where there are none.
+    """Return the share of true pairs of sampled documents that the bands propose, or None if there are none.
 
-    Copies share every band and are left out, as they are from the estimate.
+    Copies share every band; they are left out here and in the estimate.
     """
     total = corpus.num_documents
     sets = build_sets(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, progress, "all-sets")

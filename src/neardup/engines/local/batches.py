@@ -1,4 +1,4 @@
-"""Work on the documents of all parts, batch by batch, on a pool of threads."""
+"""Process the documents of all parts in batches, on a pool of threads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def map_batches(
     progress: Progress,
     reject: Callable[[Rejected], None],
 ) -> Iterator[tuple[DocumentBatch, T]]:
-    """Yield batches with the result of `work` on their texts, in the order of the documents.
+    """Yield batches with the result of `work` on their texts, in input order.
 
-    Small ones are put together first, also those of several parts: each HTML file is a batch.
+    Small batches are merged first, also across parts: each HTML file is a batch.
     """
     batches = (batch for task in tasks for batch in task.read(reject))
     grouped = map(concatenate, group_small(batches, bytes_of, fits=_same_ids))
@@ -45,7 +45,7 @@ def _same_ids(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
 
 
 def concatenate(batches: list[DocumentBatch]) -> DocumentBatch:
-    """Return the texts and ids of batches as one, without ranks; its rows are those in the parts."""
+    """Return batches as one batch of texts and ids, without ranks; `rows` are the rows in the parts."""
     if len(batches) == 1:
         return batches[0]
     ids = None if batches[0].ids is None else pa.concat_arrays([batch.ids for batch in batches])

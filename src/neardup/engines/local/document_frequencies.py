@@ -1,4 +1,4 @@
-"""Count in how many documents of a corpus each feature occurs: what TF-IDF weighs by."""
+"""Count the document frequencies of a corpus, for TF-IDF."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def count_corpus(
 
     Notes
     -----
-    One pass; features are found on a pool of threads and counted in the order of the documents, so that the table
-    does not depend on the threads.
+    One pass. A pool of threads computes the features, which are counted in input order, so that the table does not
+    depend on the number of threads.
     """
     counts = DocumentCounts()
 
@@ -44,7 +44,7 @@ def count_corpus(
 def count_or_open(
     counted: Shingling, tasks: list[Task], scratch: Scratch, threads: int, progress: Progress
 ) -> IdfTable:
-    """Count a corpus, or take the table of an interrupted run."""
+    """Count a corpus, or read the table of an interrupted run."""
     file = scratch.directory / _FILE
     if file.exists():
         return IdfTable.open(file)
@@ -54,4 +54,4 @@ def count_or_open(
 
 
 def _ignore(_: Rejected) -> None:
-    """Rows that cannot be read are listed when the documents are read to be compared."""
+    """Ignore a rejected row; the second pass lists it."""

@@ -1,4 +1,4 @@
-"""Find ids that stand for more than one document."""
+"""Find ids of more than one document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_SHOWN = 1000
 
 
 class RepeatedId(NamedTuple):
-    """An id that two documents have, where they are, and how many documents have an id that stood before."""
+    """An id of two documents, their locations, and the number of documents with an id of an earlier document."""
 
     id: str
     first: str
@@ -24,13 +24,13 @@ class RepeatedId(NamedTuple):
     num_repeats: int
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
+        """Return the message as a sentence."""
         others = f" {self.num_repeats:,} documents repeat an id." if self.num_repeats > 1 else ""
         return f"The id {self.id!r} stands for two documents, {self.first} and {self.second}.{others}"
 
 
 def find_repeated_id(scratch: Scratch, corpus: Corpus, locations: DocumentLocations) -> RepeatedId | None:
-    """Return the first id that two of the new documents have, or None if there is none or no id column."""
+    """Return the first id of two new documents, or None if there is none or no id column."""
     hashes = scratch.column(schemas.ID_HASHES)[corpus.num_against :]
     if len(hashes) == 0:
         return None

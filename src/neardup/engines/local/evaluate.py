@@ -1,4 +1,4 @@
-"""Hold a method against what people said: search as it is set, over a curve of limits, and as the sieve decides."""
+"""Evaluate a method against known duplicates: at its settings, over a curve of limits, and for its clusters."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from neardup.verify.scores import (
 )
 
 Ints = npt.NDArray[np.int64]
-_WIDE_BUCKET = 1000  # documents that a bucket lists in that search, where rows are few and buckets large
+_WIDE_BUCKET = 1000  # documents that a bucket lists in that search, whose bands have few rows and large buckets
 _MOST_NAMED = 100
 
 
 class Rows(NamedTuple):
-    """Scores of classes of length. low : the least number of characters of each; documents : those of a known label."""
+    """Scores by class of length. low : the least number of characters of each; documents : those with a label."""
 
     low: list[int]
     documents: list[int]
@@ -55,8 +55,8 @@ class Rows(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """What an evaluation found. clusters : the adjusted Rand index of the sieve's clusters and of the connected ones,
-    None where pairs were judged; the rest as in `results.Evaluation`."""
+    """The result of an evaluation. clusters : the adjusted Rand index of the sieve's and of connected clusters;
+    None for judged pairs. The other fields are as in `results.Evaluation`."""
 
     at_threshold: Score
     best: Score
@@ -67,7 +67,7 @@ class Evaluated(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The truth, and the length class of each document, by document. counts : what was read of it, for the report."""
+    """The truth, and the length class of each document, by document. counts : of the truth, for the report."""
 
     truth: Truth
     classes: Ints
@@ -76,7 +76,7 @@ class _Known(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Pairs that a search found of which something is known. limits : the similarity or distance of each."""
+    """Found pairs whose truth is known. limits : the similarity or distance of each."""
 
     left: npt.NDArray[np.uint32]
     right: npt.NDArray[np.uint32]
@@ -86,21 +86,21 @@ class _Pairs(NamedTuple):
 
 def evaluate(
     tasks: list[Task],
-    told: str | Verdicts,
+    given_truth: str | Verdicts,
     method: Method,
     selection: SelectionSettings,
     run_settings: RunSettings,
     stages: Stages,
 ) -> Evaluated:
-    """Search three times, and score what was found.
+    """Search three times, and score the found pairs.
 
-    told : the column of labels, or judged pairs.
+    given_truth : the column of labels, or judged pairs.
     """
     with _scratch() as scratch:
         outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, all_pairs=True)
         rejected = read_rejected(scratch.directory)
         with stages.stage("labels"):
-            known = _read_known(tasks, told, outcome, scratch)
+            known = _read_known(tasks, given_truth, outcome, scratch)
     found = _known_pairs(outcome, known.truth, method)
     positives = known.truth.count_positives(known.classes)
     at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
@@ -123,7 +123,7 @@ def _scratch() -> Iterator[Scratch]:
 
 
 def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
-    """Return the pairs of an outcome of which something is known."""
+    """Return the pairs of an outcome whose truth is known."""
     pairs = outcome.pairs
     verdicts = truth.judge(pairs.left, pairs.right)
     known = np.flatnonzero(verdicts != UNKNOWN)
@@ -140,10 +140,10 @@ def _search_curve(
     run_settings: RunSettings,
     stages: Stages,
 ) -> tuple[list[Score], list[str]]:
-    """Search once, at the loosest limit, and count what reaches each; return the scores, and what the search warns of.
+    """Search once at the loosest limit, and count the pairs at each limit; return the scores and the warnings.
 
-    Bands that were given stay; those that are chosen are chosen for the lowest threshold, and find at the others
-    all but all there is.
+    Bands of the settings stay. Other bands are chosen for the lowest threshold, and find nearly all pairs at higher
+    thresholds.
     """
     limits, loose = method.curve()
     with _scratch() as scratch:
@@ -164,7 +164,7 @@ def _score_clusters(
     tasks: list[Task], truth: Truth, outcome: Outcome, method: Method, selection: SelectionSettings,
     run_settings: RunSettings, stages: Stages,
 ) -> tuple[float | None, float | None]:  # fmt: skip
-    """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; judged pairs have none."""
+    """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; None for judged pairs."""
     if isinstance(truth, Judgements):
         return None, None
     with _scratch() as scratch:
@@ -181,7 +181,7 @@ def _score_clusters(
 
 
 def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> Rows:
-    """Score the pairs of each class of length, that of the shorter text."""
+    """Score the pairs of each class of length; a pair is in the class of its shorter text."""
     lesser = np.minimum(known.classes[found.left], known.classes[found.right])
     all_found, correct = (np.bincount(one, minlength=len(positives)) for one in (lesser, lesser[found.same]))
     if isinstance(known.truth, Labels):
@@ -194,16 +194,16 @@ def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> R
     return Rows([1 << one >> 1 for one in shown], documents[shown].tolist(), scores)
 
 
-def _read_known(tasks: list[Task], told: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
-    """Read the labels, or find the documents of the judged pairs; and the lengths of all texts."""
+def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
+    """Return the labels, or the documents of the judged pairs, with the length class of each document."""
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
-    column = told if isinstance(told, str) else None
+    column = given_truth if isinstance(given_truth, str) else None
     documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
     rows, first = locations.rows(documents), 0
     lengths, labels = np.zeros(len(rows), np.int64), []
     for task, end in zip(tasks, outcome.corpus.part_ends.tolist(), strict=True):
         read = read_labels(task.part, task.columns.text, column)
-        # The first reading may have refused other rows than this one.
+        # The first pass may have rejected other rows than this pass.
         place = np.searchsorted(read.rows, rows[first:end])
         there = place < len(read.rows)
         there[there] = read.rows[place[there]] == rows[first:end][there]
@@ -211,15 +211,15 @@ def _read_known(tasks: list[Task], told: str | Verdicts, outcome: Outcome, scrat
         if read.labels is not None:
             labels.append(read.labels.take(pa.array(place, mask=~there)))
         first = end
-    # Class c holds lengths of c binary digits: 0, 1, 2 to 3, 4 to 7, ...
+    # Class c contains lengths of c binary digits: 0, 1, 2 to 3, 4 to 7, ...
     classes = np.frexp(lengths.astype(np.float64))[1].astype(np.int64)
-    if isinstance(told, str):
-        truth, counts = _truth_of_labels(pa.concat_arrays(labels), told)
+    if isinstance(given_truth, str):
+        truth, counts = _truth_of_labels(pa.concat_arrays(labels), given_truth)
         return _Known(truth, classes, counts, [])
     repeated = find_repeated_id(scratch, outcome.corpus, locations)
     if repeated is not None:
-        raise InputError(f"{repeated} Judged pairs name documents by their ids: name another id_column (--id-column).")
-    judgements, counts, warnings = _truth_of_verdicts(told, locations.ids(documents))
+        raise InputError(f"{repeated} Judged pairs refer to documents by id. Use another id_column (--id-column).")
+    judgements, counts, warnings = _truth_of_verdicts(given_truth, locations.ids(documents))
     return _Known(judgements, classes, counts, warnings)
 
 
@@ -227,8 +227,8 @@ def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, dict[str, A
     labels = pc.if_else(pc.equal(labels, ""), pa.scalar(None, labels.type), labels)
     if labels.null_count == len(labels):
         raise InputError(
-            f"No document has a label: the column {column!r} is null or empty in all {len(labels):,} of them. Name the "
-            "column of labels (--label), or give judged pairs (--pairs)."
+            f"No document has a label: the column {column!r} is null or empty in all {len(labels):,} of them. Pass the "
+            "column of labels (--label), or judged pairs (--pairs)."
         )
     encoded = labels.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -237,7 +237,7 @@ def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, dict[str, A
 
 
 def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, dict[str, Any], list[str]]:
-    """Return the judged pairs of documents that the corpus has; count and name the ids that it has not."""
+    """Return the judged pairs of documents of the corpus; count and name the ids that are not in the corpus."""
     left, right = (pc.index_in(one, value_set=ids) for one in (verdicts.left_ids, verdicts.right_ids))
     there = pc.and_(left.is_valid(), right.is_valid())
     absent = pa.concat_arrays(
@@ -247,7 +247,7 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, d
     if there.true_count == 0:
         raise InputError(
             f"{verdicts.name} judges no pair of documents of the corpus: its {plural(num_lost, 'pair')} name "
-            f"{_named(absent)}; ids of the corpus are {_named(ids)}. Name the id column (--id-column)."
+            f"{_named(absent)}; ids of the corpus are {_named(ids)}. Pass the id column (--id-column)."
         )
     left, right = (one.filter(there).to_numpy().astype(np.uint32) for one in (left, right))
     judgements = _once(left, right, verdicts.same[there.to_numpy(zero_copy_only=False)], verdicts.name, ids)
@@ -269,15 +269,17 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, d
 def _once(
     left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], same: npt.NDArray[np.bool_], name: str, ids: pa.Array
 ) -> Judgements:
-    """Return each pair once, or raise if one is judged both ways or is a document with itself."""
+    """Return each pair once. Raise if a pair has two judgements or is a document with itself."""
     keys, first, inverse = np.unique(pair_keys(left, right), return_index=True, return_inverse=True)
     agreed = same[first]
     wrong = np.flatnonzero((agreed[inverse] != same) | (left == right))
     if len(wrong):
         one = int(wrong[0])
         pair = f"{ids[int(left[one])].as_py()!r} and {ids[int(right[one])].as_py()!r}"
-        said = "both as duplicates and as different" if left[one] != right[one] else "although they are one document"
-        raise InputError(f"{name} judges {pair} {said}; so it does {len(wrong):,} times. Leave such pairs out.")
+        problem = "both as duplicates and as different" if left[one] != right[one] else "although they are one document"
+        raise InputError(
+            f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. Remove these pairs."
+        )
     return Judgements((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), agreed)
 
 

@@ -1,4 +1,4 @@
-"""The whole run on one machine: read, propose, confirm, decide. The result is written by output/write.py."""
+"""The whole run on one machine: read, propose, confirm, decide. output/write.py writes the result."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def run_pipeline(
     resume: bool = False,
     all_pairs: bool = False,
 ) -> Outcome:
-    """Find the duplicates among the documents of all tasks; those of the earlier corpus come first.
+    """Find the duplicates among the documents of all tasks; the earlier corpus comes first.
 
-    With `all_pairs` every proposed pair is measured and nothing is removed.
+    all_pairs : whether to measure every proposed pair and remove nothing.
     """
     threads = count_threads(run_settings.threads)
     method, corpus = _read(tasks, method, selection, run_settings, scratch, stages, resume)
@@ -92,7 +92,7 @@ def _read(
     stages: Stages,
     resume: bool,
 ) -> tuple[Method, Corpus]:
-    """Read all documents, twice where their features are to be counted before; return the method with the counts."""
+    """Read all documents, after a pass that counts their features if needed; return the method with the counts."""
     threads, total = count_threads(run_settings.threads), known_total(tasks)
     if method.counted is not None:
         with stages.stage("count", total) as progress:
@@ -105,7 +105,7 @@ def _read(
 
 
 def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tuple[Queue, int]:
-    """Return the documents in their order, and how many of them are short."""
+    """Return the queue of documents, and the number of short ones."""
     lengths, ranks = scratch.column(schemas.LENGTHS), scratch.column(schemas.RANKS)
     order = priority_order(selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks)
     sizes = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=corpus.tally.shingles)
@@ -119,7 +119,7 @@ def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tu
 def _compared(
     scratch: Scratch, corpus: Corpus, method: Method, search: LocalSearch, threads: int, progress: Progress
 ) -> Compared:
-    """Return the sets of the wanted documents, and those of their structure, or the same again."""
+    """Return the sets of the documents in candidate pairs, and those of their structure, or the same sets again."""
     sets = build_sets(scratch, corpus.tally.shingles, search.wanted, threads, progress, "sets")
     if method.rule is None or not method.rule.min_structure:
         return Compared(sets, sets)
@@ -131,7 +131,7 @@ def _compared(
 
 
 def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compared) -> Recall | None:
-    """Estimate the run's recall from the pairs it found; copies, which are always found, left out."""
+    """Estimate the recall of a run from its found pairs, without copies, which are always found."""
     probability = method.hit_probability
     if probability is None:
         return None
@@ -144,14 +144,14 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compar
 
     similarity = confirmed.measured[schemas.SIMILARITY.name][near]
     similarity = method.proposed_similarity(similarity, sizes_at(left), sizes_at(right))
-    # Pairs of one cluster share signatures: they are found together, or missed together.
+    # Pairs of one cluster share signatures: they are found or missed together.
     parents = np.arange(len(confirmed.kept), dtype=np.uint32)
     connect(parents, left, right)
     return estimate_recall(similarity, roots(parents)[left], probability)
 
 
 def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLocations:
-    """Return where each document of a run came from."""
+    """Return the locations of the documents of a run."""
     ids = None
     if any(task.columns.id is not None for task in tasks):
         offsets, data = scratch.column(schemas.ID_OFFSETS), scratch.column(schemas.IDS)
@@ -169,7 +169,7 @@ def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed, method:
 
 
 def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed) -> Removals:
-    """Remove all but the first of each cluster; the measures are those to the first, which may be dissimilar."""
+    """Remove all but the first of each cluster; the measures compare each with the first, which may be dissimilar."""
     order, representative = queue.order, queue.representative
     parents = np.arange(len(order), dtype=np.uint32)
     connect(parents, representative, parents.copy())

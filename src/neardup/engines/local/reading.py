@@ -1,4 +1,4 @@
-"""Read every document once, and leave its features and keys in the scratch columns."""
+"""Read every document once, and write its features and keys to scratch columns."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from neardup.features.shingles import Workspace
 from neardup.methods.base import Method
 from neardup.progress import Progress
 
-MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket holds a position in 31 bits, all ones meaning that it is free
+MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
-_WORKSPACES = 10  # besides one for each thread: for the batches that wait
+_WORKSPACES = 10  # in addition to one per thread, for waiting batches
 
 
 class Piece(NamedTuple):
-    """The next of one part: rows rejected, then documents, then its end, each if there is any."""
+    """The next piece of a part: rejected rows, then documents, then the end of the part, each optional."""
 
     rejected: list[Rejected]
     batch: DocumentBatch | None
@@ -50,17 +50,17 @@ class Reading:
         self.unread: list[str] = []
 
     def resume(self) -> None:
-        """Go on from the last checkpoint, if there is one."""
+        """Continue from the last checkpoint, if there is one."""
         state = self.scratch.restore()
         if state is not None:
             self.tally, self.unread = Tally(**state["tally"]), state["unread"]
 
     def checkpoint(self) -> None:
-        """Record what is done."""
+        """Write a checkpoint."""
         self.scratch.checkpoint({"tally": asdict(self.tally), "unread": self.unread})
 
     def pieces(self, batch_rows: int | None) -> Iterator[Piece]:
-        """Yield what is still to be read."""
+        """Yield the pieces that are still to be read."""
         for index in range(self.tally.part, len(self.tasks)):
             first = index == self.tally.part
             documents = self.tally.part_documents if first else 0
@@ -82,15 +82,15 @@ class Reading:
         def reject(row: Rejected) -> None:
             if self.stop_on_error:
                 raise InputError(
-                    f"{describe_rejected(row)} The run stops at the first such document, as on_error='stop' asks; "
-                    "with on_error='reject' it would be listed in rejected.jsonl."
+                    f"{describe_rejected(row)} The run stops at the first such document because of "
+                    "on_error='stop'. Use on_error='reject' to list it in rejected.jsonl instead."
                 )
             rejected.append(row)
 
         return reject
 
     def store(self, pieces: list[Piece], features: Features | None, keys: Keys | None) -> None:
-        """Append pieces to the columns, with the features and the keys of their documents, all together."""
+        """Append pieces to the columns, with the features and keys of their documents."""
         batches = [piece.batch for piece in pieces if piece.batch is not None]
         if features is not None and keys is not None:
             self._store_features(features, keys)
@@ -104,8 +104,8 @@ class Reading:
                 self._end_part()
         if self.tally.documents > MAX_DOCUMENTS:
             raise InputError(
-                f"One run takes at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one after "
-                "the other with --against."
+                f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one "
+                "after the other with --against."
             )
 
     def _store_features(self, features: Features, keys: Keys) -> None:
@@ -124,7 +124,7 @@ class Reading:
         tally.without_features += int(np.count_nonzero(~keys.featured))
 
     def _store_documents(self, batches: list[DocumentBatch]) -> None:
-        """Append what is known of the documents themselves."""
+        """Append the lengths, rows, ids and ranks of documents."""
         scratch, tally = self.scratch, self.tally
         scratch.append(schemas.ROWS, np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False))
         if self.has_ids:
@@ -138,7 +138,7 @@ class Reading:
                 schemas.LENGTHS, np.concatenate([np.diff(flatten_strings(batch.text)[1]) for batch in batches])
             )
         if self.needs_ranks:
-            ranks = [np.full(len(one.rows), np.nan) if one.rank is None else one.rank for one in batches]
+            ranks = [np.full(len(batch.rows), np.nan) if batch.rank is None else batch.rank for batch in batches]
             scratch.append(schemas.RANKS, np.concatenate(ranks))
         tally.text_bytes += sum(int(batch.text.nbytes) for batch in batches)
 
@@ -156,14 +156,14 @@ class Reading:
         self.tally.part_rejected += len(rejected)
 
     def _end_part(self) -> None:
-        """Note that a part is done."""
+        """Record the end of a part."""
         self.scratch.append(schemas.PART_ENDS, np.array([self.tally.documents], np.int64))
         self.scratch.append(schemas.PART_REJECTED, np.array([self.tally.part_rejected], np.int64))
         self.tally.part += 1
         self.tally.part_documents = self.tally.part_rejected = 0
 
     def corpus(self) -> Corpus:
-        """Return what is known once all is read."""
+        """Return the corpus, after all parts are read."""
         ends = self.scratch.column(schemas.PART_ENDS).copy()
         rejected = self.scratch.column(schemas.PART_REJECTED).copy()
         num_parts_against = sum(1 for task in self.tasks if task.against)
@@ -214,8 +214,7 @@ def _rows_of(piece: Piece) -> int:
 
 
 def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
-    """Return the ids of documents, of which the first has the running number `first`, and which it names where there
-    are none."""
+    """Return the ids of documents. Without an id column, ids are running numbers from `first`."""
     arrays = []
     for batch in batches:
         ids = arrow_of(np.arange(first, first + len(batch.rows))) if batch.ids is None else batch.ids

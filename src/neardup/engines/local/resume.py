@@ -1,4 +1,4 @@
-"""Tell whether the scratch files of an interrupted run are those of the run asked for."""
+"""Check whether the scratch files of an interrupted run belong to the requested run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def prepare(
     selection: SelectionSettings,
     resume: bool,
 ) -> bool:
-    """Leave a note of what the run is, or check the one that is there; return whether there is something to resume.
+    """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
 
     Raises
     ------
     ResumeError
-        If the scratch files belong to other inputs, settings or another version; the message names what differs.
+        If the scratch files belong to other inputs, settings or another version; the message lists the differences.
     """
     note = scratch.directory / "run.json"
     this = json.loads(json.dumps(_describe(tasks, identities, method, selection)))
@@ -36,8 +36,8 @@ def prepare(
         different = [*_differences(other, this)]
         if different:
             raise ResumeError(
-                f"The interrupted run in {scratch.directory.parent} is another one: it had {'; '.join(different)}. Run "
-                "with the same inputs and settings, or without resume (--resume) to start anew."
+                f"The interrupted run in {scratch.directory.parent} is a different run: it had {'; '.join(different)}. "
+                "Use the same inputs and settings, or run without resume (--resume) to start again."
             )
         return True
     scratch.clear()
@@ -59,7 +59,7 @@ def _describe(
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Say what differs between two notes."""
+    """Return the differences between two records."""
     if old.get("version") != new["version"]:
         yield f"version {old.get('version')}, now {new['version']}"
     before, now = old.get("settings", {}), new["settings"]

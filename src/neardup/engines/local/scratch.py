@@ -1,7 +1,7 @@
-"""Files that a run works in: columns of numbers, appended to, then mapped into memory.
+"""Scratch files of a run: columns of numbers, which are appended to, then mapped into memory.
 
-Texts never come here. A column is a plain file of little-endian numbers, so that its length says how many there
-are, and a run that was killed can be cut back to its last checkpoint.
+They never contain texts. A column is a plain file of little-endian numbers: its length gives the number of values, and
+the columns of an interrupted run can be truncated to its last checkpoint.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NOT_COLUMNS = (".json", ".parquet")
 class Scratch:
     """A folder of columns.
 
-    Pattern: `append` as often as wanted; `checkpoint`; then `column` to read. A column that is mapped must not be
-    appended to.
+    Pattern: `append` any number of times; `checkpoint`; then `column` to read. A mapped column must not be appended
+    to.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -44,11 +44,11 @@ class Scratch:
         self.close()
 
     def clear(self) -> None:
-        """Delete whatever an earlier run left."""
+        """Delete the files of an earlier run."""
         self._delete(list(self.directory.iterdir()))
 
     def append(self, column: Column, values: npt.NDArray[Any]) -> None:
-        """Append numbers to a column. Raises OSError when the disk is full."""
+        """Append numbers to a column. Raises OSError if the disk is full."""
         assert values.dtype == column.dtype, (column, values.dtype)
         file = self._open.get(column.name)
         if file is None:
@@ -65,12 +65,12 @@ class Scratch:
         os.replace(aside, self.directory / "checkpoint.json")
 
     def restore(self) -> dict[str, Any] | None:
-        """Cut all columns back to the last checkpoint and return its state, or None if there is none.
+        """Truncate all columns to the last checkpoint and return its state, or None if there is none.
 
         Raises
         ------
         ResumeError
-            If a column is shorter than it was then.
+            If a column is shorter than at the checkpoint.
         """
         file = self.directory / "checkpoint.json"
         if not file.exists():
@@ -83,8 +83,8 @@ class Scratch:
             column = self.directory / name
             if not column.exists() or column.stat().st_size < length:
                 raise ResumeError(
-                    f"The scratch file {column} is shorter than it was at the last checkpoint ({length} bytes). It "
-                    "cannot be resumed: run without resume (--resume) to start anew."
+                    f"The scratch file {column} is shorter than at the last checkpoint ({length} bytes). The run "
+                    "cannot be resumed: run without resume (--resume) to start again."
                 )
             os.truncate(column, length)
         state: dict[str, Any] = record["state"]
@@ -105,7 +105,7 @@ class Scratch:
         self._open.clear()
 
     def column(self, column: Column) -> npt.NDArray[Any]:
-        """Map a column into memory; a column never written is empty. What is written to the array stays in memory."""
+        """Return a column, mapped into memory; empty if it was never written. Writes to the array stay in memory."""
         if column.name in self._open:
             self._open.pop(column.name).close()
         shape = (-1,) if column.width == 1 else (-1, column.width)
@@ -118,10 +118,10 @@ class Scratch:
         return np.frombuffer(mapped, column.dtype).reshape(shape)
 
     def release_pages(self) -> None:
-        """Give the pages of all mapped columns back to the system's cache once they come to _MAX_MAPPED_BYTES.
+        """Release the pages of all mapped columns to the system's cache once they reach _MAX_MAPPED_BYTES.
 
-        They count as this process's memory though the system could take them back at will. Touching a page again
-        costs about as much as comparing two short documents, so it is not done more often than needed.
+        They count as memory of this process, although the system could reclaim them at any time. Touching a released
+        page costs about as much as comparing two short documents, so pages are not released more often than needed.
         """
         if _mapped_bytes() < _MAX_MAPPED_BYTES:
             return
@@ -130,13 +130,13 @@ class Scratch:
                 mapped.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
-        """Close all files. Mapped columns live on as long as an array refers to them."""
+        """Close all files. Mapped columns stay valid as long as an array refers to them."""
         self.close_columns()
         self._maps.clear()
 
 
 def _mapped_bytes() -> int:
-    """Return how many bytes of mapped files are in memory; on systems that do not tell, the bound itself."""
+    """Return the number of bytes of mapped files in memory; the limit itself if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[2]) * mmap.PAGESIZE

@@ -1,7 +1,7 @@
-"""How a run on one machine finds its candidates, measures them and decides.
+"""The searches of a run on one machine: propose pairs, measure them and decide.
 
 Bands, samples and fingerprints each have a kernel that proposes, measures and decides in one pass over the documents,
-for speed. Any other method goes through its own stages: `ComposedSearch`. A test holds the two equal.
+for speed. Any other method runs its own stages in `ComposedSearch`. A test checks that both give the same result.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _PAIRS_AT_ONCE = 65_536
 
 
 class Queue(NamedTuple):
-    """The documents in the order in which they pass the sieve.
+    """The documents in priority order.
 
-    order, representative : uint32 by position, the document, and the first position of equal content. featured : bool
-    by document. num_against : so many positions, the first, are kept whatever they resemble.
+    order, representative : uint32 by position, the document, and the first position with the same content. featured :
+    bool by document. num_against : the number of positions, from the first, that are always kept.
     """
 
     order: npt.NDArray[np.uint32]
@@ -54,8 +54,8 @@ class Queue(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What is asked of a search. all_pairs : all pairs are measured, and nothing is removed; connected : all pairs but
-    those of copies, which are of one cluster anyway. max_bucket_size : members that a bucket lists at most."""
+    """The scope of a search. all_pairs : measure all pairs, and remove nothing. connected : measure all pairs except
+    copies, which are in one cluster anyway. max_bucket_size : the greatest number of members that a bucket lists."""
 
     all_pairs: bool
     connected: bool
@@ -64,19 +64,19 @@ class Scope(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The sorted sets of the documents in candidate pairs, and those of their structure, or the same again."""
+    """The sorted sets of the documents in candidate pairs, and those of their structure, or the same sets again."""
 
     sets: Sets
     structure: Sets
 
 
 class Confirmed(NamedTuple):
-    """What the sieve found.
+    """The result of the sieve.
 
     kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
-    order of `right`, and what was measured of it; best : bool, on the pair that removed its right document.
-    compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
-    collisions : pairs whose fingerprints are near and whose features are not.
+    order of `right`, with its measures. best : bool, whether the pair removed its right document. compared : the number
+    of measured pairs. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
+    collisions : pairs of fingerprints within the distance whose features are not similar.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -102,11 +102,11 @@ class LocalSearch(ABC):
 
     @abstractmethod
     def propose(self) -> None:
-        """Find whom each document may resemble."""
+        """Find the candidates of each document."""
 
     @abstractmethod
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        """Let all documents pass the sieve."""
+        """Run the sieve over all documents."""
 
     def _rules(self) -> Rules:
         """Return the rules of a method for the kernels of kernels/sieve.py."""
@@ -121,9 +121,9 @@ class LocalSearch(ABC):
         )  # fmt: skip
 
     def _pass(self, step: Step, capacity: int, progress: Progress) -> Confirmed:
-        """Take the documents through a kernel, stretch by stretch, and its pairs to the scratch files.
+        """Run a kernel over the documents in ranges, and write its pairs to the scratch files.
 
-        A step that gets nowhere has grown its own buffers, or finds more pairs with one document than `capacity`.
+        A step without progress has grown its buffers, or finds more pairs with one document than `capacity`.
         """
         order, representative = self.queue.order, self.queue.representative
         kept = np.zeros(len(order), np.uint8)
@@ -149,7 +149,7 @@ class BandSearch(LocalSearch):
     """Documents that share the key of a band."""
 
     def propose(self) -> None:
-        """Group documents by band, one band at a time, and leave each one's bucket in the columns `buckets`."""
+        """Group documents by band, one band at a time, and write the bucket of each to the columns `buckets`."""
         assert kernels.bands.NO_BUCKET == NO_BUCKET
         bands, queue, scratch = self.method.search, self.queue, self.scratch
         assert isinstance(bands, Bands)
@@ -167,7 +167,7 @@ class BandSearch(LocalSearch):
             keys = scratch.column(schemas.KEYS.at(band))
             buckets = fill_buckets(keys[order[positions]], positions, len(order), self.scope.max_bucket_size)
             self.wanted[order[buckets.first != NO_BUCKET]] = True
-            if not (self.scope.all_pairs or self.scope.connected):  # a copy asks as its representative does
+            if not (self.scope.all_pairs or self.scope.connected):  # a copy queries like its representative
                 buckets.first[copies] = buckets.first[representative[copies]]
             scratch.append(schemas.BUCKETS.at(band), buckets.first)
             scratch.append(schemas.MEMBERS, buckets.members)
@@ -193,10 +193,10 @@ class BandSearch(LocalSearch):
 
 
 class SampleSearch(LocalSearch):
-    """Documents that have enough of the shingles sampled from another one."""
+    """Documents that share enough of the sampled shingles of another document."""
 
     def propose(self) -> None:
-        """Nothing: candidates are found while documents pass."""
+        """Do nothing: the sieve finds the candidates."""
         self.wanted = self.queue.featured
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
@@ -261,10 +261,10 @@ class DistanceSearch(LocalSearch):
 
 
 class ComposedSearch(LocalSearch):
-    """Any method, by its own stages: `propose`, `measure`, then `decide`."""
+    """Any method, with its own stages: `propose`, `measure`, then `decide`."""
 
     def propose(self) -> None:
-        """Ask the method for candidates."""
+        """Propose the candidates with the method."""
         self._documents = read_described(self.scratch, self.method, self.queue.featured)
         self._candidates = self.method.propose(
             self._documents.keys, self.queue.order, self.scope.max_bucket_size, all_pairs=self.scope.all_pairs
@@ -287,13 +287,14 @@ class ComposedSearch(LocalSearch):
             decisions = decide(left, right, self.method.strength(measured), first, queue.num_against)
             kept, plain = decisions.kept, np.flatnonzero(~decisions.kept & (decisions.pair < 0))
             best[decisions.pair[decisions.pair >= 0]] = True
-            asked = kept[left] & (right >= queue.num_against) & ~np.isin(right, plain)
+            selected = kept[left] & (right >= queue.num_against) & ~np.isin(right, plain)
             copies = measure_pairs(self.method, self._documents, queue.order[first[plain]], queue.order[plain])
             left, right = (
-                np.concatenate(both).astype(np.uint32) for both in ((left[asked], first[plain]), (right[asked], plain))
+                np.concatenate(both).astype(np.uint32)
+                for both in ((left[selected], first[plain]), (right[selected], plain))
             )
-            best = np.concatenate([best[asked], np.ones(len(plain), np.bool_)])
-            measured = join_measured(measured.take(asked), copies)
+            best = np.concatenate([best[selected], np.ones(len(plain), np.bool_)])
+            measured = join_measured(measured.take(selected), copies)
             left_out[plain] = False
         by_right = np.lexsort((left, right))
         num_bucket_overflows = int(np.count_nonzero(left_out[queue.num_against if removes else 0 :]))
@@ -343,7 +344,7 @@ def read_keys(scratch: Scratch) -> npt.NDArray[np.uint64]:
 
 
 def read_described(scratch: Scratch, method: Method, featured: npt.NDArray[np.bool_]) -> Described:
-    """Return all documents of a run as the stages of its method take them, mapped from the scratch columns."""
+    """Return all documents of a run as input of the method's stages, mapped from the scratch columns."""
     content = scratch.column(schemas.CONTENT)
     sets = Lists(*_read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS))
     structure = None
@@ -365,7 +366,7 @@ def _read_lists(
 def measure_pairs(
     method: Method, documents: Described, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Measured:
-    """Return the measures of pairs of documents of a run, some at a time; `left` is the one that may remove the other.
+    """Return the measures of pairs of documents of a run, computed in batches; `left` may remove `right`.
 
     Parameters
     ----------
@@ -379,12 +380,12 @@ def measure_pairs(
 
 
 def join_measured(*parts: Measured) -> Measured:
-    """Return tables of measures one after the other."""
+    """Return the concatenation of tables of measures."""
     return Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
 
 
 def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
-    """Return pairs of near fingerprints in scratch columns."""
+    """Return pairs of fingerprints within the distance, stored in scratch columns."""
     columns = (schemas.NEAR_LEFT, schemas.NEAR_RIGHT, schemas.NEAR_DISTANCE)
     for batch in batches:
         for column, values in zip(columns, (batch.left, batch.right, batch.distance), strict=True):
@@ -394,7 +395,7 @@ def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
 
 
 def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> Confirmed:
-    """Return what the sieve left in the scratch files."""
+    """Return the result of the sieve from the scratch files."""
     scratch.close_columns()
     left, right, similarity, distance, structure, exact, best = (scratch.column(column) for column in schemas.PAIR)
     measured = {

@@ -1,4 +1,4 @@
-"""Write the shingles of the documents in candidate pairs as sorted sets, into scratch columns of their own."""
+"""Write the shingles of the documents in candidate pairs as sorted sets to scratch columns."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def build_sets(
     name: str,
     columns: tuple[Column, Column] = (schemas.SHINGLES, schemas.SHINGLE_STARTS),
 ) -> kernels.sorted_sets.Sets:
-    """Write the shingles of the wanted documents as sorted sets, on a pool of threads, into a column of their own.
+    """Write the shingles of the selected documents as sorted sets to a new column, on a pool of threads.
 
-    A run that is killed meanwhile finds the shingles as they were. columns : the shingles, and where those of each
-    document begin; name : of the sets.
+    The shingles stay unchanged, so that an interrupted run can resume. columns : the shingles, and the offset of each
+    document; name : of the sets.
     """
     hashes, starts = (scratch.column(column) for column in columns)
     sizes = np.zeros(len(starts), np.uint32)

@@ -36,7 +36,7 @@ from neardup.kernels.token_arrays import TokenStrings
 from neardup.progress import Progress
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 
-_LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch: of less, threads wait for one another between batches
+_LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch; with less, threads wait for each other between batches
 _BATCHES_A_THREAD = 4
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 _GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
@@ -50,11 +50,11 @@ Weights: TypeAlias = npt.NDArray[np.float64]
 class Column(NamedTuple):
     """A column of texts or of token lists.
 
-    kind : Arrow type of the rows. chunks : Arrow arrays of this type, or lists of Python's rows. convert : returns the
-    Arrow array of such a list, given the number of its first row.
+    dtype : the Arrow type of the rows. chunks : Arrow arrays of this type, or lists of Python rows. convert : returns
+    the Arrow array of such a list, from the number of its first row.
     """
 
-    kind: pa.DataType
+    dtype: pa.DataType
     num_rows: int
     chunks: Iterable[Any]
     convert: Callable[[list[Any], int], pa.Array] | None = None
@@ -109,8 +109,8 @@ class MinHashSigner:
         return {"name": name, "version": minhash.SCHEME_VERSION, **parameters, "features": features}
 
     def allocate(self, num_rows: int) -> Out:
-        """Return so many rows to fill."""
-        # Of Arrow, which uses memory again: fresh pages would take a fifth of the time of signing sets.
+        """Return a buffer of `num_rows` rows."""
+        # From Arrow, which reuses memory: new pages would take a fifth of the time of signing sets.
         memory = pa.allocate_buffer(4 * num_rows * self.method.signature_length)
         values = np.frombuffer(memory, np.uint32).reshape(num_rows, self.method.signature_length)
         return Out(values, np.zeros(num_rows, np.bool_))
@@ -148,13 +148,13 @@ class MinHashSigner:
         minhash.sign_weighted(distinct.hashes, weights, distinct.offsets, values.shape[1], seed, values)
 
     def is_weight(self, weights: Weights) -> Mask:
-        """Return which numbers may be weights."""
+        """Return the range of accepted weights, in words."""
         allowed: Mask = (weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
         return allowed
 
 
 class SimHashSigner:
-    """Makes SimHash fingerprints. counted : the document frequencies of the corpus, if the method weighs by them."""
+    """Makes SimHash fingerprints. counted : the document frequencies of the corpus, if the weights need them."""
 
     sketches = Fingerprints
     weight_limits = "a finite number"
@@ -172,7 +172,7 @@ class SimHashSigner:
         return self.scheme | {"features": _GIVEN} | ({"weights": "given"} if weighted else {})
 
     def allocate(self, num_rows: int) -> Out:
-        """Return so many rows to fill."""
+        """Return a buffer of `num_rows` rows."""
         return Out(np.empty((num_rows, num_words(self.method.bits)), np.uint64), np.zeros(num_rows, np.bool_))
 
     def sign_texts(self, texts: pa.Array, out: Out) -> int:
@@ -198,19 +198,19 @@ class SimHashSigner:
         out.empty[:] = np.diff(hashed.limits) == 0
 
     def _of_tokens(self, weighted: bool) -> SimHash:
-        """Return the settings that apply to tokens, which are features as they are."""
+        """Return the settings for tokens, which are used as features unchanged."""
         method = self.method
         by_text = method.weights in ("given", "depth") or (method.weights == "tfidf" and method.idf == "lines")
         if by_text and not (weighted and method.weights == "given"):
             raise SettingError(
-                f"Tokens have no text to be weighed by: got weights={method.weights!r}, idf={method.idf!r}. Pass each "
-                "token with its weight, or use weights='tf'."
+                f"Token lists have no text to weigh them by: got weights={method.weights!r}, idf={method.idf!r}. Pass "
+                "each token with its weight, or use weights='tf'."
             )
         tokens = method.tokens if method.weights == "given" else "whitespace"
         return replace(resolve_scheme(method), tokens=tokens, ngram=1)
 
     def is_weight(self, weights: Weights) -> Mask:
-        """Return which numbers may be weights."""
+        """Return the range of accepted weights, in words."""
         return np.isfinite(weights)
 
 
@@ -219,7 +219,7 @@ _SIGNERS: dict[type, Callable[..., Signer]] = {MinHash: MinHashSigner, SimHash: 
 
 
 def signer_of(method: MethodSettings, counted: IdfTable | None = None) -> Signer:
-    """Return what makes the rows of a method. counted : the document frequencies of the corpus, if it needs them.
+    """Return the signer of a method. counted : the document frequencies of the corpus, if it needs them.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def sign_corpus(
     progress: Progress,
     reject: Callable[[Rejected], None],
 ) -> Iterator[Sketches]:
-    """Yield the rows of the documents of all tasks, in order; counts is kept up to date on the way."""
+    """Yield the rows of the documents of all tasks, in order; `counts` is updated."""
     scheme = signer.scheme
 
     def work(texts: pa.Array) -> tuple[Out, int]:
@@ -259,10 +259,10 @@ def sign_column(column: Column, signer: Signer, threads: int) -> Sketches:
     Raises
     ------
     InputError
-        If it is of another type, damaged, or a weight is out of its limits.
+        If it has another type, is damaged, or contains a weight outside the accepted range.
     """
-    element = list_element(column.kind)
-    if is_text(column.kind):
+    element = list_element(column.dtype)
+    if is_text(column.dtype):
         sign, scheme = _sign_texts, signer.scheme
     elif element is not None and is_text(element):
         sign, scheme = _sign_tokens, signer.scheme_of_tokens(False)
@@ -271,7 +271,7 @@ def sign_column(column: Column, signer: Signer, threads: int) -> Sketches:
     else:
         raise InputError(
             "A column to sign contains texts, lists of strings, or lists of a string and its weight (struct or map): "
-            f"got {column.kind}. Pass one such column: table['text']."
+            f"got {column.dtype}. Pass one such column: table['text']."
         )
     values, empty = signer.allocate(column.num_rows)
     turn, size = Lock(), _batch_bytes(column, threads)
@@ -279,7 +279,7 @@ def sign_column(column: Column, signer: Signer, threads: int) -> Sketches:
     def work(batch: tuple[int, Any]) -> None:
         first, part = batch
         if column.convert is not None:
-            with turn:  # it is Python's work, one at a time; who signs what it converted has it in its cache
+            with turn:  # conversion needs the interpreter: one thread at a time, which then has the data in its cache
                 part = column.convert(part, first)
         for start, rows in _batches([part], size):
             span = slice(first + start, first + start + len(rows))
@@ -325,23 +325,23 @@ def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: Out) -> None
 
 
 def _batch_bytes(column: Column, threads: int) -> int:
-    if column.convert is not None:  # they come in blocks
+    if column.convert is not None:  # in blocks
         return _MOST_BYTES
     num_bytes = sum(int(chunk.nbytes) for chunk in column.chunks)
     return min(_MOST_BYTES, max(_LEAST_BYTES, num_bytes // (_BATCHES_A_THREAD * threads)))
 
 
-def list_element(kind: pa.DataType) -> pa.DataType | None:
+def list_element(dtype: pa.DataType) -> pa.DataType | None:
     """Return the type of the elements of a column of lists, None if it is of another type; a map is a list of pairs."""
     t = pa.types
-    if t.is_map(kind):
-        return pa.struct([kind.key_field, kind.item_field])
+    if t.is_map(dtype):
+        return pa.struct([dtype.key_field, dtype.item_field])
     lists = (t.is_list, t.is_large_list, t.is_fixed_size_list, t.is_list_view, t.is_large_list_view)
-    return kind.value_type if any(is_list(kind) for is_list in lists) else None
+    return dtype.value_type if any(is_list(dtype) for is_list in lists) else None
 
 
-def _is_weighted(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) and kind.num_fields == 2 and is_text(kind[0].type) and is_number(kind[1].type)
+def _is_weighted(dtype: pa.DataType) -> bool:
+    return pa.types.is_struct(dtype) and dtype.num_fields == 2 and is_text(dtype[0].type) and is_number(dtype[1].type)
 
 
 def _batches(chunks: Iterable[Any], size: int) -> Iterator[tuple[int, Any]]:
@@ -399,6 +399,6 @@ def _view_tokens(tokens: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[n
 
 
 def _as_strings(tokens: pa.Array) -> pa.Array:
-    kind = storage_type(tokens.type)
-    in_place = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return tokens if in_place and kind == tokens.type else as_text(tokens, "the tokens")[0]
+    dtype = storage_type(tokens.type)
+    in_place = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+    return tokens if in_place and dtype == tokens.type else as_text(tokens, "the tokens")[0]
