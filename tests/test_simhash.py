@@ -367,7 +367,7 @@ def test_a_table_can_be_named_by_its_path(tmp_path):
 
 @pytest.mark.parametrize("settings", [{"weights": "tfidf", "idf": "lines"}, {"weights": "given", "tokens": str.split}])
 def test_features_without_weights_are_weighed_by_what_is_known_of_them(settings):
-    with pytest.raises(SettingError, match=r"Features without weights .* Give pairs"):
+    with pytest.raises(SettingError, match=r"Features without weights .* Pass pairs"):
         simhash(["a", "b"], method=SimHash(**settings))
 
 

@@ -29,8 +29,8 @@ class Explanation:
 
     features : the features. counts : their frequencies. idf : their inverse document frequencies, None if the weights
     do not use them. weights : their weights. hashes : their hashes, of which each bit votes. sums : the sums of the
-    votes of each bit, the most significant bit first; integers if the weights are integers. fingerprint : a bit is 1 if its
-    sum is positive, or if the sum is zero and the scheme sets such bits.
+    votes of each bit, the most significant bit first; integers if the weights are integers. fingerprint : a bit is 1
+    if its sum is positive, or if the sum is zero and the scheme sets such bits.
     """
 
     features: tuple[str, ...]
