@@ -13,7 +13,7 @@ from neardup.api.progress_bars import StageBars, clock, short
 from neardup.cli.render.compare import print_comparison
 from neardup.cli.render.diff import Stretch, align
 from neardup.cli.render.plan import draw_curve, print_plan
-from neardup.cli.render.reports import print_deduplication
+from neardup.cli.render.reports import print_report
 from neardup.settings.methods import MinHash
 
 METHOD = MinHash(ngram=2)
@@ -45,6 +45,7 @@ def words(first: int, last: int) -> str:
 
 
 REPORT = {
+    "command": "dedup", "scheme": {},
     "settings": {"similarity": "jaccard", "threshold": 0.8},
     "counts": {
         "read": 1_234_567_890, "kept": 1_000_000_000, "removed": 234_567_890, "removed_exact": 100_000_000,
@@ -61,7 +62,7 @@ REPORT = {
 
 def test_the_closing_table_fits_into_80_columns_and_tells_everything():
     screen = console()
-    print_deduplication(REPORT, Path("out"), screen)
+    print_report(REPORT, Path("out"), screen)
     text = printed(screen)
     lines = text.splitlines()
     assert max(len(line) for line in lines) <= 80

@@ -8,15 +8,9 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running
+from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, settings_options
-from neardup.cli.sources import (
-    folder_options,
-    inputs_argument,
-    named,
-    printing_options,
-    source_options,
-)
+from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
@@ -55,14 +49,4 @@ def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **
         import neardup
 
         result = neardup.cluster(named(inputs), method=method, output=output, tables=False, **values)
-    _print(result.report, Path(output), quiet, as_json)
-    exit_if_incomplete(result.report["incomplete"], values["on_error"])
-
-
-def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli.render import cluster, reports
-
-    if as_json:
-        reports.print_json(report)
-    elif not quiet:
-        cluster.print_clustering(report, output)
+    finish(result.report, Path(output), quiet, as_json, values["on_error"])

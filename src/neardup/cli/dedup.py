@@ -8,15 +8,9 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running
+from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
-from neardup.cli.sources import (
-    folder_options,
-    inputs_argument,
-    named,
-    printing_options,
-    source_options,
-)
+from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
@@ -62,17 +56,6 @@ def dedup(
         import neardup
 
         result = neardup.dedup(
-            named(inputs), method=method, against=named(against), output=output, tables=False,
-            **values,
-        )  # fmt: skip
-    _print(result.report, Path(output), quiet, as_json)
-    exit_if_incomplete(result.report["incomplete"], values["on_error"])
-
-
-def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli.render import reports
-
-    if as_json:
-        reports.print_json(report)
-    elif not quiet:
-        reports.print_deduplication(report, output)
+            named(inputs), method=method, against=named(against), output=output, tables=False, **values
+        )
+    finish(result.report, Path(output), quiet, as_json, values["on_error"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -60,6 +59,8 @@ def evaluate(
     methods = _methods(values, compare)
     with running(lambda: "Nothing was written."):
         import neardup
+        from neardup.cli.render import evaluate as rendering
+        from neardup.cli.render.reports import print_json
 
         options = dict(values, pairs=None if pairs is None else Named(pairs))
         if compare is None:
@@ -68,8 +69,12 @@ def evaluate(
         else:
             results = neardup.compare_methods(named(inputs), methods, **options)
     reports = {name: result.report for name, result in results.items()}
-    _print(reports, compare is not None, values["plot"], quiet, as_json)
-    exit_if_incomplete(next(iter(reports.values()))["incomplete"], values["on_error"])
+    first = next(iter(reports.values()))
+    if as_json:
+        print_json(reports if compare is not None else first)
+    elif not quiet:
+        rendering.print_evaluations(reports, values["plot"])
+    exit_if_incomplete(first["incomplete"], values["on_error"])
 
 
 def _methods(values: dict[str, Any], compare: str | None) -> dict[str, MethodSettings]:
@@ -85,13 +90,3 @@ def _methods(values: dict[str, Any], compare: str | None) -> dict[str, MethodSet
             f"--compare must be two or more methods, each once, of {','.join(METHODS)}: got {compare!r}."
         )
     return build_methods(values, names)
-
-
-def _print(reports: dict[str, dict[str, Any]], compared: bool, plot: str | None, quiet: bool, as_json: bool) -> None:
-    from neardup.cli.render import evaluate as rendering
-    from neardup.cli.render.reports import print_json
-
-    if as_json:
-        print_json(reports if compared else next(iter(reports.values())))
-    elif not quiet:
-        rendering.print_evaluations(reports, None if plot is None else Path(plot))

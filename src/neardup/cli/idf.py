@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.run import RunSettings
-
-if TYPE_CHECKING:
-    from neardup.features.idf import IdfTable
 
 _COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 
@@ -42,30 +39,23 @@ def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_j
     method = build_sketch(values, "simhash")
     with running(lambda: f"Nothing was written to {output}."):
         import neardup
+        from neardup.cli.render import reports
         from neardup.output.report import incomplete_by
         from neardup.output.table_file import check_output
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
         table = neardup.document_frequencies(named(inputs), method=method, **values)
         table.save(path)
-    _print(table, path, quiet, as_json)
-    exit_if_incomplete(incomplete_by(list(table.rejected)), values["on_error"])
-
-
-def _print(table: IdfTable, path: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli.render import reports
-
-    rejected = [row._asdict() for row in table.rejected]
+    report = {
+        "documents": table.num_documents,
+        "features": len(table.hashes),
+        "max_undercount": table.max_undercount,
+        "version": table.version,
+        "scheme": dict(table.scheme),
+        "rejected": [row._asdict() for row in table.rejected],
+    }
     if as_json:
-        reports.print_json(
-            {
-                "documents": table.num_documents,
-                "features": len(table.hashes),
-                "max_undercount": table.max_undercount,
-                "version": table.version,
-                "scheme": dict(table.scheme),
-                "rejected": rejected,
-            }
-        )
+        reports.print_json(report)
     elif not quiet:
-        reports.print_frequencies(table, rejected, path)
+        reports.print_frequencies(report, path)
+    exit_if_incomplete(incomplete_by(list(table.rejected)), values["on_error"])

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.running import finish, running
 from neardup.cli.settings import Command, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -45,14 +45,4 @@ def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **va
 
         method = build_method(values, "simhash" if fingerprint_paths(named(inputs)) else "minhash")
         result = neardup.find_pairs(named(inputs), method=method, output=output, tables=False, **values)
-    _print(result.report, Path(output), quiet, as_json)
-    exit_if_incomplete(result.report["incomplete"], values["on_error"])
-
-
-def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli.render import reports
-
-    if as_json:
-        reports.print_json(report)
-    elif not quiet:
-        reports.print_pairs(report, output)
+    finish(result.report, Path(output), quiet, as_json, values["on_error"])

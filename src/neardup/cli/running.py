@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -64,6 +65,17 @@ def report_discarded_run(output: str, resume: bool) -> None:
     partial = partial_of(output)
     if not resume and (partial / "scratch" / "checkpoint.json").exists():
         click.echo(f"neardup: discarding the interrupted run in {partial}; --resume would continue it.", err=True)
+
+
+def finish(report: dict[str, Any], output: Path, quiet: bool, as_json: bool, on_error: str) -> None:
+    """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
+    from neardup.cli.render import reports
+
+    if as_json:
+        reports.print_json(report)
+    elif not quiet:
+        reports.print_report(report, output)
+    exit_if_incomplete(report["incomplete"], on_error)
 
 
 def exit_if_incomplete(incomplete: dict[str, Any] | None, on_error: str) -> None:

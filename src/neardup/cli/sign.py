@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from neardup.cli.methods import build_sketch, sketch_options
-from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.running import finish, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.run import RunSettings
@@ -51,16 +51,5 @@ def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **val
         import neardup
 
         signed = neardup.sign(named(inputs), method=method, output=output, **values)
-    report = signed.report
-    assert report is not None
-    _print(report, Path(output), quiet, as_json)
-    exit_if_incomplete(report["incomplete"], values["on_error"])
-
-
-def _print(report: dict[str, Any], output: Path, quiet: bool, as_json: bool) -> None:
-    from neardup.cli.render import reports
-
-    if as_json:
-        reports.print_json(report)
-    elif not quiet:
-        reports.print_signed(report, output)
+    assert signed.report is not None
+    finish(signed.report, Path(output), quiet, as_json, values["on_error"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -17,7 +16,7 @@ _BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def print_evaluations(found: dict[str, dict[str, Any]], plot: Path | None, console: Console | None = None) -> None:
+def print_evaluations(found: dict[str, dict[str, Any]], plot: str | None, console: Console | None = None) -> None:
     """Print the reports of evaluations, by the name of the method."""
     console = console or Console(highlight=False)
     first = next(iter(found.values()))

@@ -1,4 +1,4 @@
-"""Print the reports of dedup, pairs, fingerprint and idf as tables, or any report as JSON."""
+"""Print the reports of the commands as tables, or any report as JSON."""
 
 from __future__ import annotations
 
@@ -23,69 +23,101 @@ def print_json(record: dict[str, Any]) -> None:
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2))
 
 
-def _copies(report: dict[str, Any]) -> str:
-    return what_copies_share(report["settings"], (report.get("scheme") or {}).get("tokens"))
+_WITHOUT_FEATURES = {
+    "dedup": "no token: always kept",
+    "cluster": "nothing to compare: single",
+    "pairs": "no token: equal to nothing",
+    "sign": "no token: null",
+}
+_FILES = {
+    "dedup": {"Report": "report.html"},
+    "cluster": {"Report": "report.html", "Clusters": "cluster_summary.parquet", "Documents": "clusters.parquet"},
+    "pairs": {"Pairs": ""},
+    "sign": {"Output": ""},
+}
 
 
-def print_deduplication(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
-    """Print the closing table of `neardup dedup`."""
+def print_report(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
+    """Print the closing table of dedup, cluster, pairs or sign, the largest clusters, warnings, rejected documents.
+
+    output : the file or the folder that was written.
+    """
     console = console or Console(highlight=False)
-    counts, table = report["counts"], Rows()
-    read = counts["read"]
-    table.count("Read", read, f"documents, {memory(report['bytes'])} of text")
-    table.count("Kept", counts["kept"], share(counts["kept"], read), "bold green")
-    table.count("Removed", counts["removed"], share(counts["removed"], read), "bold")
-    if counts["removed"]:
-        table.count("  exact copies", counts["removed_exact"], _copies(report))
-        table.count("  near-duplicates", counts["removed_near"], likeness(report))
-    table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
-    table.count("Without features", counts["without_features"], "no token: always kept")
-    if counts["against"]:
+    command, counts, table = report["command"], report["counts"], Rows()
+    if "read" in counts:
+        table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
+    _add_findings(table, report)
+    if "rejected" in counts:
+        table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
+    without = _WITHOUT_FEATURES[command] if "read" in counts else "no fingerprint: equal to nothing"
+    table.count("Without features", counts["without_features"], without)
+    if counts.get("against"):
         table.count("Against", counts["against"], "documents of the earlier collection")
-    add_incomplete(table, report)
-    add_recall(table, report)
-    add_cost(table, report)
+    if report["incomplete"] is not None:
+        table.count("Incomplete", report["incomplete"]["files"], "files could not be read to the end", "bold red")
     table.line()
-    table.line("Report", visible(output / "report.html"), "bold cyan")
-    if counts["rejected"] or report["incomplete"]:
-        table.line("Rejected", visible(output / "rejected.jsonl"), "bold cyan")
-    table.print(console)
-    print_warnings(report, console)
-
-
-def print_pairs(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
-    """Print the closing table of `neardup pairs`."""
-    console = console or Console(highlight=False)
-    counts, table = report["counts"], Rows()
-    if "read" not in counts:
-        _print_fingerprint_pairs(report, output, console)
-        return
-    table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
-    found, exact = counts["confirmed"], counts["confirmed_exact"]
-    table.count("Duplicate pairs", found, "measured exactly", "bold green")
-    if found:
-        table.count("  exact copies", exact, _copies(report))
-        table.count("  near-duplicates", found - exact, likeness(report))
-    table.count("Compared", counts["compared"], "candidate pairs")
-    table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
-    table.count("Without features", counts["without_features"], "no token: equal to nothing")
-    add_incomplete(table, report)
-    add_recall(table, report)
-    add_cost(table, report)
+    if "recall" in report:
+        _add_recall(table, report)
+    _add_cost(table, report)
     table.line()
-    table.line("Pairs", visible(output), "bold cyan")
+    files = dict(_FILES[command])
+    if command in ("dedup", "cluster") and (counts["rejected"] or report["incomplete"]):
+        files["Rejected"] = "rejected.jsonl"
+    for name, file in files.items():
+        table.line(name, visible(output / file), "bold cyan")
     table.print(console)
+    _print_largest(report.get("largest_clusters"), console)
     print_warnings(report, console)
     print_rejected(report, console)
 
 
-def add_incomplete(table: Rows, report: dict[str, Any]) -> None:
-    """Add how many files could not be read to their end, if there are any."""
-    if report["incomplete"] is not None:
-        table.count("Incomplete", report["incomplete"]["files"], "files could not be read to the end", "bold red")
+def _add_findings(table: Rows, report: dict[str, Any]) -> None:
+    """Add the counts that only this command, and this kind of input, has."""
+    command, counts, scheme = report["command"], report["counts"], report["scheme"]
+    if command == "dedup":
+        table.count("Kept", counts["kept"], _share(counts["kept"], counts), "bold green")
+        table.count("Removed", counts["removed"], _share(counts["removed"], counts), "bold")
+        _add_kinds(table, report, counts["removed"], counts["removed_exact"])
+    elif command == "cluster":
+        table.count("Clusters", counts["clusters"], f"of similar documents: {_likeness(report)}", "bold green")
+        table.count("  in clusters", counts["clustered"], _share(counts["clustered"], counts))
+        table.count("  single", counts["single"], _share(counts["single"], counts))
+    elif command == "sign":
+        size = f"{scheme['bits']} bits each" if "bits" in scheme else f"{scheme['num_hashes']} hashes each"
+        table.count("Signed", counts["signed"], size, "bold green")
+    elif "fingerprints" in counts:
+        within = plural(report["settings"]["max_distance"], "bit")
+        table.count("Fingerprints", counts["fingerprints"], f"{scheme['bits']} bits each")
+        table.count("Pairs", counts["confirmed"], f"{within} apart or less: all there are", "bold green")
+    else:
+        table.count("Duplicate pairs", counts["confirmed"], "measured exactly", "bold green")
+        _add_kinds(table, report, counts["confirmed"], counts["confirmed_exact"])
+        table.count("Compared", counts["compared"], "candidate pairs")
 
 
-def likeness(report: dict[str, Any]) -> str:
+def _add_kinds(table: Rows, report: dict[str, Any], found: int, exact: int) -> None:
+    if found:
+        same = what_copies_share(report["settings"], report["scheme"].get("tokens"))
+        table.count("  exact copies", exact, same)
+        table.count("  near-duplicates", found - exact, _likeness(report))
+
+
+def _print_largest(rows: list[dict[str, Any]] | None, console: Console) -> None:
+    """Print two lines for each of the largest clusters: size and name, an example."""
+    if not rows:
+        return
+    width = max(len(f"{row['size']:,}") for row in rows)
+    console.print(f"\n  The largest {plural(len(rows), 'cluster')}, each with its first document:\n")
+    for row in rows:
+        name = Text(visible(row["name"] or ""), "bold")
+        console.print(Text(f"  {row['size']:>{width},}  ").append_text(name), soft_wrap=True)
+        file, number = row["places"][0]
+        console.print(
+            Text(f"  {'':{width}}  {visible(row['first_id'])}  {visible(file)}:{number}", "dim"), soft_wrap=True
+        )
+
+
+def _likeness(report: dict[str, Any]) -> str:
     """Return the limit that makes two documents near-duplicates."""
     settings = report["settings"]
     if report.get("fingerprints") is None:
@@ -96,14 +128,12 @@ def likeness(report: dict[str, Any]) -> str:
     return within + (f", jaccard {settings['threshold']:g} or more" if settings["confirm"] == "jaccard" else "")
 
 
-def share(part: int, whole: int) -> str:
-    """Return a share as a percentage; nothing of nothing."""
-    return percent(part / whole) if whole else ""
+def _share(part: int, counts: dict[str, int]) -> str:
+    return percent(part / counts["read"]) if counts["read"] else ""
 
 
-def add_recall(table: Rows, report: dict[str, Any]) -> None:
+def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     """Add the recall of the run: estimated, and measured by the audit."""
-    table.line()
     recall, audit, near = report["recall"], report["audit"], report.get("fingerprints")
     if near is not None:
         table.figure(
@@ -131,78 +161,37 @@ def add_recall(table: Rows, report: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-def _print_fingerprint_pairs(report: dict[str, Any], output: Path, console: Console) -> None:
-    counts, table = report["counts"], Rows()
-    within = plural(report["settings"]["max_distance"], "bit")
-    table.count("Fingerprints", counts["fingerprints"], f"{report['scheme']['bits']} bits each")
-    table.count("Pairs", counts["confirmed"], f"{within} apart or less: all there are", "bold green")
-    table.count("Without features", counts["without_features"], "no fingerprint: equal to nothing")
-    table.line()
-    stages = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in report["timings"]]
-    table.figure("Time", duration(report["seconds"]), ", ".join(stages))
-    add_compilation(table, report)
-    table.figure("Speed", f"{report['fingerprints_per_second']:,}", "fingerprints/s")
-    if report["peak_memory_bytes"] is not None:
-        table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
-    table.line()
-    table.line("Pairs", visible(output), "bold cyan")
-    table.print(console)
-
-
-def print_signed(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
-    """Print the closing table of `neardup sign`."""
-    console, table, counts = console or Console(highlight=False), Rows(), report["counts"]
-    table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
-    scheme = report["scheme"]
-    size = f"{scheme['bits']} bits each" if "bits" in scheme else f"{scheme['num_hashes']} hashes each"
-    table.count("Signed", counts["signed"], size, "bold green")
-    table.count("Without features", counts["without_features"], "no token: null")
-    table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
-    add_incomplete(table, report)
-    table.line()
-    add_cost(table, report)
-    table.line()
-    table.line("Output", visible(output), "bold cyan")
-    table.print(console)
-    print_warnings(report, console)
+def print_frequencies(report: dict[str, Any], output: Path) -> None:
+    """Print the closing table of `neardup idf`."""
+    console, rows, rejected = Console(highlight=False), Rows(), len(report["rejected"])
+    rows.count("Documents", report["documents"], "counted once for each of their features")
+    rows.count("Features", report["features"], "distinct", "bold green")
+    if report["max_undercount"]:
+        rows.count("Undercount", report["max_undercount"], "at most: the rarest features were dropped to save memory")
+    rows.count("Rejected", rejected, "could not be read", "bold red" if rejected else "")
+    rows.line("Version", report["version"])
+    rows.line("Table", visible(output), "bold cyan")
+    rows.print(console)
     print_rejected(report, console)
 
 
-def print_frequencies(table: Any, rejected: list[dict[str, Any]], output: Path, console: Console | None = None) -> None:
-    """Print the closing table of `neardup idf`."""
-    console, rows = console or Console(highlight=False), Rows()
-    rows.count("Documents", table.num_documents, "counted once for each of their features")
-    rows.count("Features", len(table.hashes), "distinct", "bold green")
-    if table.max_undercount:
-        rows.count("Undercount", table.max_undercount, "at most: the rarest features were dropped to save memory")
-    rows.count("Rejected", len(rejected), "could not be read", "bold red" if rejected else "")
-    rows.line("Version", table.version)
-    rows.line("Table", visible(output), "bold cyan")
-    rows.print(console)
-    print_rejected({"rejected": rejected}, console)
-
-
-def add_cost(table: Rows, report: dict[str, Any]) -> None:
+def _add_cost(table: Rows, report: dict[str, Any]) -> None:
     """Add the time and memory of the run."""
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
     seconds = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]
     table.figure("Time", duration(report["seconds"]), ", ".join(seconds))
-    add_compilation(table, report)
-    table.figure("Speed", _rate(report["megabytes_per_second"]), f"{report['documents_per_second']:,} documents/s")
+    if report["compile_seconds"] >= 0.5:
+        compiling = duration(round(report["compile_seconds"], 1))
+        table.figure("Compiling", compiling, "for this processor, once; not counted above or below")
+    if "fingerprints_per_second" in report:
+        table.figure("Speed", f"{report['fingerprints_per_second']:,}", "fingerprints/s")
+    else:
+        megabytes = report["megabytes_per_second"]
+        rate = f"{megabytes:,.0f} MB/s" if megabytes >= 10 else f"{megabytes:.1f} MB/s"
+        table.figure("Speed", rate, f"{report['documents_per_second']:,} documents/s")
     if report["peak_memory_bytes"] is not None:
         table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
-
-
-def add_compilation(table: Rows, report: dict[str, Any]) -> None:
-    """Add how long the kernels were compiled, if it took half a second or more."""
-    seconds = report["compile_seconds"]
-    if seconds >= 0.5:
-        table.figure("Compiling", duration(round(seconds, 1)), "for this processor, once; not counted above or below")
-
-
-def _rate(megabytes: float) -> str:
-    return f"{megabytes:,.0f} MB/s" if megabytes >= 10 else f"{megabytes:.1f} MB/s"
 
 
 def print_warnings(report: dict[str, Any], console: Console) -> None:
