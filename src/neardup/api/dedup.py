@@ -144,7 +144,8 @@ def _write(folder: OutputDirectory, run: Run, stages: Stages) -> list[Example]:
     removals = run.outcome.removals
     shown = write.pick_examples(removals, run.method.strength(removals.measured))
     with stages.stage("write", run.outcome.corpus.num_documents) as progress:
-        write.write_removed(removals, run.locations, run.method.measures, folder.result / "removed.parquet")
+        batches = removed_batches(removals, run.locations, run.method.measures)
+        write.write_parquet(batches, removed_schema(run.method.measures), folder.result / "removed.parquet")
         write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
         write.write_kept(run.tasks, run.identities, run.outcome, folder.result / "kept", shown, progress)
     with stages.stage("report"):

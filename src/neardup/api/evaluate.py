@@ -199,13 +199,13 @@ def _evaluate(settings: _Settings, method: MethodSettings, progress: bool | Prog
     with open_stages(progress) as stages:
         found = engine.evaluate(tasks, truth, chosen, selection, run_settings, stages)
     limit = chosen.limit.name
-    curve = _table([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
+    curve = pa.Table.from_pylist([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
     low, documents, scores = found.by_length
     rows = [
         {"characters_from": least, "characters_to": max(2 * least - 1, 0), "documents": count} | _cells(score)
         for least, count, score in zip(low, documents, scores, strict=True)
     ]
-    by_length = _table(rows, length_schema())
+    by_length = pa.Table.from_pylist(rows, length_schema())
     sieved, connected = found.clusters
     summary = found.summary | {
         "at_threshold": {limit: found.at_threshold.limit} | _cells(found.at_threshold),
@@ -229,9 +229,5 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
 
 
 def _cells(score: Score) -> dict[str, Any]:
-    counts = {"found": score.found, "correct": score.correct, "positives": score.positives}
-    return counts | {"precision": score.precision, "recall": score.recall, "f1": score.f1}
-
-
-def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema)
+    names = ("found", "correct", "positives", "precision", "recall", "f1")
+    return {name: getattr(score, name) for name in names}

@@ -86,11 +86,21 @@ def workspace(folder: OutputDirectory | None) -> Iterator[Scratch]:
     OutputError
         If the folder cannot be written to; what is left then can be resumed.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="neardup-") if folder is None else _Folder(folder) as path,
-        Scratch(Path(path)) as scratch,
-    ):
-        yield scratch
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="neardup-") as path, Scratch(Path(path)) as scratch:
+            yield scratch
+        return
+    try:
+        with Scratch(folder.scratch) as scratch:
+            yield scratch
+    except BaseException as error:
+        folder.discard_result()
+        if isinstance(error, NeardupError):
+            if not (folder.scratch / "checkpoint.json").exists():
+                folder.discard()
+        elif isinstance(error, OSError):
+            raise OutputError(_cannot_write(folder, error)) from error
+        raise
 
 
 def decide(
@@ -159,29 +169,13 @@ def _check_ids(
     return [f"{repeated} {table} tells them apart by source_file and row."]
 
 
-class _Folder:
-    """Turns an error while a folder is written into one that names what is left and the next step."""
-
-    def __init__(self, folder: OutputDirectory) -> None:
-        self.folder = folder
-
-    def __enter__(self) -> Path:
-        return self.folder.scratch
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is None:
-            return
-        self.folder.discard_result()
-        if isinstance(error, OSError) and not isinstance(error, NeardupError):
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise OutputError(
-                    f"The disk is full: {self.folder.partial} could not grow. Nothing was written to "
-                    f"{self.folder.path}. Free some space and run again with resume=True (--resume), or delete "
-                    f"{self.folder.partial}."
-                ) from error
-            raise OutputError(
-                f"{error.strerror or error}: {error.filename or self.folder.partial}. Nothing was written to "
-                f"{self.folder.path}. Run again with resume=True (--resume) once this is fixed."
-            ) from error
-        if isinstance(error, NeardupError) and not (self.folder.scratch / "checkpoint.json").exists():
-            self.folder.discard()
+def _cannot_write(folder: OutputDirectory, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"The disk is full: {folder.partial} could not grow. Nothing was written to {folder.path}. Free some space "
+            f"and run again with resume=True (--resume), or delete {folder.partial}."
+        )
+    return (
+        f"{error.strerror or error}: {error.filename or folder.partial}. Nothing was written to {folder.path}. Run "
+        "again with resume=True (--resume) once this is fixed."
+    )

@@ -41,7 +41,7 @@ from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
 from neardup.methods.registry import method_of
 from neardup.methods.simhash import warn_of_short
-from neardup.output.report import incomplete_by, peak_memory
+from neardup.output.report import describe_cost, incomplete_by
 from neardup.output.table_file import TableFile
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import MinHash, SimHash
@@ -273,7 +273,6 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
 
 
 def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str, Any]:
-    seconds = sum(stages.seconds.values())
     return {
         "version": __version__,
         "command": "sign",
@@ -286,13 +285,7 @@ def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str,
             "rejected": sum(not row.rest_of_file for row in counts.rejected),
         },
         "incomplete": incomplete_by(counts.rejected),
-        "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
-        "seconds": round(seconds, 4),
-        "compile_seconds": round(stages.compile_seconds, 4),
-        "bytes": counts.text_bytes,
-        "megabytes_per_second": round(counts.text_bytes / 1e6 / max(seconds, 1e-9), 1),
-        "documents_per_second": round(counts.read / max(seconds, 1e-9)),
-        "peak_memory_bytes": peak_memory(),
+        **describe_cost(stages, counts.read, counts.text_bytes),
         "warnings": warn_of_short(counts.short),
         "rejected": [row._asdict() for row in counts.rejected],
     }

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from neardup.atomic import AtomicFile
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.output.wording import duration, percent, plural, visible
+from neardup.output.wording import duration, percent, plural, shortened, visible
 
 _WIDTH, _HEIGHT = 420, 236
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
@@ -160,7 +160,7 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str
     if not rows:
         return ""
     lengths = [math.log1p(row.value) if logarithmic else row.value for row in rows]
-    labels = [_shortened(visible(row.label)) for row in rows]
+    labels = [shortened(visible(row.label), _MAX_LABEL) for row in rows]
     left = max(map(len, labels)) * _CHARACTER + 12
     available = max(_WIDTH - left - max(len(row.shown) for row in rows) * _CHARACTER - 12, 40)
     parts = []
@@ -175,21 +175,25 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str
     return _svg(name, len(rows) * 26, parts)
 
 
-def proportion(parts: Sequence[tuple[str, int, str]], *, name: str) -> str:
-    """Return one bar divided among (class, count, title) parts; an empty string if all counts are zero."""
-    total = sum(count for _, count, _ in parts)
-    drawn, start = [], 0.0
-    for css_class, count, title in parts:
-        if count:
-            # A part that is too thin to see is drawn with a minimum width, at the cost of its neighbour.
-            width = max(count / total * 1000 - 2, 2.0)
-            drawn.append(f"<g><title>{escape(title)}</title>{_rect(min(start, 998), 0, width, 10, css_class)}</g>")
-            start += count / total * 1000
+def proportion(report: Mapping[str, Any], parts: Sequence[tuple[str, str, str]], *, name: str) -> str:
+    """Return one bar divided among counts of a report; an empty string when all are zero.
+
+    parts : class, key and label of each count.
+    """
+    counts = {key: (report.get("counts") or {}).get(key) or 0 for _, key, _ in parts}
+    total, drawn, start = sum(counts.values()), "", 0.0
+    for kind, key, label in parts:
+        if counts[key]:
+            share = counts[key] / total * 1000
+            # A part too thin to see is still there: a hair of it is drawn, at the cost of its neighbour.
+            bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, kind)
+            drawn += f"<g><title>{escape(f'{counts[key]:,} {label}')}</title>{bar}</g>"
+            start += share
     if not drawn:
         return ""
     return (
         '<svg class="chart share" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(name)}">{"".join(drawn)}</svg>'
+        f' aria-label="{escape(name)}">{drawn}</svg>'
     )
 
 
@@ -200,17 +204,6 @@ def size_bar(size: int, largest: int) -> str:
         f'<svg class="size" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{size:,}">'
         f"{_rect(0, 0, width, 10, 'kept')}</svg>"
     )
-
-
-def share_chart(report: Mapping[str, Any]) -> str:
-    """Return the bar of kept documents, near-duplicates and exact copies, or an empty string if there are none."""
-    counts = report.get("counts") or {}
-    words = (("kept", "kept", "kept"), ("near", "removed_near", "near-duplicates"))
-    parts = [
-        (css_class, counts.get(key) or 0, f"{counts.get(key) or 0:,} {word}")
-        for css_class, key, word in (*words, ("exact", "removed_exact", "exact copies"))
-    ]
-    return proportion(parts, name="Shares of kept documents, near-duplicates and exact copies")
 
 
 def distance_chart(report: Mapping[str, Any]) -> str:
@@ -239,12 +232,7 @@ def similarity_chart(report: Mapping[str, Any]) -> str:
 def cluster_chart(report: Mapping[str, Any]) -> str:
     """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
     rows = [
-        Bar(
-            sizes,
-            clusters,
-            f"{clusters:,}",
-            f"{plural(clusters, 'cluster')} of {sizes}, {documents:,} in all",
-        )
+        Bar(sizes, clusters, f"{clusters:,}", f"{plural(clusters, 'cluster')} of {sizes}, {documents:,} in all")
         for sizes, clusters, documents in size_classes(report.get("cluster_sizes") or ())
     ]
     return bars(rows, name="Clusters by number of documents, logarithmic", logarithmic=True)
@@ -255,12 +243,7 @@ def time_chart(report: Mapping[str, Any]) -> str:
     timings = report.get("timings") or ()
     total = sum(timing["seconds"] for timing in timings) or 1.0
     rows = [
-        Bar(
-            stage,
-            seconds,
-            f"{duration(seconds)} · {percent(seconds / total)}",
-            f"{stage}: {duration(seconds)}",
-        )
+        Bar(stage, seconds, f"{duration(seconds)} · {percent(seconds / total)}", f"{stage}: {duration(seconds)}")
         for stage, seconds in ((str(timing["stage"]), timing["seconds"]) for timing in timings)
     ]
     return bars(rows, name="Seconds by stage")
@@ -279,10 +262,6 @@ def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int,
         (f"{low:,}" if low == high else f"{low:,}–{high:,}", clusters, documents)
         for (low, high), (clusters, documents) in sorted(groups.items())
     ]
-
-
-def _shortened(label: str) -> str:
-    return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
 
 
 def _svg(name: str, height: int, parts: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from neardup.output import charts
 from neardup.output.page import Report, render_page, table
 from neardup.output.report_items import location
 from neardup.output.report_sections import notebook, sections, similarity_terms
-from neardup.output.wording import escape_text, plural, setting
+from neardup.output.wording import escape_text, plural, setting, shortened
 
 MAX_SHOWN = 200  # clusters on the page; cluster_summary.parquet has all
 _MAX_OPEN = 25  # clusters in view; the others on the page are folded
@@ -26,6 +26,7 @@ _COUNTS = (
     ("without_features", "", "Without features"),
     ("rejected", "", "Rejected (unreadable)"),
 )
+_SHARES = (("kept", "clustered", "in clusters"), ("exact", "single", "single"))
 
 
 def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
@@ -39,7 +40,8 @@ def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
     """
     result, *others = sections(report, _COUNTS, "the first document of their cluster", _terms(report))
     body = [result, ("clusters", "Clusters", _clusters(report, rows)), *others]
-    return render_page(report, headline(report), _share_chart(report), body)
+    shares = charts.proportion(report, _SHARES, name="Shares of documents in clusters and single ones")
+    return render_page(report, headline(report), shares, body)
 
 
 def render_notebook(report: dict[str, Any]) -> str:
@@ -64,15 +66,6 @@ def headline(report: Report) -> str:
         f"{sentence}{plural(counts['clusters'], 'cluster')} "
         f"({counts.get('clustered', 0):,} in clusters, {counts.get('single', 0):,} single)"
     )
-
-
-def _share_chart(report: Report) -> str:
-    counts = report.get("counts") or {}
-    parts = [
-        (css_class, counts.get(key) or 0, f"{counts.get(key) or 0:,} {label}")
-        for css_class, key, label in (("kept", "clustered", "in clusters"), ("exact", "single", "single"))
-    ]
-    return charts.proportion(parts, name="Shares of documents in clusters and single ones")
 
 
 def _clusters(report: Report, rows: Sequence[Row]) -> str:
@@ -100,15 +93,11 @@ def _clusters(report: Report, rows: Sequence[Row]) -> str:
 
 def _examples(row: Row) -> str:
     first, *others = (
-        f'<bdi class="id">{escape_text(_shortened(name), lines=False)}</bdi> {location(*file_and_row)}'
+        f'<bdi class="id">{escape_text(shortened(name, _MAX_LABEL), lines=False)}</bdi> {location(*file_and_row)}'
         for name, file_and_row in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
     )
     listed = "".join(f"<li>{other}</li>" for other in others)
     return f"<details><summary>{first}</summary><ul>{listed}</ul></details>"
-
-
-def _shortened(label: str) -> str:
-    return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
 
 
 def _terms(report: Report) -> dict[str, str]:

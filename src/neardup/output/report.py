@@ -35,7 +35,6 @@ def build_report(
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the report of a run, as values for JSON."""
-    seconds = sum(stages.seconds.values())
     tally, corpus = outcome.corpus.tally, outcome.corpus
     max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
     near = outcome.removals.measured.take(~outcome.removals.measured.exact)
@@ -54,13 +53,7 @@ def build_report(
         "bound": {"max_bucket_size": max_bucket_size, "documents": outcome.num_bucket_overflows},
         **method.histogram(near),
         "cluster_sizes": _cluster_sizes(outcome.removals.kept),
-        "timings": _timings(stages),
-        "seconds": round(seconds, 4),
-        "compile_seconds": round(stages.compile_seconds, 4),
-        "bytes": tally.text_bytes,
-        "megabytes_per_second": round(tally.text_bytes / 1e6 / max(seconds, 1e-9), 1),
-        "documents_per_second": round(corpus.num_documents / max(seconds, 1e-9)),
-        "peak_memory_bytes": peak_memory(),
+        **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "warnings": [
             *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size),
             *method.warnings(outcome),
@@ -184,7 +177,6 @@ def fingerprint_pairs_report(
     scheme: Mapping[str, Any], files: dict[str, Fingerprints], method: SimHash, num_pairs: int, stages: Stages
 ) -> dict[str, Any]:
     """Return the report of a search for pairs of fingerprints."""
-    seconds = sum(stages.seconds.values())
     count = sum(int((~file.empty).sum()) for file in files.values())
     return {
         "version": __version__,
@@ -201,14 +193,28 @@ def fingerprint_pairs_report(
             "confirmed": num_pairs,
         },
         "incomplete": None,
-        "timings": _timings(stages),
-        "seconds": round(seconds, 4),
-        "compile_seconds": round(stages.compile_seconds, 4),
-        "fingerprints_per_second": round(count / max(seconds, 1e-9)),
-        "peak_memory_bytes": peak_memory(),
+        **describe_cost(stages, count),
         "warnings": [],
     }
 
 
-def _timings(stages: Stages) -> list[dict[str, Any]]:
-    return [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()]
+def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> dict[str, Any]:
+    """Return the part of a report about time and memory.
+
+    count : documents of a run that read `text_bytes` of text, or fingerprints of one that read no text.
+    """
+    seconds = sum(stages.seconds.values())
+    rates: dict[str, Any] = {"fingerprints_per_second": round(count / max(seconds, 1e-9))}
+    if text_bytes is not None:
+        rates = {
+            "bytes": text_bytes,
+            "megabytes_per_second": round(text_bytes / 1e6 / max(seconds, 1e-9), 1),
+            "documents_per_second": round(count / max(seconds, 1e-9)),
+        }
+    return {
+        "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
+        "seconds": round(seconds, 4),
+        "compile_seconds": round(stages.compile_seconds, 4),
+        **rates,
+        "peak_memory_bytes": peak_memory(),
+    }

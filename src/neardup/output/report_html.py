@@ -21,6 +21,9 @@ _COUNTS = (
     ("rejected", "", "Rejected (unreadable)"),
     ("against", "", "Compared against"),
 )
+_SHARES = (
+    ("kept", "kept", "kept"), ("near", "removed_near", "near-duplicates"), ("exact", "removed_exact", "exact copies"),
+)  # fmt: skip
 
 
 def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
@@ -33,8 +36,9 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
     """
     removed = removed_list(examples, (report.get("counts") or {}).get("removed", 0))
     body = sections(report, _COUNTS, "the document that removed them", _terms(report))
+    shares = charts.proportion(report, _SHARES, name="Shares of kept documents, near-duplicates and exact copies")
     return render_page(
-        report, headline(report), charts.share_chart(report), [*body, ("removed", "Removed documents", removed)],
+        report, headline(report), shares, [*body, ("removed", "Removed documents", removed)],
         "report.js",
     )  # fmt: skip
 

@@ -61,6 +61,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return text of at most `most` characters, the last one an ellipsis if it is cut."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def visible(text: object) -> str:
     """Return text with each hidden character replaced by its name, as in [NUL] or [U+202E]."""
     return re.sub(_HIDDEN, lambda found: _name(found[0]), str(text))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +28,9 @@ from neardup.features.spans import TokenSpan
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter
 from neardup.output.report_items import Example
-from neardup.output.tables import DocumentLocations, removed_batches
+from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress
-from neardup.schemas import DISTANCE, SIMILARITY, Measures, removed_schema
+from neardup.schemas import DISTANCE, SIMILARITY
 from neardup.verify.passages import marked_passages, spans_of
 
 MAX_EXAMPLES = 100
@@ -74,52 +76,38 @@ def write_kept(
     InputError
         If an input has changed since the first pass.
     """
-    ends = outcome.corpus.part_ends.tolist()
     num_against = sum(task.against for task in tasks)
-    first = 0
-    for task, identity, stop in zip(tasks[:num_against], identities, ends, strict=False):
-        _refuse_changed(task, identity)
-        shown.texts.update(_texts_of(task, first, stop, shown.documents))
-        first = stop
-    writer = None
-    try:
-        for item in _ahead_in_groups(_items(tasks[num_against:], identities[num_against:], first)):
-            if item.is_first:
-                writer = KeptWriter(item.task.part, directory)
-            assert writer is not None
-            if item.batch is not None:
-                mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
+    against = tasks[:num_against], identities[:num_against], outcome.corpus.part_ends[:num_against]
+    shown.texts.update(read_texts(*against, shown.documents))
+    items = _items(tasks[num_against:], identities[num_against:], outcome.corpus.num_against)
+    for index, items_of_part in groupby(_ahead_in_groups(items), attrgetter("part_index")):
+        with KeptWriter(tasks[num_against + index].part, directory) as writer:
+            for item in items_of_part:
+                if item.batch is None:
+                    continue
                 assert item.batch.payload is not None  # read with payload
+                mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
                 writer.write(item.batch.payload, mask)
                 shown.texts.update(_texts_in(item.batch, item.start, shown.documents))
                 progress.advance(len(mask), item.batch.text.nbytes)
-            else:
-                writer.close()
-                writer = None
-    except BaseException:
-        if writer is not None:
-            writer.discard()
-        raise
 
 
 class _Item(NamedTuple):
-    """A batch of a part, whose first document has the number `start`; None at the end of the part."""
+    """A batch of a part, of which the first document has the number `start`; none at the beginning of the part."""
 
-    task: Task
+    part_index: int
     start: int
     batch: DocumentBatch | None
-    is_first: bool
 
 
 def _items(tasks: list[Task], identities: list[tuple[str, int, float]], first: int) -> Iterator[_Item]:
-    """Yield the batches of parts with their payload, and the end of each part."""
-    for task, identity in zip(tasks, identities, strict=True):
+    """Yield the beginning of each part, and its batches with their payload."""
+    for index, (task, identity) in enumerate(zip(tasks, identities, strict=True)):
         _refuse_changed(task, identity)
-        is_first = True
+        yield _Item(index, first, None)
         for start, batch in _numbered(task, first, with_payload=True):
-            yield _Item(task, start, batch, is_first)
-            is_first, first = False, start + len(batch.rows)
-        yield _Item(task, first, None, is_first)
+            yield _Item(index, start, batch)
+            first = start + len(batch.rows)
 
 
 def _ahead_in_groups(items: Iterator[_Item]) -> Iterator[_Item]:
@@ -230,11 +218,6 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     return result
 
 
-def write_removed(removals: Removals, locations: DocumentLocations, measures: Measures, path: Path) -> None:
-    """Write removed.parquet."""
-    write_parquet(removed_batches(removals, locations, measures), removed_schema(measures), path)
-
-
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
     """Write a table to a Parquet file."""
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -251,11 +234,6 @@ def write_rejected(scratch_directory: Path, path: Path) -> None:
         path.touch()
 
 
-def write_json(report: dict[str, Any], path: Path) -> None:
-    """Write report.json."""
-    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """Return batches as a table, also if there are none."""
     return pa.Table.from_batches(list(batches), schema)
@@ -263,7 +241,8 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 def write_report(report: dict[str, Any], page: str, directory: Path) -> None:
     """Write report.json and report.html."""
-    write_json(report, directory / "report.json")
+    text = json.dumps(report, indent=1, ensure_ascii=False)
+    (directory / "report.json").write_text(text + "\n", encoding="utf-8")
     (directory / "report.html").write_text(page, encoding="utf-8")
 
 

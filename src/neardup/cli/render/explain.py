@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from neardup.output.wording import plural, visible
+from neardup.output.wording import plural, shortened, visible
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
@@ -59,7 +59,7 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
     """Yield a line for each feature: the weightiest, in the order of the text."""
     order = range(len(found.features))
     shown = list(order) if full else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
-    names = [_shorten(visible(found.features[i])) for i in shown]
+    names = [shortened(visible(found.features[i]), _MAX_NAME) for i in shown]
     columns = [
         ["feature", *names],
         ["count", *(str(found.counts[i]) for i in shown)],
@@ -100,10 +100,6 @@ def _hash(value: int, bits: int) -> str:
 def _number(value: float, *, signed: bool = False) -> str:
     sign = "+" if signed else ""
     return f"{value:{sign}d}" if isinstance(value, int) else f"{value:{sign}.2f}"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_NAME else text[: _MAX_NAME - 1] + "…"
 
 
 def _width(text: str) -> int:
