@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, TypeVar
 
 import click
@@ -11,7 +12,6 @@ import click
 from neardup.settings.constraints import Constraint, constraints_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Settings = TypeVar("Settings")
 
 
 PRINTING = "Printing"
@@ -125,6 +125,11 @@ def parse_number(text: str, *, whole: bool) -> float | None:
         return None
 
 
+def composed(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Return one decorator that adds the options of several, in their order."""
+    return lambda function: reduce(lambda decorated, decorate: decorate(decorated), reversed(decorators), function)
+
+
 def settings_options(
     settings: type, section: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
@@ -138,13 +143,7 @@ def settings_options(
     """
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     chosen = [name for name in defaults if (not only or name in only) and name not in without]
-
-    def decorate(function: Function) -> Function:
-        for name in reversed(chosen):
-            function = setting_option(name, defaults[name], constraints_of(settings)[name], section)(function)
-        return function
-
-    return decorate
+    return composed(*(setting_option(name, defaults[name], constraints_of(settings)[name], section) for name in chosen))
 
 
 def setting_option(
@@ -166,9 +165,3 @@ def setting_option(
     words += [*constraint.sentinels, "FILE"] if constraint.value_type is str and not constraint.choices else []
     metavar = "|".join(words) or ("N" if constraint.value_type is int else "X")
     return option(f"--{flag}", name, type=SettingType(constraint), metavar=metavar, **shown)
-
-
-def build(settings: type[Settings], values: dict[str, Any]) -> Settings:
-    """Return the settings that a command was given, taking its fields out of the values."""
-    names = [field.name for field in dataclasses.fields(settings) if field.name in values]  # type: ignore[arg-type]
-    return settings(**{name: values.pop(name) for name in names})

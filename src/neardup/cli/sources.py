@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from neardup.cli.settings import PRINTING, Function, SettingType, option
+from neardup.cli.settings import PRINTING, Function, SettingType, composed, option
 from neardup.documents.formats import FORMATS
 from neardup.settings.constraints import Constraint
 
@@ -55,44 +55,35 @@ _SOURCE = {
 
 def source_options(function: Function, *, without_id: bool = False) -> Function:
     """Add the options that say how inputs are read."""
-    for name, decorate in reversed(_SOURCE.items()):
-        if not (without_id and name == "id_column"):
-            function = decorate(function)
-    return function
+    return composed(*(_SOURCE[name] for name in _SOURCE if not (without_id and name == "id_column")))(function)
 
 
 def file_options(help_text: str) -> Callable[[Function], Function]:
     """Return a decorator that adds --output FILE, with its help, and --overwrite."""
-
-    def decorate(function: Function) -> Function:
-        replace = option(
-            "--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete."
-        )
-        return option("-o", "--output", section="Output", metavar="FILE", required=True, help=help_text)(
-            replace(function)
-        )
-
-    return decorate
+    return composed(
+        option("-o", "--output", section="Output", metavar="FILE", required=True, help=help_text),
+        option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete."),
+    )
 
 
-def folder_options(function: Function) -> Function:
-    """Add --output DIR, --overwrite and --resume."""
-    resume = option("--resume", section="Output", is_flag=True, help="Continue an interrupted run.")
-    replace = option("--overwrite", section="Output", is_flag=True, help="Replace DIR once the new result is complete.")
-    output = option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write.")
-    return output(replace(resume(function)))
-
-
-def printing_options(function: Function) -> Function:
-    """Add --quiet, --json and --progress, which is True or False: if not given, on a terminal and not --quiet."""
-    quiet = option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors.")
-    as_json = option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object.")
-    progress = option(
-        "--progress/--no-progress", section=PRINTING, default=None, callback=_shows_progress,
-        help="Show progress on stderr: bars on a terminal, else a line every 10 seconds. Default: on a terminal only.",
-    )  # fmt: skip
-    return quiet(as_json(progress(function)))
+folder_options = composed(
+    option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write."),
+    option("--overwrite", section="Output", is_flag=True, help="Replace DIR once the new result is complete."),
+    option("--resume", section="Output", is_flag=True, help="Continue an interrupted run."),
+)
+"""Adds --output DIR, --overwrite and --resume."""
 
 
 def _shows_progress(ctx: click.Context, param: click.Parameter, value: bool | None) -> bool:
     return sys.stderr.isatty() and not ctx.params.get("quiet") if value is None else value
+
+
+printing_options = composed(
+    option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors."),
+    option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object."),
+    option(
+        "--progress/--no-progress", section=PRINTING, default=None, callback=_shows_progress,
+        help="Show progress on stderr: bars on a terminal, else a line every 10 seconds. Default: on a terminal only.",
+    ),
+)  # fmt: skip
+"""Adds --quiet, --json and --progress, which is True or False: if not given, on a terminal and not --quiet."""
