@@ -204,7 +204,7 @@ def test_tables_stay_empty_where_they_are_not_wanted(tmp_path: Path):
 def test_pairs_are_written_and_returned(tmp_path: Path):
     result = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet")
     assert pq.read_table(tmp_path / "pairs.parquet").equals(result.pairs)
-    with pytest.raises(neardup.OutputError, match="already exists"):
+    with pytest.raises(neardup.errors.OutputError, match="already exists"):
         neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet")
 
 

@@ -163,7 +163,7 @@ def test_plan_draws_the_curve_that_it_prints(tmp_path):
 
 
 def test_a_plot_must_be_an_svg(tmp_path):
-    with pytest.raises(neardup.OutputError, match=r"must end in \.svg: got '\.png'"):
+    with pytest.raises(neardup.errors.OutputError, match=r"must end in \.svg: got '\.png'"):
         neardup.plan(documents=1, plot=tmp_path / "curve.png")
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup import InputError, SchemeError, SettingError
+from neardup import InputError, SettingError
 from neardup.compat.datasketch import LeanMinHash, MinHash, MinHashLSH, MinHashLSHEnsemble, MinHashLSHForest
 from neardup.compat.datasketch.lshensemble_partition import optimal_partitions
 from neardup.compat.datasketch.quadrature import integrate
+from neardup.errors import SchemeError
 from reference import datasketch_cases as cases
 
 

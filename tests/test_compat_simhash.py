@@ -10,8 +10,9 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
-from neardup import SchemeError, SettingError, SimHash, simhash
+from neardup import SettingError, SimHash, simhash
 from neardup.compat.simhash import Simhash, SimhashIndex
+from neardup.errors import SchemeError
 
 # Texts of the package's own tests, version 2.1.2.
 GREETING = "How are you? I AM fine. Thanks. And you?"

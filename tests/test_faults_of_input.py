@@ -131,7 +131,7 @@ def test_the_library_warns_of_files_that_are_lost():
     corpus(Path("good.parquet"), 30)
     Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:500])
     for call in (neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.sign, neardup.document_frequencies):
-        with pytest.warns(neardup.IncompleteWarning, match=r"1 file could not be read to the end: cut\.parquet"):
+        with pytest.warns(neardup.errors.IncompleteWarning, match=r"1 file could not be read to the end: cut\.parquet"):
             call(["good.parquet", "cut.parquet"])
         call(["good.parquet", "cut.parquet"], on_error="skip")
 
@@ -170,7 +170,7 @@ def test_a_file_that_vanishes_before_it_is_read_makes_the_run_incomplete(monkeyp
         return parquet.read(source, *arguments, **named)
 
     monkeypatch.setattr(parquet, "HANDLER", parquet.HANDLER._replace(read=removing))
-    with pytest.warns(neardup.IncompleteWarning, match=r"b\.parquet"):
+    with pytest.warns(neardup.errors.IncompleteWarning, match=r"b\.parquet"):
         result = neardup.find_pairs(["a.parquet", "b.parquet"])
     assert result.report["counts"]["read"] == 30
     assert "it is no longer there" in result.report["rejected"][0]["reason"]
@@ -208,9 +208,9 @@ def test_a_column_of_any_library_is_a_collection(column):
 @pytest.mark.parametrize(
     ("table", "error", "message"),
     [
-        (pa.table([["a"], ["b"]], names=["text", "text"]), neardup.ColumnError, "Which column is 'text'"),
+        (pa.table([["a"], ["b"]], names=["text", "text"]), neardup.errors.ColumnError, "Which column is 'text'"),
         (pd.DataFrame({"text": ["a", 1, {}]}), neardup.InputError, "Convert its columns to plain strings"),
-        (pl.Series([1, 2]), neardup.ColumnError, "cannot be text"),
+        (pl.Series([1, 2]), neardup.errors.ColumnError, "cannot be text"),
     ],
 )
 def test_tables_that_cannot_be_read_are_refused_in_our_words(table, error, message):
@@ -233,7 +233,7 @@ def test_views_that_point_outside_of_their_memory_are_refused():
     table = pa.table({"text": damaged_views()})
     with pa.ipc.new_file("views.arrow", table.schema) as file:
         file.write_table(table)
-    with pytest.warns(neardup.IncompleteWarning, match=r"views\.arrow"):
+    with pytest.warns(neardup.errors.IncompleteWarning, match=r"views\.arrow"):
         neardup.dedup("views.arrow")
 
 
@@ -411,7 +411,7 @@ def test_what_expands_without_measure_ends_in_a_named_limit():
         file.write(b'{"text": "one text"}\n')
         for _ in range(80):
             file.write(b" " * (1 << 20))
-    with pytest.warns(neardup.IncompleteWarning, match=r"in\.jsonl\.gz"):
+    with pytest.warns(neardup.errors.IncompleteWarning, match=r"in\.jsonl\.gz"):
         result = neardup.dedup("in.jsonl.gz", output="out")
     assert result.report["counts"]["read"] == 1
     assert "decompressed it is more than 200 times as long" in rejected()[0]["reason"]

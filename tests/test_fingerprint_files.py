@@ -89,7 +89,9 @@ def test_distances_are_those_of_the_integers_row_by_row_or_one_with_many(case, o
         shares = [0.0 if none else 1 - distance / bits for none, distance in zip(empty, expected, strict=True)]
         assert fingerprints[row].similarity(fingerprints).tolist() == shares
     if other[0] != bits:
-        with pytest.raises(neardup.SchemeError, match=f"the first has bits={bits}; the second has bits={other[0]}"):
+        with pytest.raises(
+            neardup.errors.SchemeError, match=f"the first has bits={bits}; the second has bits={other[0]}"
+        ):
             fingerprints.similarity(fingerprints_of([0], {**SCHEME, "bits": other[0]}))
 
 
@@ -142,7 +144,7 @@ def test_ids_are_strings_or_integers():
 )
 def test_a_file_without_such_a_column_is_refused_with_what_it_has(tmp_path, columns, said):
     pq.write_table(pa.table(columns), tmp_path / "fp.parquet")
-    with pytest.raises(neardup.ColumnError, match=said):
+    with pytest.raises(neardup.errors.ColumnError, match=said):
         Fingerprints.open(tmp_path / "fp.parquet")
 
 
@@ -244,11 +246,11 @@ def test_an_output_file_holds_what_is_returned_otherwise(tmp_path, method):
     for signed in (found, type(found).open(path)):
         assert signed.values.tolist() == expected.values.tolist()
         assert signed.ids.to_pylist() == expected.ids.to_pylist()
-    with pytest.raises(neardup.OutputError, match="already exists"):
+    with pytest.raises(neardup.errors.OutputError, match="already exists"):
         neardup.sign(SHORT_AND_ALIKE, method=method, output=path)
     for rows in (["one"], [["one"], ["two"]]):
         assert len(neardup.sign(rows, method=method, output=path, overwrite=True)) == len(rows)
-    with pytest.raises(neardup.OutputError, match=r"signed\.txt must end in one of \.parquet"):
+    with pytest.raises(neardup.errors.OutputError, match=r"signed\.txt must end in one of \.parquet"):
         neardup.sign(SHORT_AND_ALIKE, method=method, output=tmp_path / "signed.txt")
 
 
@@ -348,7 +350,7 @@ def test_fingerprints_of_two_schemes_are_refused_naming_both(tmp_path):
     for name, method in (("a", neardup.SimHash()), ("b", neardup.SimHash(ngram=3, weights="one"))):
         neardup.sign(["one two three"], method=method, output=tmp_path / f"{name}.parquet")
     sources = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    with pytest.raises(neardup.SchemeError) as raised:
+    with pytest.raises(neardup.errors.SchemeError) as raised:
         neardup.find_pairs(sources, method=neardup.SimHash())
     said = str(raised.value)
     assert said.startswith("Fingerprints of two schemes do not compare: ")
@@ -361,7 +363,7 @@ def test_fingerprints_of_two_schemes_are_refused_naming_both(tmp_path):
 def test_tables_of_two_corpora_make_two_schemes(tmp_path):
     for name, texts in (("a", ["one two", "three"]), ("b", ["one two", "four"])):
         neardup.sign(texts, method=neardup.SimHash(weights="tfidf"), output=tmp_path / f"{name}.parquet")
-    with pytest.raises(neardup.SchemeError, match="idf="):
+    with pytest.raises(neardup.errors.SchemeError, match="idf="):
         neardup.find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"], method=neardup.SimHash())
 
 
@@ -394,7 +396,7 @@ def test_what_fingerprints_cannot_tell_is_refused(tmp_path, method, said):
     ],
 )
 def test_settings_that_the_fingerprints_were_not_made_with_are_refused(settings, said):
-    with pytest.raises(neardup.SchemeError, match=said):
+    with pytest.raises(neardup.errors.SchemeError, match=said):
         neardup.find_pairs(neardup.sign(["a b", "a b c"], method="simhash"), method=neardup.SimHash(**settings))
 
 
@@ -442,5 +444,5 @@ def test_signed_documents_are_pickled(tmp_path, method):
 
 def test_a_file_of_fingerprints_is_not_read_as_texts(tmp_path: Path):
     neardup.sign(["one two three"], method="simhash", output=tmp_path / "fp.parquet")
-    with pytest.raises(neardup.ColumnError, match="text"):
+    with pytest.raises(neardup.errors.ColumnError, match="text"):
         neardup.dedup(tmp_path / "fp.parquet", method=neardup.SimHash())

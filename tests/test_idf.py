@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from neardup import IdfTable, InputError, SchemeError, SimHash
+from neardup import IdfTable, InputError, SimHash
+from neardup.errors import SchemeError
 from neardup.features.idf import inverse_frequencies
 from neardup.lsh import keywords
 from reference import simhash as reference

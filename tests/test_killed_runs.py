@@ -127,7 +127,7 @@ def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
 def test_a_run_is_not_resumed_with_other_settings(tmp_path: Path, method: str, other: str) -> None:
     source = corpus(tmp_path / "in.parquet", 900)
     kill_a_run(source, tmp_path / "out", 700, "anew", method)
-    with pytest.raises(neardup.ResumeError, match=r"a different run: it had .*now"):
+    with pytest.raises(neardup.errors.ResumeError, match=r"a different run: it had .*now"):
         neardup.dedup(source, method=made(other), output=tmp_path / "out", resume=True)
 
 
@@ -138,7 +138,7 @@ def test_a_run_is_not_resumed_with_another_table_in_the_place_of_the_first(tmp_p
     method = f"SimHash(weights='tfidf', idf={str(table)!r})"
     kill_a_run(source, tmp_path / "out", 700, "anew", method)
     neardup.document_frequencies(texts(99)).save(table)
-    with pytest.raises(neardup.ResumeError, match=r"a different run: it had .*now"):
+    with pytest.raises(neardup.errors.ResumeError, match=r"a different run: it had .*now"):
         neardup.dedup(source, method=made(method), output=tmp_path / "out", resume=True)
 
 
@@ -146,7 +146,7 @@ def test_an_input_that_changed_is_not_resumed(tmp_path: Path) -> None:
     source = corpus(tmp_path / "in.parquet", 900)
     kill_a_run(source, tmp_path / "out", 700)
     corpus(source, 901)
-    with pytest.raises(neardup.ResumeError, match="it had other inputs"):
+    with pytest.raises(neardup.errors.ResumeError, match="it had other inputs"):
         neardup.dedup(source, method=METHOD, output=tmp_path / "out", resume=True)
 
 

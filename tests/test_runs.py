@@ -80,7 +80,7 @@ def small_disk(tmp_path: Path) -> Path:
 def test_a_full_disk_is_a_clear_error_and_leaves_no_half_result(tmp_path: Path, small_disk: Path) -> None:
     source = corpus(tmp_path / "in.parquet", 6000)
     with pytest.raises(
-        neardup.OutputError, match=r"The disk is full: .*Free some space and run again with resume=True"
+        neardup.errors.OutputError, match=r"The disk is full: .*Free some space and run again with resume=True"
     ):
         neardup.dedup(source, output=small_disk / "out")
     assert os.listdir(small_disk) == ["out.partial"]
@@ -92,7 +92,7 @@ def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path:
     out = tmp_path / "out"
     neardup.dedup(source, output=out)
     (out / "mine.txt").write_text("precious")
-    with pytest.raises(neardup.OutputError, match="already exists"):
+    with pytest.raises(neardup.errors.OutputError, match="already exists"):
         neardup.dedup(source, output=out)
     assert (out / "mine.txt").exists()
     neardup.dedup(source, output=out, overwrite=True)
@@ -102,7 +102,7 @@ def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path:
 def test_an_output_inside_the_input_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     corpus(tmp_path / "data" / "in.parquet", 3)
-    with pytest.raises(neardup.OutputError, match="overlap"):
+    with pytest.raises(neardup.errors.OutputError, match="overlap"):
         neardup.dedup(tmp_path / "data", output=tmp_path / "data" / "out")
     assert os.listdir(tmp_path / "data") == ["in.parquet"]
 
@@ -110,7 +110,7 @@ def test_an_output_inside_the_input_is_refused(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     source = corpus(tmp_path / "in.parquet", 3)
     (tmp_path / "file").write_text("")
-    with pytest.raises(neardup.OutputError, match="cannot be written"):
+    with pytest.raises(neardup.errors.OutputError, match="cannot be written"):
         neardup.dedup(source, output=tmp_path / "file" / "out")
 
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup import ColumnError, InputError, MinHash, OutputError, SchemeError, SettingError, minhash, sign
+from neardup import InputError, MinHash, SettingError, minhash, sign
+from neardup.errors import ColumnError, OutputError, SchemeError
 from neardup.features.shingles import shingle_documents
 from neardup.fingerprints.minhash import draw_permutations
 from neardup.fingerprints.minhash import sign as sign_hashes

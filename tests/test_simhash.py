@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup import IdfTable, InputError, SchemeError, SettingError, SimHash, simhash
+from neardup import IdfTable, InputError, SettingError, SimHash, simhash
+from neardup.errors import SchemeError
 from neardup.features.shingles import Workspace
 from neardup.fingerprints.explain import explain, keywords
 from neardup.fingerprints.simhash import summarise, to_integers

@@ -1,6 +1,7 @@
 """neardup finds near-duplicate texts and web pages in collections of any size, keeps one of each, and says why.
 
-Everything public is importable from here, rarer parts from neardup.lsh. Nothing heavy is loaded before it is used.
+Everything public is importable from here, the parts of LSH from neardup.lsh, the kinds of
+errors from neardup.errors. Nothing heavy is loaded before it is used.
 """
 
 from __future__ import annotations
@@ -19,17 +20,7 @@ if TYPE_CHECKING:
     from neardup.api.plans import plan
     from neardup.api.sign import minhash, sign
     from neardup.api.texts import compare
-    from neardup.errors import (
-        ColumnError,
-        IncompleteWarning,
-        InputError,
-        MissingExtraError,
-        NeardupError,
-        OutputError,
-        ResumeError,
-        SchemeError,
-        SettingError,
-    )
+    from neardup.errors import InputError, NeardupError, SettingError
     from neardup.features.idf import IdfTable
     from neardup.fingerprints.explain import explain, simhash
     from neardup.fingerprints.fingerprints import Fingerprints
@@ -55,10 +46,7 @@ _HOMES = {
     "neardup.api.texts": ("compare",),
     "neardup.settings.methods": ("MinHash", "SimHash"),
     "neardup.fingerprints.explain": ("explain", "simhash"),
-    "neardup.errors": (
-        "ColumnError", "IncompleteWarning", "InputError", "MissingExtraError", "NeardupError", "OutputError",
-        "ResumeError", "SchemeError", "SettingError",
-    ),
+    "neardup.errors": ("InputError", "NeardupError", "SettingError"),
     "neardup.features.idf": ("IdfTable",),
     "neardup.fingerprints.fingerprints": ("Fingerprints",),
     "neardup.fingerprints.signatures": ("Signatures",),
@@ -75,7 +63,6 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Clustering",
-    "ColumnError",
     "Comparison",
     "Deduplication",
     "DuplicatePairs",
@@ -83,19 +70,14 @@ __all__ = [
     "Fingerprints",
     "HammingIndex",
     "IdfTable",
-    "IncompleteWarning",
     "InputError",
     "Jieba",
     "LSHEnsemble",
     "LSHForest",
     "LSHIndex",
     "MinHash",
-    "MissingExtraError",
     "NeardupError",
-    "OutputError",
     "Progress",
-    "ResumeError",
-    "SchemeError",
     "SettingError",
     "Signatures",
     "SimHash",
@@ -121,8 +103,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name from its module when it is asked for."""
-    if name == "lsh":
-        return importlib.import_module("neardup.lsh")
+    if name in ("errors", "lsh"):
+        return importlib.import_module(f"neardup.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME_OF[name]), name)
