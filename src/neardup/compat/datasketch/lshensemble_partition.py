@@ -1,4 +1,4 @@
-"""How to divide sets by size so that few of another size are found in vain."""
+"""How to divide sets by size so that queries have few false candidates of other sizes."""
 
 from __future__ import annotations
 

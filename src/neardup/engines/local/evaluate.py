@@ -153,7 +153,9 @@ def _search_curve(
     at_least = method.limit.at_least
     all_found = count_within(limits, found.limits, at_least=at_least)
     correct = count_within(limits, found.limits[found.same], at_least=at_least)
-    scores = [Score(*one, positives) for one in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)]
+    scores = [
+        Score(*counts, positives) for counts in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
+    ]
     return scores, [
         f"In the search for the curve, {warning}"
         for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket_size or loose.max_bucket_size)
@@ -183,15 +185,15 @@ def _score_clusters(
 def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> Rows:
     """Score the pairs of each class of length; a pair is in the class of its shorter text."""
     lesser = np.minimum(known.classes[found.left], known.classes[found.right])
-    all_found, correct = (np.bincount(one, minlength=len(positives)) for one in (lesser, lesser[found.same]))
+    all_found, correct = (np.bincount(part, minlength=len(positives)) for part in (lesser, lesser[found.same]))
     if isinstance(known.truth, Labels):
         members = known.classes[known.truth.codes >= 0]
     else:
         members = known.classes[np.union1d(known.truth.left, known.truth.right)]
     documents = np.bincount(members, minlength=len(positives))
     shown = np.flatnonzero(documents).tolist()
-    scores = [Score(limit, int(all_found[one]), int(correct[one]), int(positives[one])) for one in shown]
-    return Rows([1 << one >> 1 for one in shown], documents[shown].tolist(), scores)
+    scores = [Score(limit, int(all_found[index]), int(correct[index]), int(positives[index])) for index in shown]
+    return Rows([1 << index >> 1 for index in shown], documents[shown].tolist(), scores)
 
 
 def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
@@ -204,12 +206,12 @@ def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome
     for task, end in zip(tasks, outcome.corpus.part_ends.tolist(), strict=True):
         read = read_labels(task.part, task.columns.text, column)
         # The first pass may have rejected other rows than this pass.
-        place = np.searchsorted(read.rows, rows[first:end])
-        there = place < len(read.rows)
-        there[there] = read.rows[place[there]] == rows[first:end][there]
-        lengths[first:end][there] = read.lengths[place[there]]
+        index = np.searchsorted(read.rows, rows[first:end])
+        there = index < len(read.rows)
+        there[there] = read.rows[index[there]] == rows[first:end][there]
+        lengths[first:end][there] = read.lengths[index[there]]
         if read.labels is not None:
-            labels.append(read.labels.take(pa.array(place, mask=~there)))
+            labels.append(read.labels.take(pa.array(index, mask=~there)))
         first = end
     # Class c contains lengths of c binary digits: 0, 1, 2 to 3, 4 to 7, ...
     classes = np.frexp(lengths.astype(np.float64))[1].astype(np.int64)
@@ -238,10 +240,10 @@ def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, dict[str, A
 
 def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, dict[str, Any], list[str]]:
     """Return the judged pairs of documents of the corpus; count and name the ids that are not in the corpus."""
-    left, right = (pc.index_in(one, value_set=ids) for one in (verdicts.left_ids, verdicts.right_ids))
+    left, right = (pc.index_in(column, value_set=ids) for column in (verdicts.left_ids, verdicts.right_ids))
     there = pc.and_(left.is_valid(), right.is_valid())
     absent = pa.concat_arrays(
-        [one.filter(at.is_null()) for one, at in ((verdicts.left_ids, left), (verdicts.right_ids, right))]
+        [column.filter(at.is_null()) for column, at in ((verdicts.left_ids, left), (verdicts.right_ids, right))]
     ).unique()
     num_lost = len(there) - there.true_count
     if there.true_count == 0:
@@ -249,7 +251,7 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, d
             f"{verdicts.name} judges no pair of documents of the corpus: its {plural(num_lost, 'pair')} name "
             f"{_named(absent)}; ids of the corpus are {_named(ids)}. Pass the id column (--id-column)."
         )
-    left, right = (one.filter(there).to_numpy().astype(np.uint32) for one in (left, right))
+    left, right = (column.filter(there).to_numpy().astype(np.uint32) for column in (left, right))
     judgements = _once(left, right, verdicts.same[there.to_numpy(zero_copy_only=False)], verdicts.name, ids)
     counts = {
         "judged_by": verdicts.name,
@@ -274,9 +276,13 @@ def _once(
     agreed = same[first]
     wrong = np.flatnonzero((agreed[inverse] != same) | (left == right))
     if len(wrong):
-        one = int(wrong[0])
-        pair = f"{ids[int(left[one])].as_py()!r} and {ids[int(right[one])].as_py()!r}"
-        problem = "both as duplicates and as different" if left[one] != right[one] else "although they are one document"
+        example = int(wrong[0])
+        pair = f"{ids[int(left[example])].as_py()!r} and {ids[int(right[example])].as_py()!r}"
+        problem = (
+            "both as duplicates and as different"
+            if left[example] != right[example]
+            else "although they are one document"
+        )
         raise InputError(
             f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. Remove these pairs."
         )
@@ -284,5 +290,5 @@ def _once(
 
 
 def _named(ids: pa.Array) -> str:
-    shown = ", ".join(repr(one) for one in ids[:5].to_pylist())
+    shown = ", ".join(repr(value) for value in ids[:5].to_pylist())
     return f"{shown} and {len(ids) - 5:,} more" if len(ids) > 5 else shown
