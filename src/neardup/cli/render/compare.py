@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from neardup.cli.render.diff import Gap, Marks, align, fold_stretches, fold_whole, pieces
-from neardup.cli.render.table import Rows
+from neardup.cli.render.table import Rows, is_unicode, two_columns
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
 from neardup.output.wording import percent, plural, visible, what_copies_share
@@ -41,7 +40,7 @@ def print_comparison(
     names = visible(names[0]), visible(names[1])
     print_similarity(result, method, console=console)
     plain = plain or console.color_system is None or console.no_color
-    marks = Marks(plain, console.encoding.lower().startswith("utf"), full)
+    marks = Marks(plain, is_unicode(console), full)
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if not any(not passage.shared for passage in (*result.left_passages, *result.right_passages)):
         if result.measures.same_text and result.left != result.right:
@@ -88,20 +87,12 @@ def _measures(result: Comparison, method: MethodSettings) -> Rows:
         distance = "-" if found.distance is None else str(found.distance)
         rows.figure("Distance", distance, f"of the {bits} bits of two fingerprints differ", "bold")
     bold = {decisive: "bold"}
-    rows.figure(
-        "Jaccard",
-        f"{found.jaccard:.4f}",
-        f"{found.num_shared:,} of {union:,} {unit} are shared",
-        bold.get("jaccard", ""),
-    )
+    shared = f"{found.num_shared:,} of {union:,} {unit} are shared"
+    rows.figure("Jaccard", f"{found.jaccard:.4f}", shared, bold.get("jaccard", ""))
     if decisive == "cosine":
         rows.figure("Cosine", f"{found.cosine:.4f}", "the geometric mean of the two below", "bold")
-    rows.figure(
-        "A in B",
-        f"{found.left_in_right:.4f}",
-        _share_of(found.num_shared, found.num_left, unit, "A"),
-        bold.get("containment", ""),
-    )
+    share = _share_of(found.num_shared, found.num_left, unit, "A")
+    rows.figure("A in B", f"{found.left_in_right:.4f}", share, bold.get("containment", ""))
     rows.figure("B in A", f"{found.right_in_left:.4f}", _share_of(found.num_shared, found.num_right, unit, "B"))
     if found.structure is not None:
         rows.figure("Structure", f"{found.structure:.4f}", "cosine of the runs of start tags", "bold")
@@ -168,13 +159,7 @@ def _reason(result: Comparison, method: MethodSettings) -> str:
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
-    line = "│" if console.encoding.lower().startswith("utf") else "|"
-    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
-    table.add_column(ratio=1, overflow="fold")
-    table.add_column(width=1, style="dim")
-    table.add_column(ratio=1, overflow="fold")
-    table.add_row(Text(f"A  {names[0]}", "bold red"), line, Text(f"B  {names[1]}", "bold green"))
-    table.add_row("", line, "")
+    table, line = two_columns(names, console, overflow="fold")
     for index, hunk in enumerate(hunks):
         if isinstance(hunk, Gap):
             note = Text(hunk.note, "dim")

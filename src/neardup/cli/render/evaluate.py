@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.reports import print_rejected, print_warnings
-from neardup.cli.render.table import Rows
+from neardup.cli.render.table import Rows, is_unicode
 from neardup.output.wording import percent, plural, visible
 
 _BAR = 24
@@ -93,7 +93,7 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
     """Print the scores over the curve, with F1 as bars; the best is bold, the limit of the method is marked."""
     limit = _limit_of(report)
     chosen, best = report["at_threshold"][limit], report["best"][limit]
-    unicode = console.encoding.lower().startswith("utf")
+    unicode = is_unicode(console)
     rows = [
         (
             f"{score[limit]:g}", f"{score['found']:,}", _share(score["precision"]), _share(score["recall"]),

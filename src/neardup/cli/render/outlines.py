@@ -7,9 +7,9 @@ from itertools import groupby, starmap, zip_longest
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from neardup.cli.render.table import is_unicode, two_columns
 from neardup.features.outline import Line
 from neardup.output.wording import plural, visible
 from neardup.verify.outlines import Outlines, Pair
@@ -78,14 +78,9 @@ def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
 
 
 def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:
-    unicode = _is_unicode(console)
-    bar = "│" if unicode else "|"
-    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis" if unicode else "crop")
-    table.add_column(width=1, style="dim")
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis" if unicode else "crop")
-    table.add_row(Text(f"A  {names[0]}", "bold red"), bar, Text(f"B  {names[1]}", "bold green"))
-    table.add_row("", bar, "")
+    unicode = is_unicode(console)
+    overflow = "ellipsis" if unicode else "crop"
+    table, bar = two_columns(names, console, no_wrap=True, overflow=overflow)
     for row in _beside(rows):
         if isinstance(row, _Fold):
             note = Text(_note(row, unicode), "dim")
@@ -109,7 +104,7 @@ def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
 
 
 def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:
-    unicode = _is_unicode(console)
+    unicode = is_unicode(console)
     console.print(Text(f"- {names[0]}", "bold red"), soft_wrap=True)
     console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
     console.print()
@@ -139,7 +134,3 @@ def _times(line: Line, unicode: bool) -> str:
 def _note(fold: _Fold, unicode: bool) -> str:
     dots = "⋯" if unicode else "..."
     return f"{dots} {plural(fold.num_lines, 'line')} {dots}"
-
-
-def _is_unicode(console: Console) -> bool:
-    return console.encoding.lower().startswith("utf")

@@ -10,7 +10,7 @@ from rich.text import Text
 from neardup.candidates.bands import candidate_probability
 from neardup.candidates.blocks import BlockPlan
 from neardup.candidates.plan import Plan
-from neardup.cli.render.table import Rows
+from neardup.cli.render.table import Rows, is_unicode
 from neardup.output.wording import memory, percent, plural
 
 _LEAST_ROWS = 8
@@ -48,7 +48,7 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
         draw_curve(
             lambda similarity: float(candidate_probability(similarity, bands)),
             plan.threshold,
-            unicode=console.encoding.lower().startswith("utf"),
+            unicode=is_unicode(console),
         )
     )
 

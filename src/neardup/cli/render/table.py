@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 _NAME_WIDTH = 16
+
+
+def is_unicode(console: Console) -> bool:
+    """Return whether the terminal shows other characters than those of ASCII."""
+    return console.encoding.lower().startswith("utf")
+
+
+def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tuple[Table, str]:
+    """Return a table of two texts side by side, headed by their names, and the character between them."""
+    bar = "│" if is_unicode(console) else "|"
+    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    table.add_column(ratio=1, **column)
+    table.add_column(width=1, style="dim")
+    table.add_column(ratio=1, **column)
+    table.add_row(Text(f"A  {names[0]}", "bold red"), bar, Text(f"B  {names[1]}", "bold green"))
+    table.add_row("", bar, "")
+    return table, bar
 
 
 class Rows:
