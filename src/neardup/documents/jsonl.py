@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import islice
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +22,7 @@ from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.formats import Handler
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
 from neardup.documents.payload import RawLines, select_lines
-from neardup.documents.sinks import ByteSink
+from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import NO_RANK, as_ids, as_rank, as_text, rank_of
 
@@ -224,38 +222,36 @@ def _parse_slowly(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wa
     pieces, numeric = [], wanted._replace(schema=pa.schema(kinds))
     for index in range(begin, end):
         line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
-        text, identifier, rank, reason = _judge(line, columns)
-        piece = None
-        if reason is not None:
+        try:
+            text, identifier, rank = _judge(line, columns)
+            pieces.append(_from_values([text], [identifier], [rank], {}, wanted))
+        except TypeError as error:
             # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
             piece = _parse_fast(data, offsets, index, index + 1, numeric)
-        bad = {} if reason is None else {0: reason}
-        pieces.append(piece or _from_values([text], [identifier], [rank], bad, wanted))
+            pieces.append(piece or _from_values([None], [None], [None], {0: str(error)}, wanted))
     return _joined(pieces)
 
 
-def _judge(line: bytes, columns: Columns) -> tuple[str | None, str | None, float | None, str | None]:
-    """Return text, id and rank of one line, then the reason for which it cannot be read or None."""
+def _judge(line: bytes, columns: Columns) -> tuple[str | None, str | None, float | None]:
+    """Return text, id and rank of one line. Raises TypeError with the reason if it cannot be read."""
     try:
         bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
         record = json.loads(bare.decode("utf-8", "surrogateescape"))
         if not isinstance(record, dict):
-            return None, None, None, f"the line is {_kind(record)}, not an object"
+            raise TypeError(f"the line is {_kind(record)}, not an object")
         text = record.get(columns.text)
         identifier = None if columns.id is None else _id_text(record.get(columns.id))
         rank = None if columns.rank is None else _rank_value(record.get(columns.rank))
-    except RecursionError:
-        return None, None, None, "the line is nested too deeply"
+    except RecursionError as error:
+        raise TypeError("the line is nested too deeply") from error
     except (ValueError, OverflowError) as error:
-        return None, None, None, _not_json(error)
-    except TypeError as error:
-        return None, None, None, str(error)
+        raise TypeError(_not_json(error)) from error
     if text is not None and not isinstance(text, str):
-        return None, None, None, f"'{columns.text}' is {_kind(text)}, not a string"
+        raise TypeError(f"'{columns.text}' is {_kind(text)}, not a string")
     for value, name in ((text, columns.text), (identifier, columns.id)):
         if value is not None and not _is_unicode(value):
-            return None, None, None, _why_not_unicode(line, str(name))
-    return text, identifier, rank, None
+            raise TypeError(_why_not_unicode(line, str(name)))
+    return text, identifier, rank
 
 
 def _id_text(value: Any) -> str | None:
@@ -325,13 +321,9 @@ def _joined(pieces: list[_ParsedLines]) -> _ParsedLines:
     )
 
 
-def _make_sink(source: Source) -> Callable[[str], ByteSink]:
-    return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))
-
-
 def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
     with source.open_stream() as stream:
         return pa_json.read_json(stream)
 
 
-HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table)
+HANDLER = Handler(read, sink_of_lines, column_types, read_table=_read_table)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,7 @@ from neardup.documents.formats import Handler
 from neardup.documents.input_file import InputFile
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
 from neardup.documents.payload import RawLines, lines_array
-from neardup.documents.sinks import ByteSink
+from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.texts import invalid_utf8_rows
 
@@ -99,8 +97,4 @@ def _why_not_utf8(data: bytes, unit: str) -> str:
     return f"the {unit} is not valid UTF-8"
 
 
-def _make_sink(source: Source) -> Callable[[str], ByteSink]:
-    return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))
-
-
-HANDLER = Handler(read, _make_sink)
+HANDLER = Handler(read, sink_of_lines)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 from neardup.documents.compression import open_compressed
+from neardup.documents.sources import Source
 
 
 class Sink(Protocol):
@@ -40,3 +43,8 @@ class ByteSink:
         self._stream.close()
 
     discard = close
+
+
+def sink_of_lines(source: Source) -> Callable[[str], ByteSink]:
+    """Return what makes a file of the lines of payloads, compressed as the source is."""
+    return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))
