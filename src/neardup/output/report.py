@@ -142,15 +142,8 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
         return None
     if recall is None:
         return {"documents": documents, "pairs": 0, "found": 0, "recall": None, "low": None, "high": None}
-    found = round(recall.estimated * recall.num_pairs)
-    return {
-        "documents": documents,
-        "pairs": recall.num_pairs,
-        "found": found,
-        "recall": recall.estimated,
-        "low": recall.low,
-        "high": recall.high,
-    }
+    counts = {"pairs": recall.num_pairs, "found": round(recall.estimated * recall.num_pairs)}
+    return {"documents": documents, **counts, "recall": recall.estimated, "low": recall.low, "high": recall.high}
 
 
 def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
