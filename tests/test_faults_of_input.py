@@ -523,3 +523,37 @@ def test_an_exact_copy_of_a_kept_document_names_it_also_where_an_earlier_one_con
     assert result.removed.select(["kept_id", "similarity", "exact"]).to_pylist() == [
         {"kept_id": "1", "similarity": 1.0, "exact": True}
     ]
+
+
+# What newcomers type.
+LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: neardup.evaluate(TEXTS, label=[1, 1, 2]), "SettingError", "label must be the name of a column"),
+        (lambda: neardup.dedup(LABELLED, keep="max:s"), "ColumnError", "neither numbers nor dates: got 'x'"),
+        (lambda: neardup.dedup(TEXTS, resume=True), "SettingError", "resume=True without one"),
+        (lambda: neardup.simhash("a b", method=neardup.MinHash()), "SettingError", "fingerprints: got MinHash"),
+        (lambda: neardup.simhash(None), "InputError", "A text is a string"),
+        (lambda: neardup.simhash(b"a b"), "InputError", "Decode bytes first"),
+        (lambda: neardup.minhash("a b", method="structure"), "SettingError", "'minhash' or 'content'"),
+    ],
+)
+def test_a_mistake_in_a_call_is_an_error_in_our_words(call, error, message):
+    with pytest.raises(getattr(neardup.errors, error), match=message):
+        call()
+
+
+def test_methods_go_by_name_in_the_functions_of_one_text():
+    assert neardup.simhash("a b", method="simhash") == neardup.simhash("a b")
+    assert neardup.lsh.keywords("a b", method="simhash") == neardup.lsh.keywords("a b")
+    assert neardup.document_frequencies(["a b"], method="simhash").num_documents == 1
+
+
+def test_scalars_of_numpy_are_numbers():
+    assert neardup.dedup(TEXTS, threshold=np.float32(0.5), threads=np.int64(1)).removed.num_rows == 1
+    assert type(neardup.MinHash(ngram=np.int64(3)).ngram) is int
+    with pytest.raises(neardup.SettingError, match="ngram must be"):
+        neardup.MinHash(ngram=np.int64(0))

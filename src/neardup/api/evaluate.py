@@ -191,6 +191,11 @@ class _Settings(NamedTuple):
 def _evaluate(settings: _Settings, method: MethodSettings, progress: bool | Progress) -> Evaluation:
     """Score a method."""
     inputs, label, pairs, selection, run_settings = settings
+    if label is not None and not isinstance(label, str):
+        raise SettingError(
+            f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source and "
+            "name it."
+        )
     tasks = tasks_of(inputs, selection.keep)
     chosen = method_of(for_pages(method, tasks)).resolve()
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)

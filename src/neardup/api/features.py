@@ -17,6 +17,7 @@ from neardup.features.idf import IdfTable
 from neardup.output.report import incomplete_by
 from neardup.progress import Progress
 from neardup.settings.methods import SimHash
+from neardup.settings.presets import method_named
 from neardup.settings.run import RunSettings
 from neardup.settings.shingling import Shingling
 
@@ -24,7 +25,7 @@ from neardup.settings.shingling import Shingling
 def document_frequencies(
     source: Source,
     *,
-    method: Shingling = SimHash(),  # noqa: B008 - frozen
+    method: Shingling | str = SimHash(),  # noqa: B008 - frozen
     text_column: str | None = None,
     text_unit: str = "auto",
     in_format: str | None = None,
@@ -39,7 +40,7 @@ def document_frequencies(
     ----------
     source, text_column, text_unit, in_format, max_document_bytes, threads, progress : as in `dedup`.
     on_error : as in `dedup`. A document that cannot be read is not counted; the table lists it as `rejected`.
-    method : the settings that cut texts into features.
+    method : the settings that cut texts into features, or the name of a method.
 
     Returns
     -------
@@ -57,6 +58,7 @@ def document_frequencies(
     >>> neardup.lsh.keywords("the cat", table, top=1)[0][0]
     'cat'
     """
+    settings: Shingling = method if isinstance(method, Shingling) else method_named(method)
     run_settings = RunSettings(threads=threads, on_error=on_error)
     inputs = Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes)
     rejected: list[Rejected] = []
@@ -67,8 +69,8 @@ def document_frequencies(
         rejected.append(row)
 
     tasks = tasks_of(inputs, "first")
-    method = for_pages(method, tasks)
+    settings = for_pages(settings, tasks)
     with open_stages(progress) as stages, stages.stage("count", known_total(tasks)) as counting:
-        table = count_corpus(tasks, method, count_threads(run_settings.threads), counting, reject)
+        table = count_corpus(tasks, settings, count_threads(run_settings.threads), counting, reject)
     warn_if_incomplete({"incomplete": incomplete_by(rejected)}, on_error)
     return replace(table, rejected=tuple(rejected))

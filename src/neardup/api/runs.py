@@ -116,6 +116,8 @@ def decide(
     table: str,
 ) -> Run:
     """Read the inputs and decide about their documents; table : the file that has source_file and row of each."""
+    if resume and folder is None:
+        raise SettingError("resume continues the run of an output folder: got resume=True without one. Pass output.")
     if selection.audit_sample:
         method_of(settings).refuse_audit(selection.audit_sample)
     if folder is not None:

@@ -77,7 +77,7 @@ def cli() -> None:
       neardup compare a.txt b.txt
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    neardup COMMAND --help explains a command and its common options, --help-all lists all of them.
+    neardup COMMAND --help explains a command and its common options; --help-all, where there are more, lists all.
     """
 
 

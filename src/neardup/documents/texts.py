@@ -160,6 +160,11 @@ def _ranks_of(array: pa.Array) -> tuple[pa.Array, Bad]:
         if rank is None and value:
             bad.setdefault(row, NO_RANK)
         ranks.append(rank)
+    if len(bad) > 1 and not any(rank is not None for rank in ranks):
+        raise ColumnError(
+            f"The column to rank by has neither numbers nor dates: got {text[min(bad)].as_py()!r:.80}. Name a column "
+            "of numbers or dates (keep='max:COLUMN', --keep max:COLUMN)."
+        )
     return pa.array(ranks, pa.float64()), bad
 
 

@@ -72,7 +72,7 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
     >>> bin(simhash("a cat sat on the mat") ^ simhash("the cat sat on a mat")).count("1")
     0
     """
-    method = method or SimHash()
+    method = simhash_named(method or SimHash())
     _, sums = _work(text, method, None, with_strings=False)
     return to_integers(sums.fingerprints)[0]
 
@@ -100,7 +100,7 @@ def keywords(
     >>> [word for word, weight in keywords("The cat is the one", table, top=4)][-2:]
     ['cat', 'the']
     """
-    method = method or _method_of(idf)
+    method = simhash_named(method or _method_of(idf))
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     summands, _ = _work(
         text,
@@ -180,7 +180,7 @@ def _plain(values: np.ndarray) -> list[float]:
 
 
 def _work(
-    text: str | Iterable[str] | Iterable[WeightedFeature],
+    text: object,
     method: SimHash,
     idf: IdfTable | None,
     *,
@@ -191,6 +191,11 @@ def _work(
         raise SettingError(
             f"Tags of a page have no words to show: got tokens={method.tokens!r}. Explain a method of texts, or "
             "compare two pages (neardup compare), which shows their outlines."
+        )
+    if isinstance(text, (bytes, bytearray)) or not isinstance(text, Iterable):
+        raise InputError(
+            f"A text is a string; features are strings, or pairs of a string and its weight: got {text!r:.80}. Decode "
+            "bytes first."
         )
     if isinstance(text, str):
         described = describe(pa.array([text], pa.large_string()), method, with_strings=with_strings)

@@ -54,7 +54,7 @@ def check_output(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> P
     if path.suffix.lower() not in suffixes:
         raise OutputError(
             f"The output {path} must end in {'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
-            f"{path.suffix or 'no suffix'!r}. Use {path.stem or 'out'}.parquet, for example."
+            f"{path.suffix or 'no suffix'!r}. Use {path.stem.strip('-.') or 'out'}{suffixes[0]}, for example."
         )
     if path.exists() and not overwrite:
         raise OutputError(f"The output {path} already exists. Use another file, or pass --overwrite.")

@@ -111,6 +111,9 @@ class Validated:
     def __post_init__(self) -> None:
         for name, constraint in constraints_of(type(self)).items():
             value = getattr(self, name)
+            if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+                value = value.item()  # a scalar of a sweep over an array
+                object.__setattr__(self, name, value)
             if not constraint.accepts(value):
                 option = "--" + name.replace("_", "-")
                 raise SettingError(

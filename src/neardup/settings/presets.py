@@ -239,7 +239,7 @@ def minhash_named(method: MethodSettings | str, threshold: float | None = None) 
         return settings
     raise SettingError(
         f"method must be of MinHash: got {method if isinstance(method, str) else type(method).__name__}. Use "
-        "MinHash(...), minhash, structure, content or page."
+        "MinHash(...), 'minhash' or 'content'."
     )
 
 

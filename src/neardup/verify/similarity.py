@@ -13,8 +13,6 @@ from neardup.features.described import Lists
 if TYPE_CHECKING:
     from neardup.kernels.sorted_sets import Sets
 
-SIMILARITIES = ("jaccard", "containment", "cosine")
-
 
 class Rule(NamedTuple):
     """The condition of a duplicate pair.

@@ -179,5 +179,5 @@ def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirme
     removed = removed[removed >= queue.num_against]
     removed = removed[np.argsort(order[removed], kind="stable")]
     documents, kept = order[removed], order[first[removed]]
-    measured = measure_pairs(method, read_described(scratch, method, queue.featured), kept, documents)
+    measured = measure_pairs(method, read_described(scratch, queue.featured), kept, documents)
     return Removals(documents, kept, measured)

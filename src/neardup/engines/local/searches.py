@@ -265,7 +265,7 @@ class ComposedSearch(LocalSearch):
 
     def propose(self) -> None:
         """Propose the candidates with the method."""
-        self._documents = read_described(self.scratch, self.method, self.queue.featured)
+        self._documents = read_described(self.scratch, self.queue.featured)
         self._candidates = self.method.propose(
             self._documents.keys, self.queue.order, self.scope.max_bucket_size, all_pairs=self.scope.all_pairs
         )
@@ -343,7 +343,7 @@ def read_keys(scratch: Scratch) -> npt.NDArray[np.uint64]:
     return np.stack(columns, axis=1) if columns else np.empty((0, 0), np.uint64)
 
 
-def read_described(scratch: Scratch, method: Method, featured: npt.NDArray[np.bool_]) -> Described:
+def read_described(scratch: Scratch, featured: npt.NDArray[np.bool_]) -> Described:
     """Return all documents of a run as input of the method's stages, mapped from the scratch columns."""
     content = scratch.column(schemas.CONTENT)
     sets = Lists(*_read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS))
