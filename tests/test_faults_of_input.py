@@ -539,6 +539,10 @@ LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
         (lambda: neardup.simhash(None), "InputError", "A text is a string"),
         (lambda: neardup.simhash(b"a b"), "InputError", "Decode bytes first"),
         (lambda: neardup.minhash("a b", method="structure"), "SettingError", "'minhash' or 'content'"),
+        (lambda: neardup.dedup(pl.LazyFrame({"text": TEXTS})), "InputError", "collect"),
+        (lambda: neardup.dedup(set(TEXTS)), "InputError", "Pass a list"),
+        (lambda: neardup.dedup(LABELLED, text_column=0), "ColumnError", "named by a string: got 0"),
+        (lambda: neardup.evaluate(TEXTS), "ColumnError", "--label"),
     ],
 )
 def test_a_mistake_in_a_call_is_an_error_in_our_words(call, error, message):
@@ -557,3 +561,17 @@ def test_scalars_of_numpy_are_numbers():
     assert type(neardup.MinHash(ngram=np.int64(3)).ngram) is int
     with pytest.raises(neardup.SettingError, match="ngram must be"):
         neardup.MinHash(ngram=np.int64(0))
+
+
+def test_plan_refuses_options_of_the_other_plan():
+    refused = run("plan", "--documents", "1e8", "--memory", "1GB")
+    assert refused.exit_code == 2
+    assert "--memory goes with --fingerprints: got it with --documents" in refused.output
+    assert "--threshold goes with --documents" in run("plan", "--fingerprints", "1e9", "--threshold", "0.5").output
+    assert neardup.lsh.plan_blocks(1e8)[0].num_fingerprints == 10**8
+
+
+def test_texts_compared_as_pages_are_warned_of():
+    result = neardup.dedup(TEXTS, method="structure")
+    assert any("have no HTML tags" in warning for warning in result.report["warnings"])
+    assert not neardup.dedup([PAGE.format("x")] * 3 + TEXTS[:2], method="structure").report["warnings"]

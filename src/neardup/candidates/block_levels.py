@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.candidates.blocks import cut_blocks, num_words
+from neardup.candidates.blocks import cut_blocks
+from neardup.fingerprints.simhash import num_words
 
 _MAX_NODES = 512  # of a level
 _MAX_KEY_BITS = 96  # longer keys separate no more fingerprints, even if a third of their bits are constant

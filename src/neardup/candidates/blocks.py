@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from neardup.errors import SettingError
+from neardup.fingerprints.simhash import BITS, num_words
 from neardup.settings.methods import MAX_HAMMING_DISTANCE
 
-BITS = (32, 64, 128, 256)
 MAX_FINGERPRINTS = 10**15
 # Measured, in nanoseconds: to look up a key in one table (two cache misses), and to compare a candidate.
 _LOOKUP_COST, _CANDIDATE_COST = 150.0, 0.7
@@ -60,11 +60,6 @@ class BlockPlan:
         return _LOOKUP_COST * self.num_tables + _CANDIDATE_COST * self.comparisons
 
 
-def num_words(bits: int) -> int:
-    """Return the number of 64-bit words of a fingerprint."""
-    return (bits + 63) // 64
-
-
 def cut_blocks(low: int, high: int, num_blocks: int) -> list[int]:
     """Cut bits `low` to `high` into blocks that differ by one bit at most; return the mask of each.
 
@@ -95,13 +90,13 @@ def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) 
 
 
 def plan_blocks(
-    num_fingerprints: int, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
+    num_fingerprints: float, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
 ) -> tuple[BlockPlan, ...]:
     """Return the cost of each number of blocks from max_distance + 1 to bits; the fastest that fits is marked.
 
     Parameters
     ----------
-    num_fingerprints : the number of fingerprints in the index, up to 10^15.
+    num_fingerprints : the number of fingerprints in the index, whole, up to 10^15, such as 1e9.
     bits : of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
     memory_bytes : the greatest memory of the index; None for no limit.
@@ -117,6 +112,8 @@ def plan_blocks(
     1048576.0
     """
     check_distance(bits, max_distance)
+    if isinstance(num_fingerprints, float) and num_fingerprints.is_integer():  # such as 1e9
+        num_fingerprints = int(num_fingerprints)
     if not isinstance(num_fingerprints, int) or not 0 <= num_fingerprints <= MAX_FINGERPRINTS:
         raise SettingError(
             f"num_fingerprints must be a whole number of 0 or more and at most {MAX_FINGERPRINTS}: "
@@ -138,7 +135,7 @@ def choose_blocks(
 
     Parameters
     ----------
-    num_fingerprints : the number of fingerprints in the index, up to 10^15.
+    num_fingerprints : the number of fingerprints in the index, whole, up to 10^15, such as 1e9.
     bits : of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
     memory_bytes : the greatest memory of the index; None for no limit.

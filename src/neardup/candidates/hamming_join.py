@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from neardup import kernels
 from neardup.candidates.block_levels import Levels, make_levels, to_words
-from neardup.candidates.blocks import check_distance, choose_join_blocks, cut_blocks, num_words
+from neardup.candidates.blocks import check_distance, choose_join_blocks, cut_blocks
 from neardup.errors import InputError
 from neardup.executor import map_all, map_ordered
+from neardup.fingerprints.simhash import num_words
 
 if TYPE_CHECKING:
     from neardup.kernels.blocks import Nodes, Records, Scratch

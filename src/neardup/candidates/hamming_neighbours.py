@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.candidates.blocks import Radius, num_words
+from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import Pairs, join
+from neardup.fingerprints.simhash import num_words
 
 if TYPE_CHECKING:
     from neardup.kernels.sieve import Neighbours

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BANDS = ("threshold", "recall", "num_bands", "rows_per_band")
 _BLOCKS = ("bits", "max_distance")
+_OF_DOCUMENTS, _OF_FINGERPRINTS = (*_BANDS, "document_bytes", "plot"), (*_BLOCKS, "memory")
 _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 
 
@@ -95,8 +96,7 @@ def plan(
     """
     if (documents is None) == (fingerprints is None):
         raise SettingError("plan needs either --documents or --fingerprints. Add for example --documents 1e8.")
-    if fingerprints is not None and plot is not None:
-        raise SettingError(f"--plot draws the S-curve of --documents: got it with --fingerprints {fingerprints}.")
+    _refuse_options_of_the_other(("--documents", "--fingerprints")[documents is None])
     from neardup.cli.render import plan as rendering
     from neardup.cli.render import reports
 
@@ -124,6 +124,15 @@ def plan(
         reports.print_json(_record(estimate))
     else:
         rendering.print_plan(estimate)
+
+
+def _refuse_options_of_the_other(chosen: str) -> None:
+    """Raise SettingError if an option was given that has no effect beside --documents or --fingerprints."""
+    context = click.get_current_context()
+    other, unused = ("--fingerprints", _OF_FINGERPRINTS) if chosen == "--documents" else ("--documents", _OF_DOCUMENTS)
+    for name in unused:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise SettingError(f"--{name.replace('_', '-')} goes with {other}: got it with {chosen}. Leave it out.")
 
 
 def _record(plan: Plan) -> dict[str, Any]:

@@ -87,7 +87,13 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
             "give judged pairs (--pairs)."
         )
     if types:
-        _check(types, _named(types, label), is_identifier, "a label", "of strings or numbers")
+        _check(
+            types,
+            _named(types, label, "Name the column of labels (label, --label)."),
+            is_identifier,
+            "a label",
+            "of strings or numbers",
+        )
     return label
 
 
@@ -106,11 +112,13 @@ def _nothing_to_choose_from(
     return Columns(text_column or TEXT_NAMES[0], id_column, rank_column)
 
 
-def _named(types: dict[str, _Types], column: str) -> str:
+def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:
+    if not isinstance(column, str):
+        raise ColumnError(f"A column is named by a string: got {column!r:.80}. {advice}")
     for part, columns in types.items():
         if column not in columns:
             close = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
-            hint = f" Did you mean '{close[0]}'?" if close else " Name one of these."
+            hint = f" Did you mean '{close[0]}'?" if close else f" {advice}"
             raise ColumnError(f"No column '{column}' in {part}: it has {listed(columns)}.{hint}")
     return column
 
@@ -139,10 +147,11 @@ def _no_text_column(types: dict[str, _Types]) -> ColumnError:
         if set(other) != set(columns):
             return ColumnError(
                 f"No column of text that all inputs have: {part} has {listed(columns)}; {other_part} has "
-                f"{listed(other)}. Looked for {known}. Name the text column, or read such inputs apart."
+                f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or read such inputs apart."
             )
     return ColumnError(
-        f"No column of text in {part}: it has {listed(columns)}. Looked for {known}. Name the text column."
+        f"No column of text in {part}: it has {listed(columns)}. Looked for {known}. Name the text column "
+        "(text_column, --text-column)."
     )
 
 

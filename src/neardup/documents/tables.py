@@ -110,9 +110,14 @@ def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
 
 
 def _unknown(source: object) -> InputError:
+    advice = "Put a single text in a list."
+    if hasattr(source, "collect"):
+        advice = "Call its collect() first."
+    elif isinstance(source, (Mapping, Set)):
+        advice = "Pass a list: documents have an order."
     return InputError(
-        f"Cannot read {type(source).__name__} as documents: {source!r:.80}. Accepted are paths, an iterable "
-        "of strings, or a table (pyarrow, polars, pandas, DuckDB, Hugging Face). Put a single text in a list."
+        f"Cannot read {type(source).__name__} as documents: {source!r:.80}. Accepted are paths, a list of strings, or "
+        f"a table (pyarrow, polars, pandas, DuckDB, Hugging Face). {advice}"
     )
 
 

@@ -22,10 +22,8 @@ from neardup.fingerprints.files import (
     read_json,
     read_rows,
 )
-from neardup.fingerprints.simhash import to_integers
+from neardup.fingerprints.simhash import BITS, to_integers
 from neardup.fingerprints.sketches import Sketches
-
-BITS = (32, 64, 128, 256)
 
 
 class Fingerprints(Sketches):

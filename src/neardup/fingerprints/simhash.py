@@ -18,6 +18,9 @@ SCHEME_NAME = "simhash"
 SCHEME_VERSION = 2
 Fingerprints = npt.NDArray[np.uint64]
 
+BITS = (32, 64, 128, 256)
+"""The lengths of fingerprints."""
+
 
 def num_words(bits: int) -> int:
     """Return the number of 64-bit words of a fingerprint."""

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.candidates.blocks import num_words
 from neardup.errors import InputError, SchemeError
 from neardup.fingerprints.files import UNKNOWN, require_same
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
+from neardup.fingerprints.simhash import num_words
 from neardup.fingerprints.sketches import Sketches
 from neardup.index.id_table import Given, IdTable, grow
 

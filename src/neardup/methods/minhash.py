@@ -24,7 +24,7 @@ from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, band_keys,
 from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exact, without_version
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
 from neardup.settings.methods import MinHash
-from neardup.settings.shingling import Shingling
+from neardup.settings.shingling import PAGE_TOKENS, Shingling
 from neardup.verify.comparison import PairMeasures
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule, similarity_of_lists
@@ -190,9 +190,24 @@ class MinHashMethod(Method):
         num_hashes = self.bands.num_hashes
         return {"name": SCHEME_NAME, "version": SCHEME_VERSION, "num_hashes": num_hashes, **self.scheme_settings()}
 
+    def warnings(self, outcome: Outcome) -> list[str]:
+        if self.settings.tokens not in PAGE_TOKENS:
+            return []
+        return _warn_of_texts(outcome.corpus.tally.without_features, outcome.corpus.num_documents)
+
     def describe_search(self, outcome: Outcome) -> dict[str, Any]:
         search = "samples" if self.by_samples else "bands"
         return super().describe_search(outcome) | {search: self.search._asdict()}
+
+
+def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:
+    """Return a warning if most documents have no tags."""
+    if 2 * num_without <= num_documents:
+        return []
+    return [
+        f"{num_without:,} of {num_documents:,} documents have no HTML tags, so they were not compared. For texts use "
+        "method='minhash' (--method minhash)."
+    ]
 
 
 def _count_rare(sets: Lists, idf: IdfTable | None) -> Lists:
