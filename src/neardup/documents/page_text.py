@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.arrays import flatten_strings
 from neardup.errors import MissingExtraError
 from neardup.kernels.token_arrays import Text
@@ -56,11 +57,9 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
     to it. All visible text is returned instead if it finds none, if it finds less than 500 characters and less than a
     fifth of all, or if a page is nested deeper, or has more elements, than any page for people.
     """
-    from neardup.kernels import html_tokens
-
     extract = _extractor() if main else None
     data, offsets = flatten_strings(pages)
-    tags = html_tokens.tags_of(data, offsets)
+    tags = kernels.html_tokens.tags_of(data, offsets)
     texts = [_resolve(text) for text in _strings(_write(data, offsets, tags, short=False))]
     if extract:
         short = _write(data, offsets, tags, short=True)
@@ -74,11 +73,9 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
 
 def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Tags, *, short: bool) -> Text:
     """Return the visible text of pages, or reduced pages."""
-    from neardup.kernels import html_text
-
     capacity = len(data) + 3 * len(tags.names) if short else len(data)
     text = Text(np.empty(capacity, np.uint8), np.empty(len(offsets), np.int64))
-    html_text.write_texts(data, offsets, tags, short, text.data, text.offsets)
+    kernels.html_text.write_texts(data, offsets, tags, short, text.data, text.offsets)
     return text
 
 
@@ -97,9 +94,9 @@ def _resolve(text: str) -> str:
 
 def _are_cheap(short: Text, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return which pages, given in short and by their size in bytes, resiliparse reads in time linear in the size."""
-    from neardup.kernels import html_tokens, html_tree
-
-    elements = html_tree.elements_of(html_tokens.tags_of(short.data[: short.offsets[-1]], short.offsets))
+    elements = kernels.html_tree.elements_of(
+        kernels.html_tokens.tags_of(short.data[: short.offsets[-1]], short.offsets)
+    )
     depths = elements.depths[: elements.offsets[-1]]
     work = np.diff(np.concatenate([[0], np.cumsum(depths + _LEVELS_PER_ELEMENT, dtype=np.int64)])[elements.offsets])
     too_deep = np.diff(np.concatenate([[0], np.cumsum(depths > MAX_DEPTH)])[elements.offsets]) > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.candidates.bands import Bands
 from neardup.fingerprints.signatures import is_empty
 from neardup.index.row_store import RowStore
@@ -17,53 +18,43 @@ class BandTables:
     """A table for each band, from its values to rows; 16 to 24 bytes a row and band."""
 
     def __init__(self, bands: Bands, threads: int) -> None:
-        from neardup.kernels.band_tables import FREE, Tables
-
         self.bands, self._threads = bands, threads
-        slots = np.full((bands.num_bands, _LEAST_SLOTS), FREE, np.uint64)
-        self._tables = Tables(slots, np.empty((bands.num_bands, _LEAST_SLOTS), np.uint32))
+        slots = np.full((bands.num_bands, _LEAST_SLOTS), kernels.band_tables.FREE, np.uint64)
+        self._tables = kernels.band_tables.Tables(slots, np.empty((bands.num_bands, _LEAST_SLOTS), np.uint32))
 
     def add(self, store: RowStore, first: int) -> None:
         """Enter the rows of a store from `first` on; one without features, all ones, shares no band."""
-        from neardup.kernels import band_tables as kernel
-
         self._grow(store.num_rows)
         for start, stop in spans(first, store.num_rows):
             block = store.values[start:stop]
             keys, featured = self._keys_of(block), ~is_empty(block)
-            kernel.enter_rows(keys, self.bands.rows_per_band, start, featured, store.values, self._tables)
+            kernels.band_tables.enter_rows(keys, self.bands.rows_per_band, start, featured, store.values, self._tables)
 
     def find(self, queries: Values, store: RowStore, least: int) -> Matches:
         """Return the rows that share a band with each query and agree with it in at least so many hashes."""
-        from neardup.kernels.band_tables import find_rows
-
         stored, rows_per_band = store.stored(), self.bands.rows_per_band
 
         def prepare(block: Values, first: int) -> Ask:
             keys = self._keys_of(block)
             return lambda begin, found: int(
-                find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found)
+                kernels.band_tables.find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found)
             )
 
         return find_in_blocks(queries, prepare, self._threads)
 
     def _keys_of(self, block: Values) -> npt.NDArray[np.uint64]:
-        from neardup.kernels.minhash import band_keys
-
         keys = np.empty((self.bands.num_bands, len(block)), np.uint64)
-        band_keys(block, self.bands.rows_per_band, keys)
+        kernels.minhash.band_keys(block, self.bands.rows_per_band, keys)
         return keys
 
     def _grow(self, num_rows: int) -> None:
         """Grow the tables for so many rows, at most two thirds full."""
-        from neardup.kernels import band_tables as kernel
-
         old, needed = self._tables, 3 * num_rows // 2 + 1
         slots, older = old
         if needed > slots.shape[1]:
-            slots = np.full((len(slots), max(needed, 3 * slots.shape[1] // 2)), kernel.FREE, np.uint64)
-            kernel.move_slots(old.slots, slots)
+            slots = np.full((len(slots), max(needed, 3 * slots.shape[1] // 2)), kernels.band_tables.FREE, np.uint64)
+            kernels.band_tables.move_slots(old.slots, slots)
         if num_rows > older.shape[1]:
             older = np.empty((len(older), max(num_rows, 3 * older.shape[1] // 2)), np.uint32)
             older[:, : old.older.shape[1]] = old.older
-        self._tables = kernel.Tables(slots, older)
+        self._tables = kernels.band_tables.Tables(slots, older)

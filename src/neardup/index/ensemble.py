@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.errors import InputError, SettingError
 from neardup.fingerprints.signatures import Signatures
@@ -217,8 +218,6 @@ class LSHEnsemble(RowIndex):
     def _find(
         self, signatures: AnySignatures, sizes: Sizes | None, min_containment: float | None
     ) -> tuple[Matches, npt.NDArray[np.float64]]:
-        from neardup.kernels.prefix_trees import find_bands
-
         store, least = self._store, self.threshold if min_containment is None else min_containment
         least_equal(least, 1, "min_containment")  # checks it
         values = store.to_values(signatures)
@@ -230,7 +229,9 @@ class LSHEnsemble(RowIndex):
 
         def prepare(block: Values, first: int) -> Ask:
             bands = self._choose_bands(query_sizes[first : first + len(block)], largest)
-            return lambda begin, found: int(find_bands(block, begin, stored, trees, tail, bands, found))
+            return lambda begin, found: int(
+                kernels.prefix_trees.find_bands(block, begin, stored, trees, tail, bands, found)
+            )
 
         found = find_in_blocks(values, prepare, self._threads)
         q, x = np.maximum(query_sizes[found.query], 1), store.sizes[found.row]

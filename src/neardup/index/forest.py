@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.errors import SettingError
 from neardup.index.id_table import Given
 from neardup.index.lsh import AnySignatures
@@ -158,8 +159,6 @@ class LSHForest(RowIndex):
         return plant_trees(store.values, rows, [0, len(rows)], starts, depth, self._threads)
 
     def _find(self, signatures: AnySignatures, k: int) -> Matches:
-        from neardup.kernels.prefix_trees import find_longest
-
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
             raise SettingError(f"k must be a whole number above 0: got {k!r}. Change k.")
         values = self._store.to_values(signatures)
@@ -169,7 +168,9 @@ class LSHForest(RowIndex):
         stored, wanted = self._store.stored(), int(k) + _CANDIDATES_A_TREE * self.num_trees
 
         def prepare(block: Values, first: int) -> Ask:
-            return lambda begin, found: int(find_longest(block, begin, stored, trees, tail, wanted, found))
+            return lambda begin, found: int(
+                kernels.prefix_trees.find_longest(block, begin, stored, trees, tail, wanted, found)
+            )
 
         found = find_in_blocks(values, prepare, self._threads)
         firsts = np.flatnonzero(np.diff(found.query, prepend=-1))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.candidates.block_levels import make_tables
 from neardup.candidates.blocks import BlockPlan, plan_blocks
 from neardup.executor import map_all
@@ -57,14 +58,12 @@ class HammingTables:
 
     def find(self, queries: Words, store: RowStore, threads: int) -> Matches:
         """Return the rows within the distance of each query."""
-        from neardup.kernels.blocks import Rows
-
         tables = [tables for _, tables in self.segments]
         if self._tail < store.num_rows:
             if self._scanned is None:
                 self._scanned = scan_all(store.values[: store.num_rows], self._tail, self.max_distance)
             tables.append(self._scanned)
-        return find_near(queries, tables, Rows(store.values, store.alive), self.max_distance, threads)
+        return find_near(queries, tables, kernels.blocks.Rows(store.values, store.alive), self.max_distance, threads)
 
     def _make_segment(self, store: RowStore) -> None:
         """Give tables to the tail, together with segments that are less than twice as large."""
@@ -93,10 +92,8 @@ def choose_tables(num_rows: int, bits: int, max_distance: int, memory_bytes: flo
 
 def scan_all(fingerprints: Words, start: int, max_distance: int) -> Tables:
     """Return one table of all rows from `start` on, for queries to go through one by one."""
-    from neardup.kernels.blocks import Tables
-
     num_words = fingerprints.shape[1]
-    return Tables(
+    return kernels.blocks.Tables(
         np.zeros((1, num_words), np.uint64),
         np.zeros((1, max_distance, num_words), np.uint64),
         np.zeros(1, np.int64),
@@ -109,8 +106,6 @@ def scan_all(fingerprints: Words, start: int, max_distance: int) -> Tables:
 
 def build_tables(fingerprints: Words, start: int, bits: int, max_distance: int, plan: BlockPlan) -> Tables:
     """Return the tables of all rows from `start` on."""
-    from neardup.kernels.blocks import Tables
-
     agree, differ, _ = make_tables(bits, max_distance, plan.num_blocks)
     segment = fingerprints[start:]
     # Four cells for each key, where there are that many rows, so that few keys share one.
@@ -128,20 +123,17 @@ def build_tables(fingerprints: Words, start: int, bits: int, max_distance: int, 
         words[table] = fine.fingerprints[:, word[table]]
         rows[table] = rough.positions[fine.positions]
     rows += np.uint32(start)
-    return Tables(agree, differ, word, words, rows, starts)
+    return kernels.blocks.Tables(agree, differ, word, words, rows, starts)
 
 
 def _sort_rows(fingerprints: Words, mask: Words, cell_bits: int) -> tuple[Records, npt.NDArray[np.int64]]:
     """Return rows in the order of their cells, and where each cell begins, the end last."""
-    from neardup.kernels.blocks import Records
-    from neardup.kernels.radix_partition import count_parts, scatter_parts
-
     size = len(fingerprints)
-    records = Records(np.empty(fingerprints.shape, np.uint64), np.empty(size, np.uint32))
+    records = kernels.blocks.Records(np.empty(fingerprints.shape, np.uint64), np.empty(size, np.uint32))
     counts = np.zeros(1 << cell_bits, np.int64)
-    count_parts(fingerprints, (0, size), mask, counts)
+    kernels.radix_partition.count_parts(fingerprints, (0, size), mask, counts)
     edges = np.concatenate([[0], counts.cumsum()])
-    scatter_parts(fingerprints, (0, size), mask, edges[:-1].copy(), records)
+    kernels.radix_partition.scatter_parts(fingerprints, (0, size), mask, edges[:-1].copy(), records)
     return records, edges
 
 
@@ -159,22 +151,19 @@ def _find_span(
     queries: Words, span: tuple[int, int], segments: Sequence[Tables], rows: Rows, max_distance: int
 ) -> Matches:
     """Return the rows near to some queries, in order."""
-    from neardup.kernels import blocks as kernel
-    from neardup.kernels.radix_partition import find_cells
-
     parts: list[list[npt.NDArray[np.generic]]] = []
     size = 64 + 2 * (span[1] - span[0])
     for tables in segments:
         cells = np.empty((len(tables.word), span[1] - span[0]), np.uint32)
         for table, mask in enumerate(tables.agree):
-            find_cells(queries, span[0], mask, tables.starts.shape[1] - 1, cells[table])
+            kernels.radix_partition.find_cells(queries, span[0], mask, tables.starts.shape[1] - 1, cells[table])
         begin = span[0]
         while begin < span[1]:
             kinds = (np.uint32, np.uint32, np.uint8)
             left, right, distance = (np.empty(size, kind) for kind in kinds)
-            found = kernel.Found(left, right, distance, np.zeros(1, np.int64))
+            found = kernels.blocks.Found(left, right, distance, np.zeros(1, np.int64))
             part = (span[0], begin, span[1])
-            reached = kernel.query_tables(queries, part, cells, tables, rows, max_distance, found)
+            reached = kernels.blocks.query_tables(queries, part, cells, tables, rows, max_distance, found)
             used = int(found.used[0])
             if used:
                 parts.append([left[:used], right[:used], distance[:used]])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings
 from neardup.errors import InputError
 
@@ -71,8 +72,6 @@ class IdTable:
 
     def append(self, ids: pa.Array) -> None:
         """Give each id the next row, in order. Raises InputError, and changes nothing, if one is there already."""
-        from neardup.kernels.ids import enter_rows
-
         if len(ids) == 0:
             return
         added = _flatten(ids)
@@ -83,7 +82,7 @@ class IdTable:
         self._offsets[first : stop + 1] = added.offsets + start
         self.alive[first:stop] = 1
         self.num_rows = stop
-        repeated = enter_rows(self._stored(), first, stop, self.alive, self._slots)
+        repeated = kernels.ids.enter_rows(self._stored(), first, stop, self.alive, self._slots)
         if repeated >= 0:
             self.num_rows = first
             self.alive[first:stop] = 0
@@ -128,16 +127,12 @@ class IdTable:
         return pa.Array.from_buffers(pa.large_string(), self.num_rows, buffers).take(pa.array(rows))
 
     def _stored(self) -> Ids:
-        from neardup.kernels.ids import Ids
-
-        return Ids(self._data, self._offsets[: self.num_rows + 1])
+        return kernels.ids.Ids(self._data, self._offsets[: self.num_rows + 1])
 
     def _find_slots(self, ids: pa.Array) -> npt.NDArray[np.int64]:
-        from neardup.kernels.ids import find_ids
-
         found = np.full(len(ids), -1, np.int64)
         if self.kind is not None and len(ids):
-            find_ids(_flatten(ids), self._stored(), self._slots, found)
+            kernels.ids.find_ids(_flatten(ids), self._stored(), self._slots, found)
         return found
 
     def _reserve(self, num_rows: int, num_bytes: int) -> None:
@@ -151,13 +146,11 @@ class IdTable:
 
     def _rebuild(self, num_rows: int, num_expected: int = 0) -> None:
         """Enter all rows that are alive in a new table."""
-        from neardup.kernels.ids import enter_rows
-
         num_slots = max(len(self._slots) if not num_expected else 0, _LEAST_SLOTS)
         while num_slots < 2 * num_expected:
             num_slots *= 2
         self._slots = np.full(num_slots, _FREE, np.uint32)
-        enter_rows(self._stored(), 0, num_rows, self.alive, self._slots)
+        kernels.ids.enter_rows(self._stored(), 0, num_rows, self.alive, self._slots)
         self._used = self.num_alive
 
 
@@ -181,10 +174,8 @@ def grow(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 
 def _flatten(ids: pa.Array) -> Ids:
     """Return ids as bytes; copies, so that the compiler meets one type of array."""
-    from neardup.kernels.ids import Ids
-
     if ids.type == pa.int64():
         data = np.array(ids.to_numpy(zero_copy_only=False), np.int64).view(np.uint8)
-        return Ids(data, np.arange(0, len(data) + 1, 8, dtype=np.int64))
+        return kernels.ids.Ids(data, np.arange(0, len(data) + 1, 8, dtype=np.int64))
     data, offsets = flatten_strings(ids)
-    return Ids(data.copy(), offsets)
+    return kernels.ids.Ids(data.copy(), offsets)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.executor import map_all
 from neardup.fingerprints.signatures import is_empty
 from neardup.index.row_store import RowStore
@@ -61,8 +62,6 @@ def plant_trees(
     depth : the length of a range; it ends with the signature.
     threads : that work at once.
     """
-    from neardup.kernels.prefix_trees import Trees
-
     sorted_rows = np.empty((len(starts), len(rows)), np.uint32)
     heads = np.empty_like(sorted_rows)
 
@@ -74,20 +73,18 @@ def plant_trees(
             sorted_rows[tree, part], heads[tree, part] = ordered
 
     map_all(range(len(starts)), plant, threads)
-    return Trees(np.array(starts, np.int64), depth, np.array(edges, np.int64), sorted_rows, heads)
+    return kernels.prefix_trees.Trees(np.array(starts, np.int64), depth, np.array(edges, np.int64), sorted_rows, heads)
 
 
 def _sort(
     values: Values, rows: npt.NDArray[np.int64], firsts: Values, start: int, depth: int
 ) -> tuple[npt.NDArray[np.uint32], Values]:
     """Return rows in the order of a range of their signatures, and the first value of each."""
-    from neardup.kernels.prefix_trees import sort_runs
-
     packed = firsts.astype(np.uint64) << np.uint64(32) | np.arange(len(rows), dtype=np.uint64)
     packed.sort()
     order = (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
     ordered, heads = rows[order].astype(np.uint32), (packed >> np.uint64(32)).astype(np.uint32)
-    sort_runs(ordered, heads, values, start + 1, min(start + depth, values.shape[1]))
+    kernels.prefix_trees.sort_runs(ordered, heads, values, start + 1, min(start + depth, values.shape[1]))
     return ordered, heads
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import kernels
 from neardup.errors import InputError, SchemeError
 from neardup.fingerprints.files import UNKNOWN, require_same
 from neardup.fingerprints.fingerprints import Fingerprints
@@ -144,9 +145,7 @@ class RowStore(ABC):
 
     def stored(self) -> Stored:
         """Return the values and which rows are there, as kernels read signatures."""
-        from neardup.kernels.band_tables import Stored
-
-        return Stored(self.values, self.alive)
+        return kernels.band_tables.Stored(self.values, self.alive)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Rows:
         """Return some rows."""

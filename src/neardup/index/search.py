@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.executor import map_all
 from neardup.fingerprints.signatures import is_empty
 
@@ -50,13 +51,11 @@ def find_in_blocks(queries: Values, prepare: Callable[[Values, int], Ask], threa
 
 def _collect(num_queries: int, first: int, ask: Ask) -> list[Matches]:
     """Return what is found for a block of queries, in buffers that are as large as needed."""
-    from neardup.kernels.band_tables import Found
-
     parts = []
     begin, size = 0, 64 + 2 * num_queries
     while begin < num_queries:
         queries, rows, counts = (np.empty(size, np.uint32) for _ in range(3))
-        found = Found(queries, rows, counts, np.zeros(1, np.int64))
+        found = kernels.band_tables.Found(queries, rows, counts, np.zeros(1, np.int64))
         reached = ask(begin, found)
         query, row, equal = (column[: int(found.used[0])].astype(np.int64) for column in found[:3])
         parts.append(Matches(query + first, row, equal))
