@@ -80,7 +80,7 @@ RANDOM_PAGES = st.lists(BLOCKS.map("".join), max_size=7).map(
 @example(PAGES, 0.5, 0.4, True)
 def test_the_answer_for_both_is_that_of_a_sieve_in_plain_python(pages, threshold, structure, copy):
     pages = [*pages, *pages[:1]] if copy else pages
-    method = neardup.page(html="all", ngram=1, threshold=threshold, min_structure=structure, **ALL_FOUND)
+    method = neardup.MinHash(html="all", ngram=1, threshold=threshold, min_structure=structure, **ALL_FOUND)
     table = pa.table({"id": [str(i) for i in range(len(pages))], "html": pa.array(pages, pa.string())})
     result = neardup.dedup(table, method=method)
     found = {

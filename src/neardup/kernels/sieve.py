@@ -59,8 +59,8 @@ class Buckets(NamedTuple):
 class Rules(NamedTuple):
     """What counts as a duplicate: threshold; JACCARD, CONTAINMENT, HAMMING or COSINE; how many documents a bucket
     lists, its earliest; how many positions from 0 are kept whatever they resemble; whether none is ever removed (all
-    pairs);
-    the bits of a fingerprint, if there are any; the cosine that the structure of two pages must reach, 0 for none."""
+    pairs); the bits of a fingerprint, if there are any; the cosine that the structure of two pages must reach, 0 for
+    none; whether copies are passed over, as they are of one cluster anyway (containment)."""
 
     threshold: float
     similarity: int
@@ -69,6 +69,7 @@ class Rules(NamedTuple):
     all_pairs: bool
     bits: int = 64
     structure: float = 0.0
+    skips_copies: bool = False
 
 
 class Found(NamedTuple):
@@ -428,6 +429,8 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
         if _is_plain_copy(position, order, rules, found):
             continue
         order.kept[position] = 1
+        if rules.skips_copies and first != position:
+            continue
         if position >= rules.num_against or rules.all_pairs:
             sampled = min(size, num_samples)
             count, full = _hits(postings, hashes[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates)

@@ -118,6 +118,7 @@ class LocalSearch(ABC):
         return kernels.sieve.Rules(
             rule.threshold, measures[rule.similarity], self.scope.max_bucket_size, self.queue.num_against,
             self.scope.all_pairs or self.scope.connected, rule.bits, rule.min_structure,
+            self.scope.connected,
         )  # fmt: skip
 
     def _pass(self, step: Step, capacity: int, progress: Progress) -> Confirmed:
@@ -276,9 +277,9 @@ class ComposedSearch(LocalSearch):
         left, right, _, left_out = self._candidates
         queue, removes = self.queue, not (self.scope.all_pairs or self.scope.connected)
         first = queue.representative
-        if self.scope.connected:
-            fresh = first[right] == right
-            left, right = left[fresh], right[fresh]
+        if self.scope.connected:  # copies are of one cluster anyway
+            original = first == np.arange(len(first))
+            left, right, left_out = left[original[right]], right[original[right]], left_out & original
         measured = measure_pairs(self.method, self._documents, queue.order[left], queue.order[right])
         confirmed = self.method.is_duplicate(measured) | measured.exact
         left, right, measured = left[confirmed], right[confirmed], measured.take(confirmed)
