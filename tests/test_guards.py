@@ -35,6 +35,7 @@ ROWS = (
     ("arrays", "atomic", "executor"),
     ("settings", "progress", "schemas"),
     ("kernels",),
+    ("stores",),
     ("documents",),
     ("features",),
     ("fingerprints",),

@@ -9,6 +9,7 @@
     ├── OutputError       the output exists, cannot be written, or is inside the input
     ├── ResumeError       the scratch files do not belong to this run
     ├── SchemeError       fingerprints of different schemes are compared
+    ├── StoreError        the store of an index is in use, damaged, full or cannot be reached
     └── MissingExtraError an optional package is not installed
 
     UserWarning
@@ -47,6 +48,10 @@ class ResumeError(NeardupError):
 
 class SchemeError(NeardupError, ValueError):
     """Fingerprints of different schemes were compared."""
+
+
+class StoreError(NeardupError, OSError):
+    """The store of an index is in use, damaged, full, of another version, or cannot be reached."""
 
 
 class MissingExtraError(NeardupError, ImportError):

@@ -125,6 +125,40 @@ def cluster_summary_schema() -> pa.Schema:
     )
 
 
+KEPT, REMOVED = 1, 2
+"""The states of a document of an index."""
+TIME = pa.timestamp("us", tz="UTC")
+
+
+def indexed_schema(measures: Measures) -> pa.Schema:
+    """Return the schema of the documents of an index, as a store has them."""
+    optional = [
+        _field("features", pa.large_binary(), "The distinct hashes of its features, rising, uint64 little-endian."),
+        _field("structure", pa.large_binary(), "The same of the structure of a page."),
+        _field("text", pa.large_binary(), "The text or page, compressed with zstd."),
+        _field("payload", pa.large_string(), "What the caller stored with the document."),
+        _field("run", pa.large_string(), "The run that brought the document."),
+        _field("kept_row", pa.uint32(), "The row of the kept document that removed it."),
+        _field("kept_id", pa.large_string(), "The id of the kept document that removed it."),
+        *(measure.field for measure in measures),
+    ]
+    return pa.schema(
+        [
+            _field("row", pa.uint32(), "The number of the document in the order of arrival, from 0."),
+            _field("id", pa.large_string(), "The id of the document."),
+            _field("state", pa.uint8(), "1 if the document was kept, 2 if it was removed as a duplicate."),
+            _field("member", pa.bool_(), "Whether buckets list the document."),
+            _field("featured", pa.bool_(), "Whether the document has features."),
+            _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
+            _field("content", pa.binary(16), "128-bit hash of the tokens, equal for exact copies."),
+            _field("sketch", pa.large_binary(), "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
+            _field("first_seen", TIME, "When the document was added."),
+            _field("last_seen", TIME, "When it was added, or last found as a duplicate or sent again."),
+            *(field.with_nullable(True) for field in optional),
+        ]
+    )
+
+
 _SCORES = (
     _field("found", pa.int64(), "Pairs that were found, of those of which it is known what they are."),
     _field("correct", pa.int64(), "Found pairs that are duplicates."),

@@ -1,0 +1,217 @@
+"""The protocol of a store: what an index needs of memory, of files, or of a database server.
+
+A store contains the rows of documents, numbered in the order of arrival, and tables of keys that list the rows. It
+knows nothing of texts and methods: `index/` computes the keys and decides.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+MAX_ROWS = 2**32 - 1
+Rows = npt.NDArray[np.int64]
+
+
+class Layout(NamedTuple):
+    """The tables of keys.
+
+    prefix_bits : for each table, the number of upper bits of a key that a bucket shares: 64 where only equal keys are
+    wanted. max_distance : the greatest number of bits in which a key found differs from the key looked up.
+    """
+
+    prefix_bits: tuple[int, ...]
+    max_distance: int
+
+
+class Entries(NamedTuple):
+    """Keys of documents in tables, by document.
+
+    document : int64 (num_entries,), positions in a batch, not falling. table : uint16. key : uint64.
+    """
+
+    document: Rows
+    table: npt.NDArray[np.uint16]
+    key: npt.NDArray[np.uint64]
+
+
+class Found(NamedTuple):
+    """The rows that lookups found, by lookup and then by row.
+
+    entry : int64 (num_found,), the lookup. row : int64. kept : bool, whether the document of the row was kept.
+    truncated : bool (num_lookups,), whether a bucket has more rows than were listed.
+    """
+
+    entry: Rows
+    row: Rows
+    kept: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+
+
+class Counts(NamedTuple):
+    """The number of rows that were not forgotten: documents that were kept, and that were removed as duplicates."""
+
+    kept: int
+    removed: int
+
+
+class Run(NamedTuple):
+    """A run whose documents are staged. opened : microseconds since 1970. num_documents : staged so far."""
+
+    name: str
+    opened: int
+    num_documents: int
+
+
+@dataclass(frozen=True)
+class Changes:
+    """One atomic change of a store.
+
+    documents : new rows, `schemas.indexed_schema`; `row` counts on from `Snapshot.num_rows` without gaps. entries : the
+    keys of those that are members of buckets; `document` is the position in `documents`. seen : rows (any, also new
+    ones) whose `last_seen` becomes `seen_at`, microseconds since 1970. forgotten : rows, without repeats, that no call
+    finds any more. ended_run : the name of a run whose staged documents are dropped. meta : replaces `Store.meta`.
+    """
+
+    documents: pa.Table | None = None
+    entries: Entries | None = None
+    seen: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    seen_at: int = 0
+    forgotten: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    ended_run: str | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+class Snapshot(ABC):
+    """A consistent state of a store. May be used by one thread at a time; a store gives each its own."""
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """The number of rows ever written, those forgotten included: the number of the next row."""
+
+    @abstractmethod
+    def find(self, lookups: Entries, limit: int, *, kept_only: bool = False) -> Found:
+        """Return the rows in the buckets of keys.
+
+        Parameters
+        ----------
+        lookups : of each, the rows are wanted whose key in `table` has the same upper `prefix_bits` bits and differs
+            in `max_distance` bits or fewer.
+        limit : of the rows of one key (all 64 bits), the earliest `limit` are listed.
+        kept_only : whether rows of documents that were removed are passed over; they do not count then.
+        """
+
+    @abstractmethod
+    def rows_of_ids(self, ids: pa.Array) -> Rows:
+        """Return the row of each id, large_string without nulls; -1 if there is none."""
+
+    @abstractmethod
+    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+        """Return the earliest kept row that is a member of buckets and has the content, uint64 (n, 2); else the
+        earliest removed one; else -1."""
+
+    @abstractmethod
+    def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
+        """Return columns of some rows, in this order, repeats allowed. Requires: none of them was forgotten."""
+
+    @abstractmethod
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield columns of all rows in their order, some thousand at a time."""
+
+    @abstractmethod
+    def count(self) -> Counts:
+        """Return the number of documents."""
+
+    @abstractmethod
+    def runs(self) -> list[Run]:
+        """Return the open runs, by the time they were opened."""
+
+    @abstractmethod
+    def staged(self, run: str) -> Iterator[pa.Table]:
+        """Yield the tables that were staged in an open run, in their order."""
+
+
+class Writer(Snapshot):
+    """The only writer of a store, while it is open. Its reads see what it wrote."""
+
+    @abstractmethod
+    def write(self, changes: Changes) -> None:
+        """Apply all changes or none. When this returns, a durable store has them on disk.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be written. The store is as before then.
+        """
+
+    @abstractmethod
+    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
+        """Append documents, of any schema, to a run, which is opened by the first call; durable as `write` is."""
+
+
+class Store(ABC):
+    """A place for one index. `reading` and `writing` may be called by several threads at once.
+
+    Attributes
+    ----------
+    address : as the user named it. meta : settings of the index, values for JSON. layout : of the tables of keys.
+    durable : whether documents survive the process. promise : one sentence about what survives which failure.
+    """
+
+    address: str
+    meta: dict[str, Any]
+    layout: Layout
+    durable: bool
+    promise: str
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Snapshot]:
+        """Open the latest state. Never waits for a writer."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Writer]:
+        """Wait for other writers of this process, or of other hosts if the store is shared, and open the store.
+
+        Raises
+        ------
+        StoreError
+            If the store was opened for reading only, or another process has it open for writing and it is not shared.
+        """
+
+    @abstractmethod
+    def attachment(self, name: str) -> bytes | None:
+        """Return a file that was stored when the index was created, or None."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return sizes and states for `info`, values for JSON; `bytes` is the total."""
+
+    @abstractmethod
+    def verify(self) -> list[str]:
+        """Return what is damaged, a sentence each: checksums, tables without rows, rows without tables."""
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Drop forgotten rows and merge what makes lookups slower."""
+
+    @abstractmethod
+    def backup(self, path: str) -> None:
+        """Write a copy of the latest state to a new folder, while the store is in use.
+
+        Raises
+        ------
+        StoreError
+            If the store's own tools do this; the message names them.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release files, connections and locks. Later calls raise StoreError."""
