@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
+from neardup.candidates.lookups import Lookup
 from neardup.candidates.propose import Candidates
 from neardup.candidates.samples import Samples
 from neardup.decide.outcome import Outcome
@@ -108,6 +109,11 @@ class Method(ABC):
         """The condition of a duplicate in the fused search of an engine; None if the engine calls `measure`."""
         return None
 
+    @property
+    def lookup(self) -> Lookup | None:
+        """The tables in which an index finds documents; None if an index cannot use this method."""
+        return None
+
     # Document frequencies.
 
     @property
@@ -139,6 +145,19 @@ class Method(ABC):
     @abstractmethod
     def summarise(self, features: Features) -> Keys:
         """Return the keys of the search for candidates."""
+
+    def sketch(self, features: Features) -> npt.NDArray[Any]:
+        """Return the part of a summary that an index stores: signatures, uint32, or the words of fingerprints, uint64.
+
+        Returns
+        -------
+        array of shape (num_documents, width).
+        """
+        return self.summarise(features).values
+
+    def keys_of(self, sketch: npt.NDArray[Any], features: Features) -> Keys:
+        """Return the same as `summarise`, from what `sketch` returned."""
+        return Keys(sketch, features.content, features.sets.sizes > 0)
 
     @abstractmethod
     def propose(

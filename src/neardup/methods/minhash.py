@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
+from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.propose import Candidates, propose_by_bands, propose_by_samples
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
 from neardup.decide.outcome import Outcome
@@ -78,6 +79,13 @@ class MinHashMethod(Method):
         return self.samples if self.by_samples else self.bands
 
     @property
+    def lookup(self) -> BandLookup | SampleLookup:
+        if not self.by_samples:
+            return BandLookup(self.bands)
+        needed = needed_by_size(self.settings.threshold, self.settings.recall, self.samples)
+        return SampleLookup(self.samples, tuple(needed.tolist()))
+
+    @property
     def rule(self) -> Rule:
         return Rule(self.settings.similarity, self.settings.threshold, min_structure=self.settings.min_structure or 0.0)
 
@@ -104,9 +112,21 @@ class MinHashMethod(Method):
     def summarise(self, features: Features) -> Keys:
         featured = features.sets.sizes > 0
         if self.by_samples:
+            return self.keys_of(np.empty((len(featured), 0), np.uint32), features)
+        return self.keys_of(sign(*features.sets, self.bands.num_hashes, self.settings.seed), features)
+
+    def sketch(self, features: Features) -> npt.NDArray[np.uint32]:
+        """Return signatures of `num_hashes`, or as long as the bands need; none where samples find documents."""
+        if self.by_samples:
+            return np.empty((len(features.content), 0), np.uint32)
+        return sign(*features.sets, max(self.bands.num_hashes, self.settings.num_hashes or 0), self.settings.seed)
+
+    def keys_of(self, sketch: npt.NDArray[Any], features: Features) -> Keys:
+        featured = features.sets.sizes > 0
+        if self.by_samples:
             return Keys(np.empty((len(featured), 0), np.uint64), features.content, featured, features.sets)
-        signatures = sign(*features.sets, self.bands.num_hashes, self.settings.seed)
-        return Keys(band_keys(signatures, self.bands.num_bands).T, features.content, featured)
+        banded = np.ascontiguousarray(sketch[:, : self.bands.num_hashes])
+        return Keys(band_keys(banded, self.bands.num_bands).T, features.content, featured)
 
     def propose(
         self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False

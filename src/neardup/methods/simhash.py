@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.blocks import Radius
+from neardup.candidates.lookups import DistanceLookup
 from neardup.candidates.propose import Candidates, propose_by_distance
 from neardup.decide.outcome import SHORT, Outcome
 from neardup.errors import SettingError
@@ -47,6 +48,10 @@ class SimHashMethod(Method):
     @property
     def search(self) -> Radius:
         return Radius(self.settings.bits, self.settings.max_distance, self.settings.num_blocks)
+
+    @property
+    def lookup(self) -> DistanceLookup:
+        return DistanceLookup(self.search)
 
     @property
     def rule(self) -> Rule:

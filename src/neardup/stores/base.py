@@ -98,7 +98,7 @@ class Snapshot(ABC):
         """The number of rows ever written, those forgotten included: the number of the next row."""
 
     @abstractmethod
-    def find(self, lookups: Entries, limit: int, *, kept_only: bool = False) -> Found:
+    def find(self, lookups: Entries, limit: int) -> Found:
         """Return the rows in the buckets of keys.
 
         Parameters
@@ -106,7 +106,6 @@ class Snapshot(ABC):
         lookups : of each, the rows are wanted whose key in `table` has the same upper `prefix_bits` bits and differs
             in `max_distance` bits or fewer.
         limit : of the rows of one key (all 64 bits), the earliest `limit` are listed.
-        kept_only : whether rows of documents that were removed are passed over; they do not count then.
         """
 
     @abstractmethod

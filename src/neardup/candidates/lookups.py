@@ -1,0 +1,165 @@
+"""The keys of documents in the tables of a store, and the candidates among the rows that a lookup finds.
+
+The batch stages in `propose.py` compare all documents of a corpus; these functions look up a few documents among many
+that are stored. Both follow the same rule: a bucket lists its earliest `max_bucket_size` members.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import kernels
+from neardup.candidates.bands import Bands
+from neardup.candidates.block_levels import make_tables
+from neardup.candidates.blocks import Radius
+from neardup.candidates.samples import Samples
+from neardup.features.described import Keys, Lists
+from neardup.stores.base import Entries, Found, Layout
+
+_KEY_BITS = 64
+
+
+class CandidateRows(NamedTuple):
+    """Candidates among stored rows, by query and then by row, each pair once. query, row : int64; kept : bool."""
+
+    query: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.bool_]
+
+
+class Lookup(Protocol):
+    """How a method finds documents in tables of keys."""
+
+    @property
+    def layout(self) -> Layout:
+        """The tables."""
+
+    def entries(self, keys: Keys) -> Entries:
+        """Return the keys under which documents are entered."""
+
+    def probes(self, keys: Keys) -> Entries:
+        """Return the keys that documents look up."""
+
+    def select(self, probes: Entries, found: Found) -> CandidateRows:
+        """Return the candidates among the rows that probes found."""
+
+
+class BandLookup(NamedTuple):
+    """A table for each band of a signature."""
+
+    bands: Bands
+
+    @property
+    def layout(self) -> Layout:
+        return Layout((_KEY_BITS,) * self.bands.num_bands, 0)
+
+    def entries(self, keys: Keys) -> Entries:
+        return dense_entries(keys.values)
+
+    probes = entries
+
+    def select(self, probes: Entries, found: Found) -> CandidateRows:
+        return distinct_pairs(probes, found)[0]
+
+
+class DistanceLookup(NamedTuple):
+    """A table for each choice of blocks of a fingerprint; see candidates/blocks.py."""
+
+    radius: Radius
+
+    @property
+    def layout(self) -> Layout:
+        agree = self._masks()
+        sizes = tuple(min(_KEY_BITS, sum(int(word).bit_count() for word in mask)) for mask in agree.tolist())
+        return Layout(sizes, self.radius.max_distance)
+
+    def entries(self, keys: Keys) -> Entries:
+        order = self._order()
+        permuted = np.empty((len(keys.values), len(order)), np.uint64)
+        kernels.block_keys.permute_bits(np.ascontiguousarray(keys.values), order, permuted)
+        return dense_entries(permuted)
+
+    probes = entries
+
+    def select(self, probes: Entries, found: Found) -> CandidateRows:
+        return distinct_pairs(probes, found)[0]
+
+    def _masks(self) -> npt.NDArray[np.uint64]:
+        radius = self.radius
+        return make_tables(radius.bits, radius.max_distance, radius.num_blocks or radius.max_distance + 1).agree
+
+    def _order(self) -> npt.NDArray[np.int16]:
+        """Return the bit of the fingerprint at each place of a key: those of the chosen blocks, then the others."""
+        order = np.full((len(self._masks()), _KEY_BITS), -1, np.int16)
+        for table, mask in enumerate(self._masks().tolist()):
+            chosen = [bit for bit in range(self.radius.bits) if mask[bit >> 6] >> (bit & 63) & 1]
+            places = chosen + sorted(set(range(self.radius.bits)) - set(chosen))
+            order[table, : len(places)] = places[:_KEY_BITS]
+        return order
+
+
+class SampleLookup(NamedTuple):
+    """One table of all features; a document looks up its sample. needed : hits by the size of the sample."""
+
+    samples: Samples
+    needed: tuple[int, ...]
+
+    @property
+    def layout(self) -> Layout:
+        return Layout((_KEY_BITS,), 0)
+
+    def entries(self, keys: Keys) -> Entries:
+        assert keys.samples is not None
+        return _set_entries(keys.samples, math.inf)
+
+    def probes(self, keys: Keys) -> Entries:
+        assert keys.samples is not None
+        return _set_entries(keys.samples, self.samples.num_samples)
+
+    def select(self, probes: Entries, found: Found) -> CandidateRows:
+        pairs, hits = distinct_pairs(probes, found)
+        sizes = np.bincount(probes.document, minlength=1)
+        enough = hits >= np.array(self.needed)[sizes[pairs.query]]
+        return CandidateRows(*(column[enough] for column in pairs))
+
+
+def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.NDArray[np.int64]]:
+    """Return each pair of a query and a row once, with the number of probes that found it."""
+    query = probes.document[found.entry]
+    order = np.lexsort((found.row, query))
+    query, row, kept = query[order], found.row[order], found.kept[order]
+    new = np.ones(len(query), np.bool_)
+    new[1:] = (query[1:] != query[:-1]) | (row[1:] != row[:-1])
+    hits = np.diff(np.append(np.flatnonzero(new), len(query)))
+    return CandidateRows(query[new], row[new], kept[new]), hits
+
+
+def dense_entries(values: npt.NDArray[np.uint64]) -> Entries:
+    """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
+    num_documents, num_tables = values.shape
+    document = np.repeat(np.arange(num_documents, dtype=np.int64), num_tables)
+    table = np.tile(np.arange(num_tables, dtype=np.uint16), num_documents)
+    return Entries(document, table, np.ascontiguousarray(values).reshape(-1))
+
+
+def _set_entries(sets: Lists, most: float) -> Entries:
+    """Return entries of the distinct hashes of sets, the least `most` of each, in one table; 0 is no hash."""
+    owner = np.repeat(np.arange(len(sets.sizes), dtype=np.int64), sets.sizes)
+    order = np.lexsort((sets.hashes, owner))
+    hashes, owner = sets.hashes[order], owner[order]
+    new = np.ones(len(hashes), np.bool_)
+    new[1:] = (hashes[1:] != hashes[:-1]) | (owner[1:] != owner[:-1])
+    hashes, owner = hashes[new], owner[new]
+    rank = np.arange(len(owner)) - np.searchsorted(owner, owner, side="left")
+    chosen = (rank < most) & (hashes != 0)
+    return Entries(owner[chosen], np.zeros(int(chosen.sum()), np.uint16), hashes[chosen])
+
+
+def take_entries(entries: Entries, documents: npt.NDArray[np.bool_]) -> Entries:
+    """Return the entries of some documents, which keep their positions. documents : bool (num_documents,)."""
+    chosen = documents[entries.document]
+    return Entries(*(column[chosen] for column in entries))
