@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reference.browser import Browser
+from servers import postgres_server, redis_server  # noqa: F401  fixtures of all tests
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent

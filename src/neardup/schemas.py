@@ -134,7 +134,7 @@ def indexed_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the documents of an index, as a store has them."""
     optional = [
         _field("features", pa.large_binary(), "The distinct hashes of its features, rising, uint64 little-endian."),
-        _field("structure", pa.large_binary(), "The same of the structure of a page."),
+        _field("tags", pa.large_binary(), "The same of the structure of a page."),
         _field("text", pa.large_binary(), "The text or page, compressed with zstd."),
         _field("payload", pa.large_string(), "What the caller stored with the document."),
         _field("run", pa.large_string(), "The run that brought the document."),

@@ -1,0 +1,139 @@
+"""Arrow tables as packed rows, and back: documents on their way to a server and from it.
+
+compact : the rows of `kernels.packed_rows` with varints, and little-endian numbers of the least width, for Redis;
+otherwise the binary formats of PostgreSQL, whose integers are wider and big-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import kernels
+from neardup.arrays import view_strings
+
+Bytes = npt.NDArray[np.uint8]
+EPOCH_2000 = 946_684_800_000_000
+"""The microseconds from 1970 to 2000, from which PostgreSQL counts time."""
+_WIDER = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}  # PostgreSQL has no unsigned types
+
+
+class Packed(NamedTuple):
+    """Rows one after the other. data : uint8. offsets : int64 (num_rows + 1,), where each begins."""
+
+    data: Bytes
+    offsets: npt.NDArray[np.int64]
+
+
+def pack_table(table: pa.Table, compact: bool) -> Packed:
+    """Return the rows of a table, with all its columns in order."""
+    table = table.combine_chunks()
+    shape = (table.num_columns, table.num_rows)
+    starts, lengths, parts, total = np.empty(shape, np.int64), np.empty(shape, np.int64), [], 0
+    for i, column in enumerate(table.columns):
+        array = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+        data, starts[i], lengths[i] = _fields_of(array, compact)
+        starts[i] += total
+        total += len(data)
+        parts.append(data)
+    offsets = np.zeros(table.num_rows + 1, np.int64)
+    kernels.packed_rows.size_rows(lengths, compact, offsets[1:])
+    np.cumsum(offsets, out=offsets)
+    packed = np.empty(offsets[-1], np.uint8)
+    kernels.packed_rows.pack_rows(np.concatenate([*parts, np.empty(0, np.uint8)]), starts, lengths, compact, packed)
+    return Packed(packed, offsets)
+
+
+def unpack_table(packed: Bytes, num_rows: int, fields: Sequence[pa.Field], compact: bool) -> pa.Table:
+    """Return the table of packed rows.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are not so many rows of these fields.
+    """
+    starts, lengths = np.empty((len(fields), num_rows), np.int64), np.empty((len(fields), num_rows), np.int64)
+    damaged = kernels.packed_rows.find_fields(packed, compact, starts, lengths)
+    if damaged >= 0:
+        raise ValueError(f"row {damaged} of {num_rows} packed rows is damaged")
+    columns = [_column_of(packed, starts[i], lengths[i], field.type, compact) for i, field in enumerate(fields)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
+    """Return the type of the numbers of a column as they are packed; None for strings and bytes of any length."""
+    if pa.types.is_fixed_size_binary(dtype):
+        return np.dtype(f"V{dtype.byte_width}")
+    if pa.types.is_boolean(dtype):
+        return np.dtype(np.uint8)
+    if pa.types.is_timestamp(dtype):
+        return np.dtype("<i8" if compact else ">i8")
+    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
+        name = np.dtype(dtype.to_pandas_dtype()).name
+        return np.dtype(("<" if compact else ">") + np.dtype(name if compact else _WIDER.get(name, name)).str[1:])
+    return None
+
+
+def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the bytes of a column, where the value of each row begins, and its length; -1 for a null."""
+    number = _number_type(array.type, compact)
+    if number is None:
+        data, offsets = view_strings(array)
+        starts, lengths = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64)
+        data, starts = data[int(offsets[0]) : int(offsets[-1])], starts - int(offsets[0])
+    else:
+        data = _numbers_of(array, number).view(np.uint8)
+        lengths = np.full(len(array), number.itemsize, np.int64)
+        starts = np.arange(len(array), dtype=np.int64) * number.itemsize
+    if array.null_count:
+        lengths[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return data, starts, lengths
+
+
+def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the values of a column, any value for a null, as they are packed."""
+    size = len(array)
+    if pa.types.is_boolean(array.type):
+        return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), np.uint8)
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(size, number)
+    if number.kind == "V":
+        return np.frombuffer(buffer, number, size, array.offset * number.itemsize)
+    stored = np.dtype("<i8") if pa.types.is_timestamp(array.type) else np.dtype(array.type.to_pandas_dtype())
+    values = np.frombuffer(buffer, stored, size, array.offset * stored.itemsize)
+    if pa.types.is_timestamp(array.type) and number.byteorder == ">":
+        values = values - EPOCH_2000
+    return np.ascontiguousarray(values.astype(number))
+
+
+def _column_of(
+    packed: Bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], dtype: pa.DataType, compact: bool
+) -> pa.Array:
+    number = _number_type(dtype, compact)
+    valid = lengths >= 0
+    nulls = int(len(valid) - valid.sum())
+    mask = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
+    data = np.empty(offsets[-1], np.uint8)
+    kernels.packed_rows.gather(packed, starts, lengths, data)
+    if number is None:
+        return pa.Array.from_buffers(dtype, len(lengths), [mask, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
+    if np.any(lengths[valid] != number.itemsize):
+        raise ValueError(f"a value of {int(lengths[valid].max())} bytes where {dtype} has {number.itemsize}")
+    values = np.zeros(len(lengths), number)
+    values[valid] = data.view(number)
+    if pa.types.is_boolean(dtype):
+        bits = pa.py_buffer(np.packbits(values.view(np.uint8) != 0, bitorder="little"))
+        return pa.Array.from_buffers(dtype, len(lengths), [mask, bits], nulls)
+    if number.kind != "V":
+        stored = np.dtype("<i8") if pa.types.is_timestamp(dtype) else np.dtype(dtype.to_pandas_dtype())
+        values = values.astype(stored)
+        if pa.types.is_timestamp(dtype) and number.byteorder == ">":
+            values += EPOCH_2000
+    return pa.Array.from_buffers(dtype, len(lengths), [mask, pa.py_buffer(values)], nulls)
