@@ -1,0 +1,330 @@
+"""Tables of keys that list rows: sort them, merge them, find the rows of keys.
+
+A part of a table is sorted by key, then row, and lies in memory or in a mapped file, so kernels get its address. Parts
+cover ranges of rows that follow each other: among equal keys, the rows of an earlier part are smaller.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup.kernels.compiled import kernel
+from neardup.kernels.intrinsics import count_ones, load_at, load_half_at, prefetch
+
+U64 = np.uint64
+KEYS, ROWS, STARTS, SHIFT, SIZE = range(5)
+"""The fields of a part: addresses of its keys (uint64), rows (uint32) and cells (uint32), bits below a cell, entries.
+
+Cell c has the keys from starts[c] to starts[c + 1]: those whose bits above `shift` are c.
+"""
+_AHEAD = 6  # lookups whose cells are fetched in advance
+_FEW = 24  # rows that insertion sorts faster
+
+
+class Parts(NamedTuple):
+    """The parts of all tables. fields : int64 (num_parts, 5), by table; ends : int64 (num_tables + 1,), in `fields`."""
+
+    fields: np.ndarray
+    ends: np.ndarray
+
+
+class Tail(NamedTuple):
+    """The latest entries of all tables, in the order of rows.
+
+    keys : uint64, rows : uint32 (num_tables, capacity); sizes : int64 (num_tables,).
+    """
+
+    keys: np.ndarray
+    rows: np.ndarray
+    sizes: np.ndarray
+
+
+class Rules(NamedTuple):
+    """What is found. prefix_bits : int64 (num_tables,). max_distance, limit : int."""
+
+    prefix_bits: np.ndarray
+    max_distance: int
+    limit: int
+
+
+class States(NamedTuple):
+    """Bits of rows, uint64, the lowest first: of those that were forgotten, and of those that were kept."""
+
+    forgotten: np.ndarray
+    kept: np.ndarray
+
+
+@kernel
+def has_bit(bits, row):
+    """Return whether the bit of a row is set."""
+    return (bits[row >> 6] >> U64(row & 63)) & U64(1) != U64(0)
+
+
+@kernel
+def set_bits(bits, rows):
+    """Set the bits of rows, int64; return how many were not set before."""
+    count = 0
+    for row in rows:
+        bit = U64(1) << U64(row & 63)
+        count += (bits[row >> 6] & bit) == U64(0)
+        bits[row >> 6] |= bit
+    return count
+
+
+@kernel
+def sort_entries(keys, rows):
+    """Sort keys (uint64), and with them rows (uint32); equal keys stay in their order.
+
+    One byte of the key at a time, from the lowest: linear whatever the keys are. A byte that all keys share is skipped.
+    """
+    size = len(keys)
+    counts = np.zeros((8, 257), np.int64)
+    for key in keys:
+        for digit in range(8):
+            counts[digit, np.int64((key >> U64(8 * digit)) & U64(255)) + 1] += 1
+    other_keys, other_rows = np.empty(size, np.uint64), np.empty(size, np.uint32)
+    swapped = False
+    for digit in range(8):
+        ends = counts[digit]
+        if ends.max() == size:
+            continue
+        for value in range(256):
+            ends[value + 1] += ends[value]
+        from_keys, from_rows = (other_keys, other_rows) if swapped else (keys, rows)
+        to_keys, to_rows = (keys, rows) if swapped else (other_keys, other_rows)
+        for i in range(size):
+            key = from_keys[i]
+            value = np.int64((key >> U64(8 * digit)) & U64(255))
+            to_keys[ends[value]] = key
+            to_rows[ends[value]] = from_rows[i]
+            ends[value] += 1
+        swapped = not swapped
+    if swapped:
+        keys[:] = other_keys
+        rows[:] = other_rows
+
+
+@kernel
+def split_tables(table, key, row, cursors, keys, rows):
+    """Copy entries to their tables: entry i to keys[cursors[table[i]]], which then counts on. cursors : int64."""
+    for i in range(len(table)):
+        at = cursors[table[i]]
+        keys[at], rows[at] = key[i], row[i]
+        cursors[table[i]] = at + 1
+
+
+@kernel
+def count_cells(keys, shift, starts):
+    """Count the keys of each cell in starts[cell + 1] (uint32)."""
+    for key in keys:
+        starts[np.int64(key >> U64(shift)) + 1] += np.uint32(1)
+
+
+@kernel
+def merge_parts(fields, cursors, forgotten, keys, rows):
+    """Fill keys and rows with the next entries of parts of one table, in order, without those of forgotten rows.
+
+    fields : int64 (num_parts, 5); cursors : int64 (num_parts,), the next entry of each, moved on. Return how many were
+    written: fewer than there is space for at the end only.
+    """
+    used, best = 0, 0
+    while used < len(keys):
+        best = -1
+        least = U64(0)
+        for part in range(len(fields)):
+            if cursors[part] < fields[part, SIZE]:
+                key = load_at(fields[part, KEYS] + 8 * cursors[part])
+                if best < 0 or key < least:
+                    best, least = part, key
+        if best < 0:
+            break
+        row = np.int64(load_half_at(fields[best, ROWS] + 4 * cursors[best]))
+        cursors[best] += 1
+        if not has_bit(forgotten, row):
+            keys[used], rows[used] = least, np.uint32(row)
+            used += 1
+    return used
+
+
+@kernel
+def _first_from(keys, at, stop, low):
+    """Return the first entry from `at` to `stop` whose key is `low` or more, else `stop`. keys : their address."""
+    while at < stop:
+        middle = (at + stop) >> 1
+        if load_at(keys + 8 * middle) < low:
+            at = middle + 1
+        else:
+            stop = middle
+    return at
+
+
+@kernel
+def _skip_equal(keys, at, stop, key):
+    """Return the first entry after `at` with another key, by steps that double. Requires: that of `at` is `key`."""
+    step = 1
+    while at + step < stop and load_at(keys + 8 * (at + step)) == key:
+        at += step
+        step *= 2
+    stop = min(stop, at + step)
+    at += 1
+    while at < stop:
+        middle = (at + stop) >> 1
+        if load_at(keys + 8 * middle) == key:
+            at = middle + 1
+        else:
+            stop = middle
+    return at
+
+
+@kernel
+def _grow(array):
+    """Return a copy of an array, twice as long."""
+    longer = np.empty(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@kernel
+def _find_in_part(part, key, low, high, rules, states, keys, rows, used):
+    """Append the entries of a part near to a key, at most one more of each key than the limit.
+
+    part : the fields of one. low, high : the least and greatest key of the bucket. Return keys, rows and how much of
+    them is used.
+    """
+    shift, starts = U64(part[SHIFT]), part[STARTS]
+    at = np.int64(load_half_at(starts + 4 * np.int64(low >> shift)))
+    stop = np.int64(load_half_at(starts + 4 * (np.int64(high >> shift) + 1)))
+    address = part[KEYS]
+    if low & ((U64(1) << shift) - U64(1)) != U64(0):
+        at = _first_from(address, at, stop, low)
+    while at < stop:
+        found = load_at(address + 8 * at)
+        if found > high:
+            break
+        if count_ones(found ^ key) > rules.max_distance:
+            at += 1
+            continue
+        listed = 0
+        while at < stop and load_at(address + 8 * at) == found:
+            row = np.int64(load_half_at(part[ROWS] + 4 * at))
+            if not has_bit(states.forgotten, row):
+                if used == len(keys):
+                    keys, rows = _grow(keys), _grow(rows)
+                keys[used], rows[used] = found, np.uint32(row)
+                used += 1
+                listed += 1
+                if listed > rules.limit:
+                    at = _skip_equal(address, at, stop, found)
+                    break
+            at += 1
+    return keys, rows, used
+
+
+@kernel
+def _sort_rows(rows):
+    """Sort rows, uint32."""
+    if len(rows) > _FEW:
+        wide = rows.astype(np.uint64)
+        sort_entries(wide, rows)
+        return
+    for i in range(1, len(rows)):
+        row, at = rows[i], i
+        while at > 0 and rows[at - 1] > row:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = row
+
+
+@kernel
+def _limit_rows(keys, rows, limit):
+    """Keep the earliest rows of each key, in front; return how many, and whether a key has more.
+
+    Requires: among equal keys rows rise.
+    """
+    if len(keys) <= limit:
+        return len(keys), False
+    sort_entries(keys, rows)
+    used, listed, more = 0, 0, False
+    last = keys[0]
+    for i in range(len(keys)):
+        listed = listed + 1 if keys[i] == last else 1
+        last = keys[i]
+        if listed > limit:
+            more = True
+        else:
+            rows[used] = rows[i]
+            used += 1
+    return used, more
+
+
+@kernel
+def _fetch_cells(parts, table, key, mask):
+    """Ask for the cells of a key in all parts of a table to be brought into the cache."""
+    for part in range(parts.ends[table], parts.ends[table + 1]):
+        fields = parts.fields[part]
+        prefetch(fields[STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[SHIFT])))
+
+
+@kernel
+def _fetch_entries(parts, table, key, mask):
+    """The same for the entries of its bucket."""
+    for part in range(parts.ends[table], parts.ends[table + 1]):
+        fields = parts.fields[part]
+        at = np.int64(load_half_at(fields[STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[SHIFT]))))
+        prefetch(fields[KEYS] + 8 * at)
+        prefetch(fields[ROWS] + 4 * at)
+
+
+@kernel
+def find_rows(table, key, parts, tail, rules, states):
+    """Return the rows in the buckets of keys: lookup, row (int64) and whether kept (bool), and the lookups with more.
+
+    table : uint16, key : uint64 (num_lookups,). The last, bool (num_lookups,), is set where a key has more rows than
+    the limit.
+    """
+    num_lookups = len(table)
+    more = np.zeros(num_lookups, np.bool_)
+    counts = np.zeros(num_lookups + 1, np.int64)
+    masks = np.empty(len(rules.prefix_bits), np.uint64)
+    for i in range(len(masks)):
+        bits = rules.prefix_bits[i]
+        masks[i] = U64(0xFFFFFFFFFFFFFFFF) if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
+    keys, rows, used = np.empty(64 + num_lookups, np.uint64), np.empty(64 + num_lookups, np.uint32), 0
+    for lookup in range(num_lookups):
+        if lookup + 2 * _AHEAD < num_lookups:
+            _fetch_cells(parts, table[lookup + 2 * _AHEAD], key[lookup + 2 * _AHEAD], masks[table[lookup + 2 * _AHEAD]])
+        if lookup + _AHEAD < num_lookups:
+            _fetch_entries(parts, table[lookup + _AHEAD], key[lookup + _AHEAD], masks[table[lookup + _AHEAD]])
+        wanted, mask = key[lookup], masks[table[lookup]]
+        low, high = wanted & ~mask, wanted | mask
+        begin = used
+        for part in range(parts.ends[table[lookup]], parts.ends[table[lookup] + 1]):
+            keys, rows, used = _find_in_part(parts.fields[part], wanted, low, high, rules, states, keys, rows, used)
+        tail_keys, tail_rows = tail.keys[table[lookup]], tail.rows[table[lookup]]
+        for i in range(tail.sizes[table[lookup]]):
+            near = tail_keys[i] & ~mask == low and count_ones(tail_keys[i] ^ wanted) <= rules.max_distance
+            if near and not has_bit(states.forgotten, np.int64(tail_rows[i])):
+                if used == len(keys):
+                    keys, rows = _grow(keys), _grow(rows)
+                keys[used], rows[used] = tail_keys[i], tail_rows[i]
+                used += 1
+        if used > begin:
+            listed, more[lookup] = _limit_rows(keys[begin:used], rows[begin:used], rules.limit)
+            used = begin + listed
+            _sort_rows(rows[begin:used])
+        counts[lookup + 1] = used
+    return _unfold(counts, rows, states.kept, more)
+
+
+@kernel
+def _unfold(ends, rows, kept, more):
+    """Return the lookup, row and state of each row found, and `more`. ends : int64 (num_lookups + 1,), in `rows`."""
+    used = ends[-1]
+    lookup, row, state = np.empty(used, np.int64), np.empty(used, np.int64), np.empty(used, np.bool_)
+    for i in range(len(ends) - 1):
+        for at in range(ends[i], ends[i + 1]):
+            lookup[at], row[at] = i, np.int64(rows[at])
+            state[at] = has_bit(kept, row[at])
+    return lookup, row, state, more

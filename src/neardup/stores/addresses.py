@@ -1,0 +1,78 @@
+"""Addresses of stores: a folder, `memory:`, `postgresql://...`, `redis://...`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from neardup.errors import StoreError
+from neardup.stores.base import Layout, Store
+from neardup.stores.memory import MemoryStore
+
+_SERVERS = {
+    "postgresql": "neardup.stores.postgres",
+    "postgres": "neardup.stores.postgres",
+    "redis": "neardup.stores.redis",
+    "rediss": "neardup.stores.redis",
+    "valkey": "neardup.stores.redis",
+    "unix": "neardup.stores.redis",
+}
+_MEMORY = "memory:"
+
+
+def create_store(
+    address: str, meta: Mapping[str, Any], layout: Layout, attachments: Mapping[str, bytes] | None = None
+) -> Store:
+    """Create a store and open it for writing.
+
+    Parameters
+    ----------
+    address : a folder that is not there yet, `memory:`, `postgresql://...` or `redis://...`.
+    meta : settings of the index, values for JSON.
+    layout : of the tables of keys.
+    attachments : files by name.
+
+    Raises
+    ------
+    StoreError
+        If there is something at the address, or it cannot be written.
+    """
+    if address.startswith(_MEMORY):
+        return MemoryStore(address, meta, layout, attachments)
+    store: Store = _module_of(address).create(address, meta, layout, attachments)
+    return store
+
+
+def open_store(address: str, read_only: bool = False) -> Store:
+    """Open a store that was created.
+
+    Parameters
+    ----------
+    address : as for `create_store`.
+    read_only : whether `writing` is refused.
+
+    Raises
+    ------
+    StoreError
+        If there is no store at the address, or it is damaged, in use, of a later version, or cannot be reached.
+    """
+    if address.startswith(_MEMORY):
+        raise StoreError(
+            f"An index in memory lives in the process that created it and cannot be opened: got {address}. Create it, "
+            "or open a folder, postgresql://... or redis://..."
+        )
+    store: Store = _module_of(address).open(address, read_only)
+    return store
+
+
+def _module_of(address: str) -> Any:
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        return import_module("neardup.stores.embedded")
+    if scheme not in _SERVERS:
+        raise StoreError(
+            f"No store is known for the address {address}: a folder, memory:, postgresql://... and redis://... are "
+            "accepted. Name one of these."
+        )
+    return import_module(_SERVERS[scheme])

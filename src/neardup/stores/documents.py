@@ -1,0 +1,204 @@
+"""The documents of a store in chunks of rows, in memory or in mapped files; and the times that changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schemas
+from neardup.arrays import arrow_of
+
+Rows = npt.NDArray[np.int64]
+EMPTY_SCHEMA = schemas.indexed_schema((schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT))
+"""The columns of a store without documents, whatever its method measures."""
+_FAN_IN, _MAX_COMBINED = 16, 1 << 15  # small chunks are combined sixteen at a time, up to so many rows
+_ROWS_A_SCAN = 1 << 14
+_GROWTH = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """The documents of the rows from `first` to `stop`, some of which may be gone.
+
+    batch : columns of the documents; one that is missing has nulls only. name : of the file that contains it, if any.
+    """
+
+    first: int
+    stop: int
+    batch: pa.RecordBatch
+    name: str | None = None
+    rows: npt.NDArray[np.uint32] = field(init=False)
+    columns: dict[str, pa.Array] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "rows", columns["row"].to_numpy())
+
+    def positions(self, rows: Rows) -> Rows:
+        """Return where rows are in the chunk. Requires: they are there."""
+        if len(self.rows) == self.stop - self.first:
+            return rows - self.first
+        return np.searchsorted(self.rows, rows.astype(np.uint32))
+
+    def select(self, positions: Rows, schema: pa.Schema) -> list[pa.Array]:
+        """Return columns at some positions."""
+        where = arrow_of(positions)
+        return [self._column(field, where) for field in schema]
+
+    def _column(self, field: pa.Field, where: pa.Array) -> pa.Array:
+        column = self.columns.get(field.name)
+        if column is None:
+            return pa.nulls(len(where), field.type)
+        found = column.take(where)
+        return found if found.type == field.type else found.cast(field.type)
+
+
+class Seen(NamedTuple):
+    """Times that replace `last_seen`, by row. rows : int64, rising; times : int64, microseconds since 1970.
+
+    name : of the file that contains them, if any.
+    """
+
+    rows: Rows
+    times: Rows
+    name: str | None = None
+
+
+def add_seen(runs: tuple[Seen, ...], rows: Rows, time: int) -> tuple[Seen, ...]:
+    """Return the runs with a later one, merged so that each in memory is at least four times as long as the next."""
+    rows = np.unique(rows)
+    runs = (*runs, Seen(rows, np.full(len(rows), time, np.int64)))
+    while len(runs) > 1 and runs[-2].name is None and len(runs[-2].rows) < _GROWTH * len(runs[-1].rows):
+        runs = (*runs[:-2], merge_seen(runs[-2:]))
+    return runs
+
+
+def merge_seen(runs: Sequence[Seen]) -> Seen:
+    """Return runs as one: of each row the latest time."""
+    rows = np.concatenate([run.rows for run in runs])
+    times = np.concatenate([run.times for run in runs])
+    order = np.argsort(rows, kind="stable")
+    rows, times = rows[order], times[order]
+    last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
+    return Seen(rows[last], times[last])
+
+
+class DocumentsView(NamedTuple):
+    """The documents at one moment. starts : int64, the first row of each chunk."""
+
+    schema: pa.Schema
+    chunks: tuple[Chunk, ...]
+    starts: Rows
+    seen: tuple[Seen, ...]
+
+    def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
+        """Return columns of rows, in this order. Requires: they are there."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        if not len(rows):
+            return schema.empty_table()
+        which = np.searchsorted(self.starts, rows, side="right") - 1
+        if which.min() == which.max():
+            chunk = self.chunks[which[0]]
+            arrays = chunk.select(chunk.positions(rows), schema)
+            return self._with_times(pa.Table.from_arrays(arrays, schema=schema), rows)
+        order = np.argsort(which, kind="stable")
+        edges = np.flatnonzero(np.diff(which[order], prepend=-1, append=len(self.chunks)))
+        parts = []
+        for begin, end in pairwise(edges):
+            chunk = self.chunks[which[order[begin]]]
+            parts.append(chunk.select(chunk.positions(rows[order[begin:end]]), schema))
+        joined = [pa.concat_arrays(arrays) for arrays in zip(*parts, strict=True)]
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(len(order))
+        back = arrow_of(inverse)
+        return self._with_times(pa.Table.from_arrays([array.take(back) for array in joined], schema=schema), rows)
+
+    def scan(self, columns: Sequence[str], forgotten: npt.NDArray[np.uint64]) -> Iterator[pa.Table]:
+        """Yield columns of all rows that were not forgotten, some thousand at a time."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for chunk in self.chunks:
+            for begin in range(0, len(chunk.rows), _ROWS_A_SCAN):
+                rows = chunk.rows[begin : begin + _ROWS_A_SCAN].astype(np.int64)
+                alive = np.flatnonzero(~bits_at(forgotten, rows))
+                if len(alive):
+                    table = pa.Table.from_arrays(chunk.select(alive + begin, schema), schema=schema)
+                    yield self._with_times(table, rows[alive])
+
+    def _with_times(self, table: pa.Table, rows: Rows) -> pa.Table:
+        """Return a table in which `last_seen`, if it is there, has the times that changed."""
+        index = table.schema.get_field_index("last_seen")
+        if index < 0 or not self.seen:
+            return table
+        times = np.array(table.column(index).cast(pa.int64()).to_numpy())
+        for run in self.seen:
+            if len(run.rows):
+                at = np.minimum(np.searchsorted(run.rows, rows), len(run.rows) - 1)
+                times = np.where(run.rows[at] == rows, run.times[at], times)
+        return table.set_column(index, table.schema.field(index), arrow_of(times).cast(schemas.TIME))
+
+
+class Documents:
+    """Growing chunks of documents. Not for use by several threads at once, except for the views."""
+
+    def __init__(self) -> None:
+        self.schema: pa.Schema | None = None
+        self.chunks: list[Chunk] = []
+        self.seen: tuple[Seen, ...] = ()
+
+    def append(self, documents: pa.Table, first: int, least_row: int) -> None:
+        """Append documents of the rows from `first` on; combine small chunks that begin at `least_row` or later."""
+        self.schema = self.schema or documents.schema
+        self.chunks.append(Chunk(first, first + len(documents), as_batch(documents)))
+        while (begin := self._first_to_combine(least_row)) is not None:
+            combined = self.chunks[begin:]
+            table = pa.Table.from_batches([chunk.batch for chunk in combined])
+            self.chunks[begin:] = [Chunk(combined[0].first, combined[-1].stop, as_batch(table))]
+
+    def drop(self, forgotten: npt.NDArray[np.uint64]) -> None:
+        """Drop the documents of forgotten rows."""
+        self.chunks = [without(chunk, forgotten) for chunk in self.chunks]
+
+    def replace(self, chunk: Chunk) -> None:
+        """Put a chunk in the place of those whose rows it covers."""
+        inside = [i for i, old in enumerate(self.chunks) if chunk.first <= old.first and old.stop <= chunk.stop]
+        self.chunks[inside[0] : inside[-1] + 1] = [chunk]
+
+    def view(self) -> DocumentsView:
+        """Return the documents of this moment."""
+        starts = np.array([chunk.first for chunk in self.chunks], np.int64)
+        return DocumentsView(self.schema or EMPTY_SCHEMA, tuple(self.chunks), starts, self.seen)
+
+    def _first_to_combine(self, least_row: int) -> int | None:
+        """Return the first of the last sixteen chunks if all of them are about as small as the last."""
+        last = self.chunks[-_FAN_IN:]
+        if len(last) < _FAN_IN or last[0].first < least_row:
+            return None
+        most = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * len(last[-1].rows))
+        return len(self.chunks) - _FAN_IN if all(len(chunk.rows) < most for chunk in last) else None
+
+
+def without(chunk: Chunk, forgotten: npt.NDArray[np.uint64]) -> Chunk:
+    """Return a chunk in memory without the documents of forgotten rows."""
+    alive = ~bits_at(forgotten, chunk.rows.astype(np.int64))
+    if alive.all():
+        return chunk
+    return Chunk(chunk.first, chunk.stop, chunk.batch.take(arrow_of(np.flatnonzero(alive))))
+
+
+def as_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return a table as one batch."""
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def bits_at(bits: npt.NDArray[np.uint64], rows: Rows) -> npt.NDArray[np.bool_]:
+    """Return the bit of each row."""
+    found: npt.NDArray[np.bool_] = (bits[rows >> 6] >> (rows & 63).astype(np.uint64)) & np.uint64(1) != 0
+    return found

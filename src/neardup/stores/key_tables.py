@@ -1,0 +1,258 @@
+"""Tables of keys that list rows: sorted runs, and a tail of the latest entries.
+
+Appending is cheap: entries go to the tail, which becomes a run when it is long. Runs are merged so that each has at
+least four times as many entries as the next, so a lookup visits few of them. A view stays as it is while entries are
+appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import kernels
+
+if TYPE_CHECKING:
+    from neardup.kernels.key_tables import Parts, States, Tail
+
+GROWTH = 4
+"""The least ratio of the sizes of a run and the next, above which they are not merged."""
+MAX_ENTRIES = 2**32 - 1
+"""Entries of a table in one run: cells count in 32 bits."""
+_TAIL_ENTRIES = 512  # of a table, scanned in a quarter of a microsecond
+_ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 28
+
+Keys = npt.NDArray[np.uint64]
+Bits = npt.NDArray[np.uint64]
+
+
+class KeyEntries(NamedTuple):
+    """Keys of rows in tables. table : uint16, key : uint64, row : uint32 (num_entries,), rows not falling."""
+
+    table: npt.NDArray[np.uint16]
+    key: Keys
+    row: npt.NDArray[np.uint32]
+
+
+class SortedTable(NamedTuple):
+    """Entries of one table by key, then row.
+
+    keys : uint64, rows : uint32 (num_entries,). starts : uint32, where each cell begins, the end last; cell c has the
+    keys whose bits above `shift` are c.
+    """
+
+    keys: Keys
+    rows: npt.NDArray[np.uint32]
+    starts: npt.NDArray[np.uint32]
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class KeyRun:
+    """Entries of all tables of the rows from `first` to `stop`. name : of the file that contains them, if any."""
+
+    first: int
+    stop: int
+    tables: tuple[SortedTable, ...]
+    name: str | None = None
+
+    @property
+    def num_entries(self) -> int:
+        """The number of entries in all tables."""
+        return sum(len(table.keys) for table in self.tables)
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of the arrays."""
+        return sum(array.nbytes for table in self.tables for array in table[:3])
+
+
+class FoundRows(NamedTuple):
+    """The fields of `base.Found`, as the kernel returns them."""
+
+    entry: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+
+
+class KeyView(NamedTuple):
+    """The entries at one moment. runs : keep alive the memory that `parts` points to."""
+
+    prefix_bits: npt.NDArray[np.int64]
+    max_distance: int
+    parts: Parts
+    tail: Tail
+    runs: tuple[KeyRun, ...]
+
+    def find(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
+        """Return the rows in the buckets of keys, as `Snapshot.find` defines it.
+
+        Parameters
+        ----------
+        table, key : of each lookup.
+        limit : the greatest number of rows of one key.
+        states : bits of all rows.
+        """
+        rules = kernels.key_tables.Rules(self.prefix_bits, self.max_distance, limit)
+        return FoundRows(*kernels.key_tables.find_rows(table, key, self.parts, self.tail, rules, states))
+
+
+class KeyTables:
+    """Growing tables of keys. Not for use by several threads at once, except for the views.
+
+    Attributes
+    ----------
+    runs : by rows, without gaps. first : the first row of the tail. stop : the row after the last.
+    """
+
+    def __init__(self, prefix_bits: Sequence[int], max_distance: int) -> None:
+        self.prefix_bits = np.array(prefix_bits, np.int64)
+        self.max_distance = max_distance
+        self.runs: list[KeyRun] = []
+        self.first = self.stop = 0
+        self._parts: Parts | None = None
+        self._sizes: npt.NDArray[np.int64]
+        self._clear_tail()
+
+    def restore(self, runs: Sequence[KeyRun], stop: int) -> None:
+        """Begin with runs that cover the rows below `stop`."""
+        self.runs, self.first, self.stop, self._parts = list(runs), stop, stop, None
+
+    def append(self, entries: KeyEntries, stop: int) -> None:
+        """Append the entries of the rows below `stop` that have none yet."""
+        counts = np.bincount(entries.table, minlength=len(self.prefix_bits))
+        if (self._sizes + counts).max(initial=0) <= _TAIL_ENTRIES:
+            cursors = self._sizes + np.arange(len(counts)) * _TAIL_ENTRIES
+            kernels.key_tables.split_tables(*entries, cursors, self._keys.reshape(-1), self._rows.reshape(-1))
+            self._sizes = self._sizes + counts  # views have the array
+        else:
+            tail = (self._keys, self._rows, self._sizes)
+            self.runs.append(sort_entries(entries, self.prefix_bits, self.first, stop, tail))
+            self.first, self._parts = stop, None
+            self._clear_tail()
+        self.stop = stop
+
+    def seal_tail(self) -> None:
+        """Make the tail a run, if rows are in it."""
+        if self.first < self.stop:
+            none = KeyEntries(np.empty(0, np.uint16), np.empty(0, np.uint64), np.empty(0, np.uint32))
+            tail = (self._keys, self._rows, self._sizes)
+            self.runs.append(sort_entries(none, self.prefix_bits, self.first, self.stop, tail))
+            self.first, self._parts = self.stop, None
+            self._clear_tail()
+
+    def merge_latest(self, forgotten: Bits, least_row: int) -> None:
+        """Merge the latest runs as the ratio of sizes demands, none that begins before `least_row`."""
+        sizes = [run.num_entries if run.first >= least_row else MAX_ENTRIES for run in self.runs]
+        begin = first_to_merge(sizes)
+        if len(self.runs) - begin > 1:
+            self.replace(merge_runs(self.runs[begin:], self.prefix_bits, forgotten))
+
+    def replace(self, run: KeyRun) -> None:
+        """Put a run in the place of those whose rows it covers."""
+        inside = [i for i, old in enumerate(self.runs) if run.first <= old.first and old.stop <= run.stop]
+        self.runs[inside[0] : inside[-1] + 1] = [run]
+        self._parts = None
+
+    @property
+    def tail_bytes(self) -> int:
+        """The size of the arrays of the tail."""
+        return self._keys.nbytes + self._rows.nbytes
+
+    def view(self) -> KeyView:
+        """Return the entries of this moment."""
+        if self._parts is None:
+            self._parts = _parts_of(self.runs, len(self.prefix_bits))
+        tail = kernels.key_tables.Tail(self._keys, self._rows, self._sizes)
+        return KeyView(self.prefix_bits, self.max_distance, self._parts, tail, tuple(self.runs))
+
+    def _clear_tail(self) -> None:
+        """Begin a tail in new arrays, since views may have the old ones."""
+        shape = (len(self.prefix_bits), _TAIL_ENTRIES)
+        self._keys, self._rows = np.empty(shape, np.uint64), np.empty(shape, np.uint32)
+        self._sizes = np.zeros(shape[0], np.int64)
+
+
+def first_to_merge(sizes: Sequence[int]) -> int:
+    """Return the first of the runs that are merged with the last, by their sizes; the last alone if none is."""
+    begin, total = len(sizes) - 1, sum(sizes[-1:])
+    while begin > 0 and sizes[begin - 1] < GROWTH * total and sizes[begin - 1] + total <= MAX_ENTRIES:
+        begin -= 1
+        total += sizes[begin]
+    return begin
+
+
+def sort_entries(
+    entries: KeyEntries,
+    prefix_bits: npt.NDArray[np.int64],
+    first: int,
+    stop: int,
+    tail: tuple[Keys, npt.NDArray[np.uint32], npt.NDArray[np.int64]] | None = None,
+) -> KeyRun:
+    """Return the entries of the rows from `first` to `stop` as a run.
+
+    Parameters
+    ----------
+    entries : of the later rows, or all.
+    prefix_bits : of each table.
+    first, stop : the rows of the run.
+    tail : keys and rows (num_tables, capacity) and sizes (num_tables,) of earlier rows.
+    """
+    counts = np.bincount(entries.table, minlength=len(prefix_bits))
+    earlier = np.zeros(len(prefix_bits), np.int64) if tail is None else tail[2]
+    ends = np.cumsum(counts + earlier)
+    begins = ends - counts - earlier
+    keys, rows = np.empty(ends[-1], np.uint64), np.empty(ends[-1], np.uint32)
+    if tail is not None:
+        for table, size in enumerate(earlier):
+            keys[begins[table] : begins[table] + size] = tail[0][table, :size]
+            rows[begins[table] : begins[table] + size] = tail[1][table, :size]
+    kernels.key_tables.split_tables(*entries, begins + earlier, keys, rows)
+    tables = []
+    for table, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        kernels.key_tables.sort_entries(keys[begin:end], rows[begin:end])
+        tables.append(_with_cells(keys[begin:end], rows[begin:end], int(prefix_bits[table])))
+    return KeyRun(first, stop, tuple(tables))
+
+
+def merge_runs(runs: Sequence[KeyRun], prefix_bits: npt.NDArray[np.int64], forgotten: Bits) -> KeyRun:
+    """Return adjacent runs as one in memory, without the entries of forgotten rows."""
+    parts = _parts_of(runs, len(prefix_bits))
+    tables = []
+    for table, bits in enumerate(prefix_bits):
+        fields = parts.fields[parts.ends[table] : parts.ends[table + 1]]
+        size = int(fields[:, kernels.key_tables.SIZE].sum())
+        keys, rows = np.empty(size, np.uint64), np.empty(size, np.uint32)
+        used = kernels.key_tables.merge_parts(fields, np.zeros(len(fields), np.int64), forgotten, keys, rows)
+        tables.append(_with_cells(keys[:used], rows[:used], int(bits)))
+    return KeyRun(runs[0].first, runs[-1].stop, tuple(tables))
+
+
+def choose_shift(size: int, prefix_bits: int) -> int:
+    """Return the bits of a key below its cell, for so many entries: about six in a cell, or one bucket or more."""
+    bits = min(max(1, size.bit_length() - _ENTRIES_A_CELL_BITS), _MAX_CELL_BITS)
+    return 64 - max(1, min(bits, prefix_bits))
+
+
+def _with_cells(keys: Keys, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
+    shift = choose_shift(len(keys), prefix_bits)
+    counts = np.zeros((1 << (64 - shift)) + 1, np.uint32)
+    kernels.key_tables.count_cells(keys, shift, counts)
+    return SortedTable(keys, rows, np.cumsum(counts, dtype=np.uint32), shift)
+
+
+def _parts_of(runs: Sequence[KeyRun], num_tables: int) -> Parts:
+    """Return where the tables of runs lie; those without entries are left out."""
+    fields, ends = [], [0]
+    for table in range(num_tables):
+        for run in runs:
+            keys, rows, starts, shift = run.tables[table]
+            if len(keys):
+                fields.append((keys.ctypes.data, rows.ctypes.data, starts.ctypes.data, shift, len(keys)))
+        ends.append(len(fields))
+    return kernels.key_tables.Parts(np.array(fields, np.int64).reshape(-1, 5), np.array(ends, np.int64))

@@ -1,0 +1,232 @@
+"""The rows of a store as a process has them: tables of keys, documents, bits of rows; and views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import kernels
+from neardup.arrays import arrow_of, view_strings
+from neardup.errors import StoreError
+from neardup.schemas import KEPT
+from neardup.stores.base import MAX_ROWS, Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot
+from neardup.stores.documents import Documents, DocumentsView, add_seen, bits_at
+from neardup.stores.key_tables import KeyEntries, KeyTables, KeyView, merge_runs
+
+if TYPE_CHECKING:
+    from neardup.kernels.key_tables import States
+
+ALL = 2**62
+"""A limit that no bucket reaches."""
+Bits = npt.NDArray[np.uint64]
+
+
+class State:
+    """The rows of a store, changed by one thread at a time.
+
+    The last two tables of `keys` find rows by the hash of the id, and members by the first half of their content.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.num_rows = 0
+        self.keys = KeyTables((*layout.prefix_bits, 64, 64), layout.max_distance)
+        self.documents = Documents()
+        self.kept, self.forgotten = np.zeros(16, np.uint64), np.zeros(16, np.uint64)
+        self.num_kept = self.num_removed = 0  # without those forgotten
+        self.least_row = 0  # rows from here on are in memory only
+        self._viewed = False  # whether views have `forgotten`
+
+    def apply(self, changes: Changes) -> None:
+        """Apply the changes of rows. Requires: they were checked by `check`."""
+        if changes.documents is not None and len(changes.documents):
+            self._append(changes.documents, changes.entries)
+        if len(changes.seen):
+            self.documents.seen = add_seen(self.documents.seen, changes.seen, changes.seen_at)
+        if len(changes.forgotten):
+            self.forget(changes.forgotten)
+
+    def check(self, changes: Changes) -> None:
+        """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`."""
+        size = 0 if changes.documents is None else len(changes.documents)
+        stop = self.num_rows + size
+        if stop > MAX_ROWS:
+            raise StoreError(
+                f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: got {stop:,}. Create a "
+                "second index, or rebuild this one without the documents that were forgotten."
+            )
+        if size and changes.documents is not None:
+            rows = changes.documents.column("row")
+            if rows[0].as_py() != self.num_rows or rows[-1].as_py() != stop - 1:
+                raise ValueError(f"rows must count on from {self.num_rows}: got {rows[0]} to {rows[-1]}")
+            schema = self.documents.schema
+            if schema is not None and not schema.equals(changes.documents.schema):
+                raise ValueError(f"columns must be those of the store, {schema.names}: got {changes.documents.schema}")
+        for rows in (changes.seen, changes.forgotten):
+            if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
+                raise ValueError(f"rows must be from 0 to {stop - 1}: got {rows.min()} to {rows.max()}")
+
+    def entries_of(self, documents: pa.Table, entries: Entries | None) -> KeyEntries:
+        """Return the entries of new documents in all tables."""
+        first, num_tables = self.num_rows, len(self.layout.prefix_bits)
+        rows = np.arange(first, first + len(documents), dtype=np.uint32)
+        members = documents.column("member").to_numpy()
+        tables = [np.full(len(rows), num_tables, np.uint16), np.full(int(members.sum()), num_tables + 1, np.uint16)]
+        keys = [hash_ids(documents.column("id")), contents_of(documents.column("content"))[members, 0]]
+        numbers = [rows, rows[members]]
+        if entries is not None:
+            tables.append(entries.table)
+            keys.append(entries.key)
+            numbers.append((entries.document + first).astype(np.uint32))
+        return KeyEntries(np.concatenate(tables), np.concatenate(keys), np.concatenate(numbers))
+
+    def count_rows(self, documents: pa.Table) -> None:
+        """Take account of new documents: their number and their states."""
+        kept = documents.column("state").to_numpy() == KEPT
+        first, self.num_rows = self.num_rows, self.num_rows + len(kept)
+        self.kept = _lengthen(self.kept, self.num_rows)
+        longer = _lengthen(self.forgotten, self.num_rows)
+        self._viewed &= longer is self.forgotten
+        self.forgotten = longer
+        kernels.key_tables.set_bits(self.kept, first + np.flatnonzero(kept))
+        num_kept = int(kept.sum())
+        self.num_kept += num_kept
+        self.num_removed += len(kept) - num_kept
+
+    def forget(self, rows: Rows) -> None:
+        """Forget rows; views do not change."""
+        if self._viewed:
+            self.forgotten, self._viewed = self.forgotten.copy(), False
+        rows = rows[~bits_at(self.forgotten, rows)]
+        kernels.key_tables.set_bits(self.forgotten, rows)
+        num_kept = int(bits_at(self.kept, rows).sum())
+        self.num_kept -= num_kept
+        self.num_removed -= len(rows) - num_kept
+
+    def compact(self) -> None:
+        """Drop the documents and entries of forgotten rows, and merge all runs."""
+        self.keys.seal_tail()
+        if self.keys.runs:
+            self.keys.replace(merge_runs(self.keys.runs, self.keys.prefix_bits, self.forgotten))
+        self.documents.drop(self.forgotten)
+
+    def view(self, runs: Callable[[], list[Run]], staged: Callable[[str], Iterator[pa.Table]]) -> View:
+        """Return the rows of this moment. runs, staged : answer the methods of that name."""
+        self._viewed = True
+        states = kernels.key_tables.States(self.forgotten, self.kept)
+        counts = Counts(self.num_kept, self.num_removed)
+        return View(self.num_rows, self.keys.view(), self.documents.view(), states, counts, runs, staged)
+
+    def _append(self, documents: pa.Table, entries: Entries | None) -> None:
+        stop = self.num_rows + len(documents)
+        self.keys.append(self.entries_of(documents, entries), stop)
+        self.documents.append(documents, self.num_rows, self.least_row)
+        self.count_rows(documents)
+        self.keys.merge_latest(self.forgotten, self.least_row)
+
+
+@dataclass(frozen=True, eq=False)
+class View(Snapshot):
+    """The rows of a store at one moment. May be used by several threads at once."""
+
+    rows: int
+    keys: KeyView
+    documents: DocumentsView
+    states: States
+    counts: Counts
+    list_runs: Callable[[], list[Run]]
+    read_staged: Callable[[str], Iterator[pa.Table]]
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows ever written."""
+        return self.rows
+
+    def find(self, lookups: Entries, limit: int) -> Found:
+        """Return the rows in the buckets of keys."""
+        table = np.require(lookups.table, requirements=["C", "W"])  # the types that are compiled
+        key = np.require(lookups.key, requirements=["C", "W"])
+        return Found(*self.keys.find(table, key, limit, self.states))
+
+    def rows_of_ids(self, ids: pa.Array) -> Rows:
+        """Return the row of each id; -1 if there is none."""
+        number, row = self._find_equal(len(self.keys.prefix_bits) - 2, hash_ids(ids))
+        result = np.full(len(ids), -1, np.int64)
+        if len(row):
+            stored = self.documents.take(row, ["id"]).column("id")
+            same = pc.equal(stored, ids.take(arrow_of(number))).to_numpy()
+            result[number[same]] = row[same]
+        return result
+
+    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+        """Return the earliest kept row that is a member and has the content; else the earliest removed one; else -1."""
+        number, row = self._find_equal(len(self.keys.prefix_bits) - 1, np.ascontiguousarray(contents[:, 0]))
+        result = np.full(len(contents), -1, np.int64)
+        if len(row):
+            stored = contents_of(self.documents.take(row, ["content"]).column("content"))
+            same = (stored == contents[number]).all(axis=1)
+            number, row = number[same], row[same]
+            last = np.lexsort((-row, bits_at(self.states.kept, row), number))  # of equal numbers, the last is assigned
+            result[number[last]] = row[last]
+        return result
+
+    def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
+        """Return columns of some rows, in this order."""
+        return self.documents.take(np.asarray(rows, np.int64), columns)
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield columns of all rows in their order."""
+        return self.documents.scan(columns, self.states.forgotten)
+
+    def count(self) -> Counts:
+        """Return the number of documents."""
+        return self.counts
+
+    def runs(self) -> list[Run]:
+        """Return the open runs, by the time they were opened."""
+        return self.list_runs()
+
+    def staged(self, run: str) -> Iterator[pa.Table]:
+        """Yield the tables that were staged in an open run."""
+        return self.read_staged(run)
+
+    def _find_equal(self, table: int, keys: npt.NDArray[np.uint64]) -> tuple[Rows, Rows]:
+        """Return the numbers of keys, and the rows that have them."""
+        found = self.keys.find(np.full(len(keys), table, np.uint16), keys, ALL, self.states)
+        return found.entry, found.row
+
+
+def hash_ids(ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """Return the keys of ids, large_string."""
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    data, offsets = view_strings(ids)
+    hashes = np.empty(len(ids), np.uint64)
+    kernels.strings.hash_strings(data, offsets, hashes)
+    return hashes
+
+
+def contents_of(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """Return a column of binary(16) as uint64 (n, 2)."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    data = column.buffers()[1]
+    if data is None or not len(column):
+        return np.empty((0, 2), np.uint64)
+    return np.frombuffer(data, np.uint64, 2 * len(column), 16 * column.offset).reshape(-1, 2)
+
+
+def _lengthen(bits: Bits, num_rows: int) -> Bits:
+    """Return bits of so many rows or more, the same array if it is long enough."""
+    needed = (num_rows >> 6) + 1
+    if needed <= len(bits):
+        return bits
+    longer = np.zeros(max(needed, 2 * len(bits)), np.uint64)
+    longer[: len(bits)] = bits
+    return longer
