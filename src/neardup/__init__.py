@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from neardup.api.dedup import dedup
     from neardup.api.evaluate import compare_methods, evaluate
     from neardup.api.features import document_frequencies
+    from neardup.api.index import Index
     from neardup.api.pairs import find_pairs
     from neardup.api.plans import plan
     from neardup.api.sign import minhash, sign
@@ -40,6 +41,7 @@ _HOMES = {
     "neardup.api.dedup": ("dedup",),
     "neardup.api.evaluate": ("compare_methods", "evaluate"),
     "neardup.api.features": ("document_frequencies",),
+    "neardup.api.index": ("Index",),
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plans": ("plan",),
     "neardup.api.sign": ("minhash", "sign"),
@@ -70,6 +72,7 @@ __all__ = [
     "Fingerprints",
     "HammingIndex",
     "IdfTable",
+    "Index",
     "InputError",
     "Jieba",
     "LSHEnsemble",

@@ -159,6 +159,40 @@ def indexed_schema(measures: Measures) -> pa.Schema:
     )
 
 
+def answers_schema(measures: Measures) -> pa.Schema:
+    """Return the schema of the answers of an index about documents that were added."""
+    return pa.schema(
+        [
+            _field("id", pa.large_string(), "The id of the document."),
+            _field("kept", pa.bool_(), "Whether the document was kept; else a kept document is similar to it."),
+            _field("repeated", pa.bool_(), "Whether the index had the document before; this is its first answer."),
+            _field(
+                "kept_id", pa.large_string(), "The kept document that removed it: the most similar one."
+            ).with_nullable(True),
+            *(measure.field.with_nullable(True) for measure in measures),
+            _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
+            *_MOMENTS,
+        ]
+    )
+
+
+def hits_schema(measures: Measures) -> pa.Schema:
+    """Return the schema of the kept documents that a query finds."""
+    return pa.schema(
+        [
+            _field("query", pa.int64(), "The position of the query, from 0."),
+            _field("id", pa.large_string(), "The id of the kept document."),
+            *(measure.field for measure in measures),
+            *_MOMENTS,
+        ]
+    )
+
+
+_MOMENTS = (
+    _field("first_seen", TIME, "When the kept document was added.").with_nullable(True),
+    _field("last_seen", TIME, "When it was last added, found as a duplicate, or sent again.").with_nullable(True),
+    _field("payload", pa.large_string(), "What the caller stored with the kept document.").with_nullable(True),
+)
 _SCORES = (
     _field("found", pa.int64(), "Pairs that were found, of those of which it is known what they are."),
     _field("correct", pa.int64(), "Found pairs that are duplicates."),

@@ -18,6 +18,11 @@ def register(settings: type, method: type[Method]) -> None:
     _METHODS[settings] = method
 
 
+def settings_types() -> tuple[type, ...]:
+    """Return the types of settings that have a method."""
+    return tuple(_METHODS)
+
+
 def method_of(settings: Any) -> Method:
     """Return the method of settings; a method is returned as it is.
 

@@ -1,0 +1,141 @@
+"""Read what a user passes to an index: one text, or documents with ids and payloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.corpus import describe_rejected
+from neardup.documents.payload import Pages, RawLines, lines_array
+from neardup.errors import ColumnError, InputError
+from neardup.settings.methods import MethodSettings
+
+_PAYLOAD = "payload"
+
+
+class Batch(NamedTuple):
+    """Documents: large_string arrays of shape (num_documents,). is_unnamed : whether they have no ids yet."""
+
+    texts: pa.Array
+    ids: pa.Array
+    payloads: pa.Array
+    is_unnamed: bool = False
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Batch:
+        """Return the documents that `table` wrote."""
+        texts, ids, payloads = (table[name].combine_chunks() for name in ("text", "id", _PAYLOAD))
+        return cls(texts, ids, payloads, ids.null_count > 0)
+
+    def table(self) -> pa.Table:
+        """Return the documents as a table to be stored; documents without ids have nulls."""
+        ids = pa.nulls(len(self.texts), pa.large_string()) if self.is_unnamed else self.ids
+        return pa.table({"id": ids, "text": self.texts, _PAYLOAD: self.payloads})
+
+
+def batch_of_text(text: str, id: str | None, payload: str | None) -> Batch:
+    """Return one document as a batch.
+
+    Raises
+    ------
+    InputError
+        If a value is no string, or no Unicode text.
+    """
+    for name, value, optional in (("text", text, False), ("id", id, True), (_PAYLOAD, payload, True)):
+        if not isinstance(value, str) and not (optional and value is None):
+            many = " Pass several to add_many_if_new or query_many." if name == "text" else ""
+            raise InputError(f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{many}")
+    try:
+        columns = [pa.array([value], pa.large_string()) for value in (text, id or "", payload)]
+    except (UnicodeEncodeError, pa.ArrowException) as error:
+        raise InputError(f"A document is Unicode text: {error}. Replace lone surrogates.") from error
+    return Batch(*columns, is_unnamed=id is None)
+
+
+def batches_of(
+    source: Source,
+    method: MethodSettings,
+    *,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    payload_column: str | Sequence[str] | None = None,
+    in_format: str | None = None,
+    reject: Any = None,
+) -> Iterator[Batch]:
+    """Yield the documents of a source.
+
+    Parameters
+    ----------
+    source, text_column, id_column, in_format : as in `dedup`.
+    method : the settings that compare them.
+    payload_column : the columns of payloads; the column `payload`, where there is one, if None.
+    reject : called with each `Rejected` row; None raises InputError at the first.
+
+    Raises
+    ------
+    InputError
+        If a document cannot be read, or the source has web pages and the method compares texts.
+    ColumnError
+        If a column is missing.
+    """
+    tasks = tasks_of(Inputs(source, None, text_column, id_column, in_format=in_format), "first")
+    if for_pages(method, tasks) != method:
+        raise InputError(
+            f"{tasks[0].part.name} has web pages, and this index compares texts. Make an index with method='content' "
+            "for their main text (--method content), or 'structure' for their templates."
+        )
+    for task in tasks:
+        types = task.part.column_types() or {}
+        names = [payload_column] if isinstance(payload_column, str) else list(payload_column or ())
+        missing = next((name for name in names if name not in types), None)
+        if missing is not None:
+            raise ColumnError(f"{task.part.name} has no column {missing!r}: it has {', '.join(types) or 'none'}.")
+        if payload_column is None and _PAYLOAD in types:
+            names = [_PAYLOAD]
+        for batch in task.read(reject or _raise, with_payload=bool(names)):
+            yield _batch(batch, names)
+
+
+def _raise(row: Rejected) -> None:
+    raise InputError(f"{describe_rejected(row)} Correct the document, or leave it out.")
+
+
+def _batch(batch: DocumentBatch, names: list[str]) -> Batch:
+    size = len(batch.rows)
+    ids = pa.array([""] * size, pa.large_string()) if batch.ids is None else batch.ids.cast(pa.large_string())
+    if ids.null_count:
+        row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InputError(f"The id of row {int(batch.rows[row])} is null. Give every document an id, or none.")
+    return Batch(batch.text, ids, _payloads(batch, names), batch.ids is None)
+
+
+def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
+    if not names:
+        return pa.nulls(len(batch.rows), pa.large_string())
+    payload = batch.payload.rows() if isinstance(batch.payload, Pages) else batch.payload
+    if isinstance(payload, RawLines):
+        lines = lines_array(payload.data, payload.offsets).to_pylist()
+        rows: list[Any] = [json.loads(line) for line in lines]
+        rows = [{name: row.get(name) for name in names} for row in rows]
+    else:
+        assert payload is not None
+        if len(names) == 1 and _is_text(payload.schema.field(names[0]).type):
+            return pc.cast(payload[names[0]], pa.large_string())
+        rows = payload.select(names).to_pylist()
+    return pa.array([_payload(row, names) for row in rows], pa.large_string())
+
+
+def _payload(row: dict[str, Any], names: list[str]) -> str | None:
+    value = row[names[0]] if len(names) == 1 else row
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,0 +1,235 @@
+"""The documents of an index: add, add if new, look up, forget.
+
+Everything is decided here, and is the same for every store; a store finds rows and writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import schemas
+from neardup.arrays import arrow_of
+from neardup.candidates.lookups import CandidateRows, take_entries
+from neardup.errors import InputError
+from neardup.index.decisions import (
+    Rules,
+    Verdicts,
+    are_kept,
+    judge,
+    keep_all,
+    measure_stored,
+    stored_representatives,
+)
+from neardup.index.incoming import Incoming, contents_of, stored_columns
+from neardup.schemas import KEPT, REMOVED, TIME
+from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
+from neardup.verify.measured import Measured
+
+Rows = npt.NDArray[np.int64]
+_MOMENTS = ("first_seen", "last_seen", "payload")
+
+
+class Hits(NamedTuple):
+    """Kept documents that are similar to queries. hits : `schemas.hits_schema`, by query, the most similar first.
+    truncated : bool (num_queries,), whether a bucket had more documents than were compared.
+    """
+
+    hits: pa.Table
+    truncated: npt.NDArray[np.bool_]
+
+
+class Step(NamedTuple):
+    """What comes of the first documents of a batch. answers : `schemas.answers_schema`, a row for each of them."""
+
+    answers: pa.Table
+    changes: Changes
+
+
+def add(
+    rules: Rules, writer: Writer, incoming: Incoming, now: int, *, if_new: bool = True, run: str | None = None
+) -> pa.Table:
+    """Add documents, or those that are new, and return the answers.
+
+    Parameters
+    ----------
+    incoming : documents with ids, which may be there already.
+    now : microseconds since 1970.
+    if_new : whether a document that is a duplicate of a kept one is removed: stored with its answer, never found again.
+    run : the name of the run that brings them.
+    """
+    answers, start = [schemas.answers_schema(rules.method.measures).empty_table()], 0
+    while start < len(incoming):
+        step = next_step(rules, writer, incoming.take(np.arange(start, len(incoming))), now, if_new, run)
+        writer.write(step.changes)
+        answers.append(step.answers)
+        start += step.answers.num_rows
+    return pa.concat_tables(answers)
+
+
+def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if_new: bool, run: str | None) -> Step:
+    """Decide about as many of the documents as can be decided at once, one at least."""
+    existing = snapshot.rows_of_ids(incoming.ids)
+    stop = _first_repeated_id(incoming.ids)
+    same = _are_same(snapshot, incoming, existing)
+    new = np.flatnonzero(~same[:stop])
+    dying = {int(existing[row]): position for position, row in enumerate(new.tolist()) if existing[row] >= 0}
+    arriving = incoming.take(new)
+    verdicts = judge(rules, snapshot, arriving, dying) if if_new else keep_all(rules, arriving)
+    num_decided = len(verdicts.kept)
+    if num_decided < len(new):
+        stop, new, arriving = int(new[num_decided]), new[:num_decided], arriving.take(np.arange(num_decided))
+    if snapshot.num_rows + len(new) > MAX_ROWS:
+        raise InputError(f"An index has at most {MAX_ROWS:,} documents over its life: it is full. Rebuild it.")
+    documents = _documents(rules, snapshot, arriving, verdicts, now, run)
+    repeated = existing[:stop][same[:stop]]
+    forgotten = np.array([row for row, position in dying.items() if position < num_decided], np.int64)
+    seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
+    entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
+    changes = Changes(documents, entries, np.setdiff1d(seen, forgotten), now, forgotten)
+    answers = _answers(rules, snapshot, documents, repeated)
+    order = np.empty(stop, np.int64)
+    order[new], order[same[:stop]] = np.arange(len(new)), len(new) + np.arange(len(repeated))
+    return Step(answers.take(arrow_of(order)), changes)
+
+
+def _first_repeated_id(ids: pa.Array) -> int:
+    """Return the first position whose id occurred before, or the number of ids."""
+    codes = pc.dictionary_encode(ids).indices.to_numpy()
+    new = np.maximum.accumulate(codes, initial=-1)
+    repeated = np.flatnonzero(codes <= new[:-1]) if len(codes) else codes
+    return int(repeated[0]) if len(repeated) else len(codes)
+
+
+def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> npt.NDArray[np.bool_]:
+    """Return which documents are stored already, with the same content; those without features have one content."""
+    same = existing >= 0
+    if same.any():
+        stored = snapshot.take(existing[same], ["content", "featured"])
+        featured = stored["featured"].to_numpy()
+        equal = (contents_of(stored["content"]) == incoming.content[same]).all(axis=1)
+        same[same] = (featured == incoming.featured[same]) & (equal | ~featured)
+    return same
+
+
+def _documents(
+    rules: Rules, snapshot: Snapshot, arriving: Incoming, verdicts: Verdicts, now: int, run: str | None
+) -> pa.Table:
+    """Return the rows to write."""
+    kept, size = verdicts.kept, len(arriving)
+    moment = pa.array(np.full(size, now, np.int64)).cast(TIME)
+    removers = pa.array(np.maximum(verdicts.remover, 0).astype(np.uint32), mask=kept)
+    columns = {
+        "row": arrow_of((snapshot.num_rows + np.arange(size)).astype(np.uint32)),
+        "id": arriving.ids,
+        "state": arrow_of(np.where(kept, KEPT, REMOVED).astype(np.uint8)),
+        "member": arrow_of(verdicts.member),
+        "truncated": arrow_of(verdicts.truncated),
+        **stored_columns(arriving, rules.storage, kept),
+        "first_seen": moment,
+        "last_seen": moment,
+        "payload": arriving.payloads,
+        "run": pa.array([run] * size, pa.large_string()),
+        "kept_row": removers,
+        "kept_id": _ids_of(snapshot, arriving, verdicts.remover),
+    }
+    for measure in rules.method.measures:
+        values = verdicts.measured[measure.name].astype(measure.type.to_pandas_dtype())
+        columns[measure.name] = pa.array(values, measure.type, mask=kept)
+    schema = schemas.indexed_schema(rules.method.measures)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
+    """Return the id of each row, stored or of the batch; null for -1."""
+    return _take(snapshot, pa.table({"id": arriving.ids}), rows, ["id"])["id"].combine_chunks()
+
+
+def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence[str]) -> pa.Table:
+    """Return columns of rows that are stored or in `documents`, which are the next; nulls for -1."""
+    is_stored = (rows >= 0) & (rows < snapshot.num_rows)
+    stored = np.unique(rows[is_stored])
+    both = documents.select(columns)
+    if len(stored):
+        both = pa.concat_tables([snapshot.take(stored, columns).cast(both.schema), both])
+    places = np.where(is_stored, np.searchsorted(stored, rows), len(stored) + rows - snapshot.num_rows)
+    return both.take(pa.array(np.maximum(places, 0), mask=rows < 0))
+
+
+def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Rows) -> pa.Table:
+    """Return the answers about new documents, then about repeated ones."""
+    names = ["id", "state", "kept_row", "kept_id", *(measure.name for measure in rules.method.measures), "truncated"]
+    told = documents.select(names)
+    if len(repeated):
+        told = pa.concat_tables([told, snapshot.take(repeated, names).cast(told.schema)])
+    kept = told["state"].to_numpy() == KEPT
+    own = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
+    keeper = np.where(kept, own, told["kept_row"].fill_null(0).to_numpy().astype(np.int64))
+    gone = np.flatnonzero(~kept & (own < snapshot.num_rows))
+    if len(gone):
+        alive = snapshot.rows_of_ids(told["kept_id"].combine_chunks().take(arrow_of(gone)))
+        keeper[gone] = np.where(alive == keeper[gone], alive, -1)
+    moments = _take(snapshot, documents, keeper, _MOMENTS)
+    columns = {name: told[name] for name in names} | {name: moments[name] for name in _MOMENTS}
+    columns["kept"] = pa.chunked_array([arrow_of(kept)])
+    columns["repeated"] = pa.chunked_array([arrow_of(np.arange(len(told)) >= len(documents))])
+    schema = schemas.answers_schema(rules.method.measures)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> Hits:
+    """Return the kept documents that would remove each document; at most `limit` of them, the most similar.
+
+    Parameters
+    ----------
+    incoming : the queries; their ids do not matter.
+    """
+    described = incoming.described
+    probes = take_entries(rules.lookup.probes(described.keys), incoming.featured)
+    found = snapshot.find(probes, rules.max_bucket_size)
+    candidates = rules.lookup.select(probes, found)
+    pairs = _with_copies(snapshot, incoming, CandidateRows(*(column[candidates.kept] for column in candidates)))
+    truncated = np.zeros(len(incoming), np.bool_)
+    truncated[probes.document[found.truncated]] = True
+    measures = rules.method.measures
+    if not len(pairs.row):
+        return Hits(schemas.hits_schema(measures).empty_table(), truncated)
+    measured = measure_stored(rules.method, snapshot, described, pairs)
+    chosen = _best(rules, pairs, measured, limit)
+    measured, rows = measured.take(chosen), pairs.row[chosen]
+    columns = {
+        name: values for name, values in zip(("id", *_MOMENTS), snapshot.take(rows, ("id", *_MOMENTS)), strict=True)
+    }
+    columns["query"] = arrow_of(pairs.query[chosen])
+    columns |= dict(zip((measure.name for measure in measures), measured.arrow(measures), strict=True))
+    schema = schemas.hits_schema(measures)
+    return Hits(pa.table([columns[name] for name in schema.names], schema=schema), truncated)
+
+
+def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -> CandidateRows:
+    """Return the candidates, and the kept rows with the content of a query, which a crowded bucket may not list."""
+    copies = stored_representatives(snapshot, incoming)
+    query = np.flatnonzero(are_kept(snapshot, copies))
+    if not len(query):
+        return pairs
+    both = np.concatenate([pairs.query, query]), np.concatenate([pairs.row, copies[query]])
+    order = np.lexsort(both[::-1])
+    query, row = both[0][order], both[1][order]
+    new = np.ones(len(query), np.bool_)
+    new[1:] = (query[1:] != query[:-1]) | (row[1:] != row[:-1])
+    return CandidateRows(query[new], row[new], np.ones(int(new.sum()), np.bool_))
+
+
+def _best(rules: Rules, pairs: CandidateRows, measured: Measured, limit: int) -> Rows:
+    """Return the duplicates among pairs, by query, the strongest first, at most `limit` of a query."""
+    confirmed = np.flatnonzero(rules.method.is_duplicate(measured) | measured.exact)
+    strength = rules.method.strength(measured.take(confirmed))
+    order = confirmed[np.lexsort((pairs.row[confirmed], -strength, pairs.query[confirmed]))]
+    query = pairs.query[order]
+    rank = np.arange(len(order)) - np.searchsorted(query, query, side="left")
+    return order[rank < limit]

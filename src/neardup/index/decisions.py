@@ -1,0 +1,206 @@
+"""The sieve of an index: decide about a batch of documents, given those that are stored.
+
+The decisions are those of `dedup` on the same documents in the same order, whatever the batches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import kernels
+from neardup.candidates.buckets import find_copies
+from neardup.candidates.lookups import CandidateRows, Lookup, take_entries
+from neardup.decide.sieve import decide
+from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, binary_rows, stored_described
+from neardup.index.listing import list_after, sketches_of
+from neardup.methods.base import Described, Method
+from neardup.stores.base import Entries, Found, Layout, Snapshot
+from neardup.stores.key_tables import KeyEntries, KeyTables
+from neardup.verify.measured import Measured, measured_of_copies
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Rules(NamedTuple):
+    """What an index needs of its settings to decide. limit : the greatest number of rows that a bucket lists."""
+
+    method: Method
+    lookup: Lookup
+    storage: str
+    max_bucket_size: int
+
+    @property
+    def limit(self) -> int:
+        """The number of rows of a bucket that may remove a document."""
+        return self.max_bucket_size if self.method.confirms_sets else 1  # equal fingerprints have equal distances
+
+
+class Verdicts(NamedTuple):
+    """The decisions about a batch, up to the document that needs those before it to be stored.
+
+    kept : bool (num_decided,). remover : int64, the row that removed each, or that it will have in this batch; -1 if it
+    is kept. measured : of each with its remover; of a kept document with itself. truncated : bool, whether a bucket had
+    more documents than were compared. member : bool, whether buckets are to list it.
+    """
+
+    kept: Mask
+    remover: Rows
+    measured: Measured
+    truncated: Mask
+    member: Mask
+
+
+class _Proposed(NamedTuple):
+    """The candidates of a batch. stored : among stored rows. inner : among earlier documents of the batch."""
+
+    stored: CandidateRows
+    inner: CandidateRows
+    truncated: Mask
+
+
+def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int, int]) -> Verdicts:
+    """Decide about documents with different ids.
+
+    Parameters
+    ----------
+    dying : stored rows that a document of the batch replaces, and its position: later documents do not see the row.
+    """
+    representatives = stored_representatives(snapshot, incoming)
+    stop = _first_copy_of_dying(representatives, dying)
+    if stop < len(incoming):
+        incoming, representatives = incoming.take(np.arange(stop)), representatives[:stop]
+    stored_kept = are_kept(snapshot, representatives)
+    first = find_copies(incoming.content, np.arange(len(incoming), dtype=np.uint32), incoming.featured).astype(np.int64)
+    first[representatives >= 0] = np.flatnonzero(representatives >= 0)
+    members = incoming.featured & (representatives < 0) & (first == np.arange(len(incoming)))
+    proposed = _propose(rules, snapshot, incoming, members, dying)
+    nodes = np.unique(np.concatenate([proposed.stored.row, representatives[stored_kept]]))
+    left, right, measured = _confirm(rules.method, snapshot, incoming, proposed, nodes)
+    # Positions: stored rows first, then the documents.
+    own = len(nodes) + np.arange(len(incoming))
+    representative = np.concatenate([np.arange(len(nodes)), len(nodes) + first])
+    representative[own[stored_kept]] = np.searchsorted(nodes, representatives[stored_kept])
+    decisions = decide(
+        left.astype(np.uint32), right.astype(np.uint32), rules.method.strength(measured),
+        representative.astype(np.uint32), len(nodes),
+    )  # fmt: skip
+    kept, pair = decisions.kept[own], decisions.pair[own]
+    is_copy = ~kept & (pair < 0)
+    remover = np.where(kept, 0, decisions.remover[own]).astype(np.int64)
+    rows = np.concatenate([nodes, snapshot.num_rows + np.arange(len(incoming))]).astype(np.int64)
+    columns = measured_of_copies(len(incoming), rules.method.measures).columns
+    for name, values in columns.items():
+        values[pair >= 0] = measured[name][pair[pair >= 0]]
+    member = members if rules.method.confirms_sets else kept & incoming.featured
+    verdicts = Verdicts(
+        kept, np.where(kept, -1, rows[remover]), Measured(columns), proposed.truncated & ~is_copy,
+        member | (kept & incoming.featured),
+    )  # fmt: skip
+    # The copy of a document whose own remover is gone takes its place: those after it must see it.
+    revived = np.flatnonzero(kept & (representatives >= 0))
+    return _first_verdicts(verdicts, int(revived[0]) + 1) if len(revived) else verdicts
+
+
+def keep_all(rules: Rules, incoming: Incoming) -> Verdicts:
+    """Return the verdicts of documents that are added whatever they are similar to."""
+    size = len(incoming)
+    return Verdicts(
+        np.ones(size, np.bool_), np.full(size, -1, np.int64), measured_of_copies(size, rules.method.measures),
+        np.zeros(size, np.bool_), incoming.featured,
+    )  # fmt: skip
+
+
+def _first_verdicts(verdicts: Verdicts, stop: int) -> Verdicts:
+    part = slice(stop)
+    return Verdicts(
+        verdicts.kept[part], verdicts.remover[part], verdicts.measured.take(part), verdicts.truncated[part],
+        verdicts.member[part],
+    )  # fmt: skip
+
+
+def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
+    """Return the stored row with the content of each document, or -1."""
+    rows = np.full(len(incoming), -1, np.int64)
+    if incoming.featured.any():
+        rows[incoming.featured] = snapshot.rows_of_contents(incoming.content[incoming.featured])
+    return rows
+
+
+def _first_copy_of_dying(representatives: Rows, dying: dict[int, int]) -> int:
+    """Return the first document that is a copy of a row that an earlier one replaces, or their number."""
+    if dying:
+        for position, row in enumerate(representatives.tolist()):
+            if dying.get(row, len(representatives)) <= position:
+                return position
+    return len(representatives)
+
+
+def are_kept(snapshot: Snapshot, rows: Rows) -> Mask:
+    """Return which rows are of kept documents; -1 is not."""
+    kept = rows >= 0
+    if kept.any():
+        state = snapshot.take(rows[kept], ["state"])["state"].to_numpy()
+        kept[kept] = state == 1
+    return kept
+
+
+def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask, dying: dict[int, int]) -> _Proposed:
+    """Look up the documents among the stored ones and among each other."""
+    lookup, keys = rules.lookup, incoming.described.keys
+    probes = take_entries(lookup.probes(keys), incoming.featured)
+    found = snapshot.find(probes, rules.limit)
+    stored = lookup.select(probes, found)
+    visible = stored.kept
+    if dying:
+        deaths = np.array([dying.get(row, len(incoming)) for row in stored.row.tolist()], np.int64)
+        visible = visible & (stored.query < deaths)
+    truncated = found.truncated.copy()
+    inner = CandidateRows(*(np.empty(0, np.int64),) * 2, np.empty(0, np.bool_))
+    if len(incoming) > 1 and members.any():
+        entries = take_entries(lookup.entries(keys), members)
+        found_inner = _find_inner(lookup.layout, entries, probes, len(incoming), rules.limit)
+        found_inner = list_after(
+            found, found_inner, rules.limit, lookup.layout,
+            lambda: (sketches_of(snapshot, found.row), binary_rows(incoming.sketch[found_inner.row])),
+        )  # fmt: skip
+        truncated |= found_inner.truncated
+        inner = lookup.select(probes, found_inner)
+    overflows = np.zeros(len(incoming), np.bool_)
+    overflows[probes.document[truncated]] = True
+    return _Proposed(CandidateRows(*(column[visible] for column in stored)), inner, overflows)
+
+
+def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents: int, limit: int) -> Found:
+    """Return the earlier documents of the batch in the buckets of each, one more than a bucket lists."""
+    tables = KeyTables(layout.prefix_bits, layout.max_distance)
+    tables.append(KeyEntries(entries.table, entries.key, entries.document.astype(np.uint32)), num_documents)
+    none = np.zeros(num_documents // 64 + 1, np.uint64)
+    found = tables.view().find(probes.table, probes.key, limit + 1, kernels.key_tables.States(none, none))
+    earlier = found.row < probes.document[found.entry]
+    return Found(found.entry[earlier], found.row[earlier], found.kept[earlier], np.zeros(len(probes.key), np.bool_))
+
+
+def _confirm(
+    method: Method, snapshot: Snapshot, incoming: Incoming, proposed: _Proposed, nodes: Rows
+) -> tuple[Rows, Rows, Measured]:
+    """Return the pairs that are duplicates, as positions, with their measures."""
+    described, (stored, inner) = incoming.described, proposed[:2]
+    parts = [method.measure(described, described, inner.row, inner.query)]
+    if len(stored.row):
+        parts.append(measure_stored(method, snapshot, described, stored))
+    left = np.concatenate([len(nodes) + inner.row, np.searchsorted(nodes, stored.row)])
+    right = len(nodes) + np.concatenate([inner.query, stored.query])
+    measured = Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
+    confirmed = method.is_duplicate(measured) | measured.exact
+    return left[confirmed], right[confirmed], measured.take(confirmed)
+
+
+def measure_stored(method: Method, snapshot: Snapshot, described: Described, pairs: CandidateRows) -> Measured:
+    """Return the measures of documents with stored rows."""
+    rows, position = np.unique(pairs.row, return_inverse=True)
+    stored, _ = stored_described(snapshot.take(rows, DESCRIBED_COLUMNS), method)
+    return method.measure(stored, described, position, pairs.query)

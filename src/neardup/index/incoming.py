@@ -1,0 +1,200 @@
+"""Documents on their way into an index, or asked of it, and the columns in which a store keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.arrays import arrow_of, flatten_strings
+from neardup.errors import StoreError
+from neardup.features.described import Features, Keys, Lists
+from neardup.methods.base import Described, Method
+from neardup.verify.similarity import sort_sets
+
+FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
+DESCRIBED_COLUMNS = ("content", "featured", "sketch", "features", "structure")
+_CODEC = "zstd"
+_LENGTH_BYTES = 4
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A batch of documents.
+
+    ids, texts, payloads : large_string arrays of shape (num_documents,); payloads may have nulls. described : their
+    features and keys. sketch : what the method stores of each, (num_documents, width).
+    """
+
+    ids: pa.Array
+    texts: pa.Array
+    payloads: pa.Array
+    described: Described
+    sketch: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.texts)
+
+    @property
+    def content(self) -> npt.NDArray[np.uint64]:
+        """The hash of each content, uint64 (num_documents, 2)."""
+        return self.described.features.content
+
+    @property
+    def featured(self) -> npt.NDArray[np.bool_]:
+        """Whether each document has features."""
+        return self.described.keys.featured
+
+    def numbered(self, first: int) -> Incoming:
+        """Return the documents with ids made of the numbers of their rows, of which `first` is the first."""
+        ids = pa.array([f"#{first + position}" for position in range(len(self))], pa.large_string())
+        return replace(self, ids=ids)
+
+    def take(self, rows: Rows) -> Incoming:
+        """Return some of the documents."""
+        if len(rows) == len(self) and bool((rows == np.arange(len(self))).all()):
+            return self
+        chosen = arrow_of(rows)
+        columns = (column.take(chosen) for column in (self.ids, self.texts, self.payloads))
+        return Incoming(*columns, self.described.take(rows), self.sketch[rows])
+
+
+def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array) -> Incoming:
+    """Return documents with their features and keys."""
+    features = method.describe(texts)
+    sketch = method.sketch(features)
+    return Incoming(ids, texts, payloads, Described(features, method.keys_of(sketch, features)), sketch)
+
+
+def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
+    """Return the columns of documents that depend on their text alone: content, sketch, features, structure, text.
+
+    Parameters
+    ----------
+    storage : FINGERPRINTS, FEATURES or TEXT.
+    kept : bool (num_documents,); features and texts of the others are never compared, and are not stored, unless
+        samples of features find documents.
+    """
+    features, none = incoming.described.features, pa.nulls(len(incoming), pa.large_binary())
+    columns = {
+        "content": fixed_binary(features.content),
+        "featured": arrow_of(incoming.featured),
+        "sketch": binary_rows(incoming.sketch),
+        "features": none,
+        "structure": none,
+        "text": none,
+    }
+    if storage != FINGERPRINTS:
+        wanted = kept if incoming.described.keys.samples is None else np.ones_like(kept)
+        columns["features"] = _binary_lists(features.sets, wanted)
+        if features.structure is not None:
+            columns["structure"] = _binary_lists(features.structure, wanted)
+    if storage == TEXT:
+        columns["text"] = compress(incoming.texts, kept)
+    return columns
+
+
+def stored_described(table: pa.Table, method: Method) -> tuple[Described, npt.NDArray[Any]]:
+    """Return stored documents, of DESCRIBED_COLUMNS, as input of the method's stages, and what it stored of each."""
+    table = table.combine_chunks()
+    content = _flat(table["content"], np.uint64).reshape(-1, 2)
+    featured = np.asarray(table["featured"].to_numpy(zero_copy_only=False), np.bool_)
+    sets = _lists(table["features"])
+    structure = _lists(table["structure"])
+    features = Features(content, sets, structure if len(structure.hashes) or not len(content) else None)
+    kind = method.sketch(method.describe(pa.array([], pa.large_string()))).dtype
+    sketch = _flat(table["sketch"], kind).reshape(len(content), -1) if len(content) else np.empty((0, 0), kind)
+    keys = method.keys_of(sketch, features)
+    return Described(features, Keys(keys.values, content, featured, keys.samples)), sketch
+
+
+def binary_rows(values: npt.NDArray[Any]) -> pa.Array:
+    """Return the rows of a two-dimensional array as large_binary, little-endian."""
+    data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    width = data.itemsize * (data.shape[1] if data.ndim == 2 else 1)
+    offsets = np.arange(len(data) + 1, dtype=np.int64) * width
+    return pa.Array.from_buffers(pa.large_binary(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
+    """Return hashes of 128 bits, uint64 (n, 2), as binary(16)."""
+    data = np.ascontiguousarray(content, "<u8")
+    return pa.Array.from_buffers(pa.binary(16), len(data), [None, pa.py_buffer(data)])
+
+
+def contents_of(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """Return a column of binary(16) as uint64 (n, 2)."""
+    return _flat(column, np.dtype(np.uint64)).reshape(-1, 2)
+
+
+def compress(texts: pa.Array, wanted: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return texts compressed with zstd, each after its length in four bytes; null where not wanted."""
+    codec, rows = pa.Codec(_CODEC), []
+    for text, is_wanted in zip(texts.to_pylist(), wanted.tolist(), strict=True):
+        data = (text or "").encode()
+        rows.append(
+            len(data).to_bytes(_LENGTH_BYTES, "little") + codec.compress(data, asbytes=True) if is_wanted else None
+        )
+    return pa.array(rows, pa.large_binary())
+
+
+def decompress(rows: Sequence[bytes | None]) -> list[str | None]:
+    """Return the texts that `compress` compressed.
+
+    Raises
+    ------
+    StoreError
+        If one is damaged.
+    """
+    codec = pa.Codec(_CODEC)
+    try:
+        return [None if row is None else _decompress(codec, row) for row in rows]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"A stored text is damaged: {error}. Restore the index from a backup.") from error
+
+
+def _decompress(codec: pa.Codec, row: bytes) -> str:
+    length = int.from_bytes(row[:_LENGTH_BYTES], "little")
+    return bytes(codec.decompress(row[_LENGTH_BYTES:], length, asbytes=True)).decode()
+
+
+def _binary_lists(lists: Lists, wanted: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the distinct hashes of each wanted list, rising; null for the others."""
+    sets = sort_sets(lists)
+    sizes = np.where(wanted, sets.sizes, 0).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.repeat(sets.starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+    data = np.ascontiguousarray(sets.hashes[rows], "<u8")
+    valid = np.packbits(wanted, bitorder="little")
+    buffers = [pa.py_buffer(valid), pa.py_buffer(offsets * 8), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(wanted), buffers)
+
+
+def _flat(column: pa.ChunkedArray, kind: Any) -> npt.NDArray[Any]:
+    """Return the bytes of all rows of a binary column as numbers of one kind."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0)
+    if pa.types.is_fixed_size_binary(array.type):
+        width, buffer = array.type.byte_width, array.buffers()[1]
+        data = np.frombuffer(buffer, np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+    else:
+        data = flatten_strings(array)[0]
+    dtype = np.dtype(kind)
+    return np.frombuffer(np.ascontiguousarray(data), dtype.newbyteorder("<")).astype(dtype, copy=False)
+
+
+def _lists(column: pa.ChunkedArray) -> Lists:
+    """Return a column of hashes as lists; a null is an empty one."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
+    data, offsets = flatten_strings(array)
+    return Lists(np.frombuffer(np.ascontiguousarray(data), "<u8").astype(np.uint64, copy=False), offsets // 8)

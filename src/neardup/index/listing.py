@@ -1,0 +1,60 @@
+"""Which rows a bucket lists, where some of them are stored and others are not yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.stores.base import Found, Layout, Rows, Snapshot
+
+Sketches = Callable[[], tuple[pa.Array, pa.Array]]
+
+
+def list_after(stored: Found, later: Found, limit: int, layout: Layout, sketches: Sketches) -> Found:
+    """Return the later rows that buckets list after their stored rows; truncated : whether some are not listed.
+
+    Parameters
+    ----------
+    stored, later : what the same lookups found; all rows of `later` come after those of `stored`.
+    limit : the greatest number of rows that a bucket lists.
+    sketches : returns the sketches of all rows found, stored and later, large_binary. Rows of one lookup are in one
+        bucket if keys must be equal, else if their sketches are equal.
+    """
+    num_lookups = len(later.truncated)
+    total = np.bincount(stored.entry, minlength=num_lookups) + np.bincount(later.entry, minlength=num_lookups)
+    crowded = total > limit
+    if not crowded.any():
+        return later
+    names = stored.entry, later.entry
+    if layout.max_distance:
+        names = tuple(_name(found, column) for found, column in zip((stored, later), sketches(), strict=True))
+    in_stored, in_later = np.flatnonzero(crowded[stored.entry]), np.flatnonzero(crowded[later.entry])
+    _, number = np.unique(np.concatenate([names[0][in_stored], names[1][in_later]]), return_inverse=True)
+    own = number[len(in_stored) :]
+    before = np.bincount(number[: len(in_stored)], minlength=len(number))
+    order = np.lexsort((later.row[in_later], own))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - np.searchsorted(own[order], own[order], side="left")
+    fits = np.ones(len(later.entry), np.bool_)
+    fits[in_later] = before[own] + rank < limit
+    truncated = later.truncated.copy()
+    truncated[later.entry[~fits]] = True
+    return Found(later.entry[fits], later.row[fits], later.kept[fits], truncated)
+
+
+def sketches_of(snapshot: Snapshot, rows: Rows) -> pa.Array:
+    """Return the sketches of rows, large_binary."""
+    return snapshot.take(rows, ["sketch"])["sketch"].combine_chunks()
+
+
+def _name(found: Found, sketches: pa.Array) -> npt.NDArray[Any]:
+    """Return the lookup and the sketch of each row found, as bytes."""
+    data = flatten_strings(sketches)[0].reshape(len(found.entry), -1)
+    entry = np.ascontiguousarray(found.entry).view(np.uint8).reshape(-1, 8)
+    named = np.ascontiguousarray(np.concatenate([entry, data], axis=1))
+    return named.view(f"V{named.shape[1]}").reshape(-1)

@@ -1,0 +1,158 @@
+"""What an index does besides answering: forget documents, copy them, check them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.arrays import arrow_of
+from neardup.candidates.lookups import take_entries
+from neardup.errors import SettingError
+from neardup.index.decisions import Rules
+from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, decompress, stored_described
+from neardup.schemas import KEPT, indexed_schema
+from neardup.stores.base import Changes, Rows, Snapshot, Writer
+
+_SHOWN = ("id", "state", "kept_id", "first_seen", "last_seen", "payload", "run", "text", "sketch")
+
+
+def document(rules: Rules, snapshot: Snapshot, id: str) -> dict[str, Any] | None:
+    """Return a document by its id, or None."""
+    row = snapshot.rows_of_ids(pa.array([id], pa.large_string()))
+    if row[0] < 0:
+        return None
+    return shown(rules, snapshot.take(row, _SHOWN)).to_pylist()[0] | {"sketch": _sketch(rules, snapshot, row)}
+
+
+def documents(rules: Rules, snapshot: Snapshot) -> Iterator[pa.Table]:
+    """Yield all documents, their texts decompressed."""
+    for table in snapshot.scan(_SHOWN):
+        yield shown(rules, table)
+
+
+def shown(rules: Rules, table: pa.Table) -> pa.Table:
+    """Return stored rows as they are shown: `kept` instead of the state, texts decompressed."""
+    kept = pc.equal(table["state"], pa.scalar(KEPT, pa.uint8()))
+    texts = pa.array(decompress(table["text"].to_pylist()), pa.large_string())
+    columns = {name: table[name] for name in _SHOWN if name != "state"} | {"kept": kept, "text": texts}
+    order = ("id", "kept", "kept_id", "first_seen", "last_seen", "payload", "run", "text", "sketch")
+    return pa.table({name: columns[name] for name in order})
+
+
+def _sketch(rules: Rules, snapshot: Snapshot, row: Rows) -> npt.NDArray[Any]:
+    return stored_described(snapshot.take(row, DESCRIBED_COLUMNS), rules.method)[1][0]
+
+
+def forget(writer: Writer, rows: Rows) -> int:
+    """Forget rows, of which -1 is none; return their number."""
+    rows = rows[rows >= 0]
+    if len(rows):
+        writer.write(Changes(forgotten=rows))
+    return len(rows)
+
+
+def rows_of_run(snapshot: Snapshot, run: str) -> Rows:
+    """Return the rows of the documents that a run brought."""
+    found = [
+        table.filter(pc.fill_null(pc.equal(table["run"], run), False))["row"].to_numpy()
+        for table in snapshot.scan(["row", "run"])
+    ]
+    return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
+
+
+def expired_rows(
+    snapshot: Snapshot, added_before: int | None, seen_before: int | None, max_documents: int | None
+) -> Rows:
+    """Return the rows of the documents to forget.
+
+    Parameters
+    ----------
+    added_before, seen_before : microseconds since 1970. max_documents : how many may stay, the latest ones.
+    """
+    parts = []
+    for table in snapshot.scan(["row", "first_seen", "last_seen"]):
+        row, first, last = (table[name].cast(pa.int64()).to_numpy() for name in table.column_names)
+        parts.append((row, (first < (added_before or 0)) | (last < (seen_before or 0)), first))
+    if not parts:
+        return np.empty(0, np.int64)
+    rows, expired, first = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    if max_documents is not None:
+        staying = np.flatnonzero(~expired)
+        oldest = staying[np.lexsort((rows[staying], first[staying]))]
+        expired[oldest[: max(0, len(staying) - max_documents)]] = True
+    return np.asarray(rows[expired], np.int64)
+
+
+def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[Incoming]:
+    """Yield the kept documents of an index as documents to add to another one that stores `storage`.
+
+    Raises
+    ------
+    SettingError
+        If the other one stores more than this one has.
+    """
+    levels = ("fingerprints", "features", "text")
+    if levels.index(storage) > levels.index(rules.storage):
+        raise SettingError(
+            f"An index that stores {storage} takes documents from one that does too: got storage={rules.storage!r}. "
+            "Add the documents from their source."
+        )
+    for table in snapshot.scan(("id", "state", "payload", "text", *DESCRIBED_COLUMNS)):
+        table = table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
+        if table.num_rows:
+            described, sketch = stored_described(table, rules.method)
+            texts = pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
+            ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
+            yield Incoming(ids, texts, payloads, described, sketch)
+
+
+def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
+    """Copy all documents to a new index, whose tables of keys differ.
+
+    rules : of the new index.
+    """
+    old = np.empty(0, np.int64)
+    for table in snapshot.scan(indexed_schema(rules.method.measures).names):
+        rows = table["row"].to_numpy().astype(np.int64)
+        old = np.concatenate([old, rows])
+        remover = table["kept_row"].to_numpy(zero_copy_only=False)
+        known = table["kept_row"].is_valid().to_numpy()
+        place = np.searchsorted(old, np.where(known, remover, 0).astype(np.int64))
+        there = known & (place < len(old))
+        there[there] = old[place[there]] == remover[there]
+        moved = pa.array(np.where(there, place, 0).astype(np.uint32), mask=~there)
+        new_rows = arrow_of((writer.num_rows + np.arange(len(rows))).astype(np.uint32))
+        for name, column in (("row", new_rows), ("kept_row", moved)):
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, table.schema.field(at), column)
+        described, _ = stored_described(table.select(DESCRIBED_COLUMNS), rules.method)
+        members = table["member"].to_numpy()
+        entries = take_entries(rules.lookup.entries(described.keys), members)
+        writer.write(Changes(table.cast(indexed_schema(rules.method.measures)), entries))
+
+
+def verify(rules: Rules, snapshot: Snapshot) -> list[str]:
+    """Return the documents that their own keys do not find, a sentence each, at most ten."""
+    damaged = []
+    for table in snapshot.scan(("row", "id", "member", *DESCRIBED_COLUMNS)):
+        table = table.filter(table["member"])
+        if not table.num_rows:
+            continue
+        described, _ = stored_described(table.select(DESCRIBED_COLUMNS), rules.method)
+        probes = rules.lookup.entries(described.keys)
+        found = snapshot.find(probes, rules.max_bucket_size)
+        rows = table["row"].to_numpy().astype(np.int64)
+        missing = ~found.truncated
+        missing[found.entry[found.row == rows[probes.document[found.entry]]]] = False
+        for place in np.unique(probes.document[missing]).tolist():
+            damaged.append(
+                f"The document {table['id'][place].as_py()!r} is not found by its own keys. Rebuild the index."
+            )
+        if len(damaged) >= 10:
+            break
+    return damaged[:10]

@@ -1,0 +1,189 @@
+"""The settings of an index as a store keeps them: JSON, read back by the same or a later version."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from neardup.candidates.bands import Bands
+from neardup.candidates.blocks import Radius, plan_blocks
+from neardup.errors import InputError, SchemeError, SettingError, StoreError
+from neardup.features.idf import IdfTable
+from neardup.fingerprints.files import require_same
+from neardup.index.decisions import Rules
+from neardup.index.incoming import FINGERPRINTS
+from neardup.methods.base import Method
+from neardup.methods.registry import method_of, settings_types
+from neardup.settings.index import IndexSettings
+from neardup.settings.shingling import Jieba
+from neardup.version import __version__
+
+FORMAT, FORMAT_VERSION = "neardup-index", 1
+IDF = "idf.parquet"
+"""The attachment with the table of document frequencies."""
+_MAX_TABLES = 16  # of SimHash; more take less time for a query, and more bytes a document
+
+
+def fixed(method: Method, settings: IndexSettings) -> Method:
+    """Return the method with the bands or blocks that an index is made with, so that another version keeps them.
+
+    Raises
+    ------
+    SettingError
+        If an index cannot use the method, or cannot store what it needs.
+    """
+    if method.lookup is None:
+        raise SettingError(
+            f"An index needs a method with tables to find documents in: got {type(method.settings).__name__}. Use "
+            "MinHash(...) or SimHash(...)."
+        )
+    if settings.storage == FINGERPRINTS and method.confirms_sets:
+        raise SettingError(
+            "storage='fingerprints' goes with SimHash(confirm='hamming'), whose fingerprints alone decide: got "
+            f"{type(method.settings).__name__}, which confirms duplicates by their features. Use storage='features' "
+            "(--storage features), or SimHash(confirm='hamming') (--method simhash --confirm hamming)."
+        )
+    search, chosen = method.search, method.settings
+    if isinstance(search, Bands):
+        chosen = dataclasses.replace(chosen, num_bands=search.num_bands, rows_per_band=search.rows_per_band)
+    if isinstance(search, Radius) and search.num_blocks is None:
+        plans = plan_blocks(settings.expected_documents, search.bits, search.max_distance)
+        least = search.max_distance + 1
+        fitting = [plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, least)]
+        best = min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables))
+        chosen = dataclasses.replace(chosen, num_blocks=best.num_blocks)
+    return dataclasses.replace(method, settings=chosen)
+
+
+def meta_of(method: Method, settings: IndexSettings, created: int) -> dict[str, Any]:
+    """Return what a store keeps of the settings."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "neardup": __version__,
+        "created": created,
+        "method": settings_to_json(method.settings),
+        "index": dataclasses.asdict(settings),
+        "idf": None if method.idf is None else method.idf.version,
+        "scheme": json.loads(json.dumps(method.scheme())),
+    }
+
+
+def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rules:
+    """Return the rules of a stored index.
+
+    Raises
+    ------
+    StoreError
+        If it is of another format, or its table of document frequencies is not the one it was made with.
+    SchemeError
+        If this version of neardup makes other fingerprints; both schemes are named.
+    """
+    if meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
+        raise StoreError(
+            f"{address} is not an index of format {FORMAT} {FORMAT_VERSION}: got {meta.get('format')} "
+            f"{meta.get('format_version')}, written by neardup {meta.get('neardup')}. Use that version, or make a new "
+            "index."
+        )
+    if meta["idf"] != (None if idf is None else idf.version):
+        raise StoreError(
+            f"{address} has another table of document frequencies than it was made with: got "
+            f"{None if idf is None else idf.version}, it needs {meta['idf']}. Restore it from a backup."
+        )
+    settings = IndexSettings(**meta["index"])
+    method = with_table(method_of(settings_from_json(meta["method"])), idf)
+    require_same(meta["scheme"], json.loads(json.dumps(method.scheme())), f"the index {address}", "this version")
+    return rules_for(method, settings)
+
+
+def with_table(method: Method, idf: IdfTable | None) -> Method:
+    """Return the method with document frequencies, which become part of its scheme."""
+    if idf is not None and getattr(method.settings, "idf", None) is not None:
+        method = dataclasses.replace(method, settings=dataclasses.replace(method.settings, idf=idf))
+    return method.with_idf(idf)
+
+
+def rules_for(method: Method, settings: IndexSettings) -> Rules:
+    """Return the rules of a method whose bands or blocks are fixed."""
+    assert method.lookup is not None
+    return Rules(method, method.lookup, settings.storage, settings.max_bucket_size or method.max_bucket_size)
+
+
+def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
+    """Raise SchemeError unless an index was made with these settings of a method."""
+    index = IndexSettings(**meta["index"])
+    ours = settings_to_json(fixed(method_of(given), index).settings)
+    theirs = meta["method"]
+    different = [name for name in ours if ours[name] != theirs.get(name)]
+    if different:
+        shown = [", ".join(f"{name}={values.get(name)!r}" for name in different) for values in (theirs, ours)]
+        raise SchemeError(
+            f"The index {address} was made with {shown[0]}: got {shown[1]}. Open it without a method, or make another "
+            "index."
+        )
+
+
+def require_features(ours: Method, theirs: Method, address: str) -> None:
+    """Raise SchemeError unless two methods make the same features, and sketches of which one is the start of the other.
+
+    ours : of a stored index.
+    """
+    schemes = [method.scheme() for method in (ours, theirs)]
+    lengths = [scheme.pop("num_hashes", 0) for scheme in schemes]
+    require_same(schemes[0], schemes[1], f"the index {address}", "the method")
+    stored = max(lengths[0], getattr(ours.settings, "num_hashes", None) or 0)
+    if lengths[1] > stored:
+        raise SchemeError(
+            f"The bands take {lengths[1]} hashes, and the index {address} stored {stored} of each document. Use fewer "
+            "bands or rows, or make the index with longer signatures (num_hashes)."
+        )
+
+
+def settings_to_json(settings: Any) -> dict[str, Any]:
+    """Return the settings of a method as values for JSON.
+
+    Raises
+    ------
+    SettingError
+        If a setting is a Python function, which an index cannot store.
+    """
+    values: dict[str, Any] = {"method": type(settings).__name__}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if isinstance(value, Jieba):
+            value = {"jieba": dataclasses.asdict(value)}
+        if isinstance(value, IdfTable):
+            value = IDF
+        if callable(value):
+            raise SettingError(
+                f"An index stores its settings, and {field.name} is a Python function: got {value!r:.80}. Use one of "
+                "the named choices, or HammingIndex or LSHIndex with fingerprints or signatures of your own."
+            )
+        values[field.name] = value
+    return values
+
+
+def settings_from_json(values: Mapping[str, Any]) -> Any:
+    """Return the settings of a method that `settings_to_json` wrote.
+
+    Raises
+    ------
+    StoreError
+        If the method or a setting is unknown.
+    """
+    rest = dict(values)
+    name = rest.pop("method", None)
+    kinds = {kind.__name__: kind for kind in settings_types()}
+    for key, value in rest.items():
+        if isinstance(value, dict) and "jieba" in value:
+            words = {part: tuple(word) if isinstance(word, list) else word for part, word in value["jieba"].items()}
+            rest[key] = Jieba(**words)
+    try:
+        return kinds[str(name)](**rest)
+    except (KeyError, TypeError, InputError, SettingError) as error:
+        raise StoreError(
+            f"The index was made with settings that this version does not have: {name} {error}. Use neardup "
+            "of the version that made it."
+        ) from error

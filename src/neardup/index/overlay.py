@@ -1,0 +1,115 @@
+"""Changes that are not written yet: an index as it would be with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.index.listing import list_after, sketches_of
+from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, Writer
+from neardup.stores.memory import MemoryStore
+
+
+class Overlay(Writer):
+    """A snapshot with changes on top, which are in memory until `changes` returns them as one.
+
+    Its documents follow those of the snapshot, so that a bucket lists rows of the snapshot first.
+    """
+
+    def __init__(self, base: Snapshot, layout: Layout) -> None:
+        self._base, self._layout, self._first = base, layout, base.num_rows
+        self._written: list[Changes] = []
+        self._gone = np.empty(0, np.int64)  # rows of the snapshot
+        self._stack = ExitStack()
+        self._top = self._stack.enter_context(MemoryStore("memory:", {}, layout).writing())
+
+    @property
+    def num_rows(self) -> int:
+        return self._first + self._top.num_rows
+
+    def find(self, lookups: Entries, limit: int) -> Found:
+        stored, later = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
+        there = ~np.isin(stored.row, self._gone)
+        stored = Found(*(column[there] for column in stored[:3]), stored.truncated)
+        later = list_after(
+            stored, later._replace(truncated=stored.truncated), limit, self._layout,
+            lambda: (sketches_of(self._base, stored.row), sketches_of(self._top, later.row)),
+        )  # fmt: skip
+        entry, row = np.concatenate([stored.entry, later.entry]), np.concatenate([stored.row, later.row + self._first])
+        order = np.argsort(entry, kind="stable")
+        return Found(entry[order], row[order], np.concatenate([stored.kept, later.kept])[order], later.truncated)
+
+    def rows_of_ids(self, ids: pa.Array) -> Rows:
+        stored, later = self._base.rows_of_ids(ids), self._top.rows_of_ids(ids)
+        stored[np.isin(stored, self._gone)] = -1
+        return np.where(later >= 0, later + self._first, stored)
+
+    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+        stored, later = self._base.rows_of_contents(contents), self._top.rows_of_contents(contents)
+        stored[np.isin(stored, self._gone)] = -1
+        # A kept row comes before a removed one, wherever it is.
+        for_later = (later >= 0) & ((stored < 0) | (_are_kept(self._top, later) & ~_are_kept(self._base, stored)))
+        return np.where(for_later, later + self._first, stored)
+
+    def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
+        is_later = rows >= self._first
+        parts = [self._base.take(rows[~is_later], columns), self._top.take(rows[is_later] - self._first, columns)]
+        parts[1] = parts[1].cast(parts[0].schema)
+        order = np.empty(len(rows), np.int64)
+        order[np.concatenate([np.flatnonzero(~is_later), np.flatnonzero(is_later)])] = np.arange(len(rows))
+        return pa.concat_tables(parts).take(pa.array(order))
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        raise NotImplementedError("changes that are not written are not scanned")
+
+    def count(self) -> Counts:
+        raise NotImplementedError("changes that are not written are not counted")
+
+    def runs(self) -> list[Run]:
+        return self._base.runs()
+
+    def staged(self, run: str) -> Iterator[pa.Table]:
+        return self._base.staged(run)
+
+    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
+        raise NotImplementedError("documents are staged in a store")
+
+    def write(self, changes: Changes) -> None:
+        self._written.append(changes)
+        own, documents = changes.forgotten >= self._first, changes.documents
+        self._gone = np.concatenate([self._gone, changes.forgotten[~own]])
+        seen = changes.seen[changes.seen >= self._first] - self._first
+        if documents is not None:
+            at = documents.schema.get_field_index("row")
+            rows = pc.subtract(documents["row"], pa.scalar(self._first, pa.uint32()))
+            documents = documents.set_column(at, documents.schema.field(at), rows)
+        forgotten = changes.forgotten[own] - self._first
+        self._top.write(Changes(documents, changes.entries, seen, changes.seen_at, forgotten))
+
+    def changes(self) -> Changes:
+        """Return all that was written, as one change of the snapshot's store."""
+        tables = [part.documents for part in self._written if part.documents is not None]
+        entries, first = [], 0
+        for part in self._written:
+            if part.entries is not None and part.documents is not None:
+                entries.append(part.entries._replace(document=part.entries.document + first))
+            first += 0 if part.documents is None else len(part.documents)
+        return Changes(
+            pa.concat_tables(tables) if tables else None,
+            Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True))) if entries else None,
+            np.unique(np.concatenate([part.seen for part in self._written] or [np.empty(0, np.int64)])),
+            max((part.seen_at for part in self._written), default=0),
+            np.concatenate([part.forgotten for part in self._written] or [np.empty(0, np.int64)]),
+        )
+
+
+def _are_kept(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.bool_]:
+    kept = rows >= 0
+    if kept.any():
+        kept[kept] = snapshot.take(rows[kept], ["state"])["state"].to_numpy() == 1
+    return kept

@@ -1,0 +1,41 @@
+"""The settings of an index, besides those of its method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neardup.settings.constraints import Constraint, Validated, parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSettings(Validated):
+    """What an index stores of each document, and for how many documents it is laid out."""
+
+    storage: str = parameter(
+        "features",
+        Constraint(
+            "What is stored of a kept document: its fingerprint (SimHash with confirm=hamming), also the hashes of its "
+            "features, which confirm duplicates exactly, or also its text.",
+            str,
+            choices=("fingerprints", "features", "text"),
+        ),
+    )
+    max_bucket_size: int | None = parameter(
+        None,
+        Constraint(
+            "The greatest number of documents that a bucket lists, the earliest ones. Default: as in dedup.",
+            int,
+            low=1,
+            high=100_000,
+            optional=True,
+        ),
+    )
+    expected_documents: int = parameter(
+        10_000_000,
+        Constraint(
+            "The number of documents that the blocks of SimHash are chosen for. Changes no answer.",
+            int,
+            low=1,
+            high=2**32 - 1,
+        ),
+    )
