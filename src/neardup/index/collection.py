@@ -101,9 +101,8 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
 def _first_repeated_id(ids: pa.Array) -> int:
     """Return the first position whose id occurred before, or the number of ids."""
     codes = pc.dictionary_encode(ids).indices.to_numpy()
-    new = np.maximum.accumulate(codes, initial=-1)
-    repeated = np.flatnonzero(codes <= new[:-1]) if len(codes) else codes
-    return int(repeated[0]) if len(repeated) else len(codes)
+    repeated = np.flatnonzero(codes[1:] <= np.maximum.accumulate(codes)[:-1])  # codes count up as ids are new
+    return int(repeated[0]) + 1 if len(repeated) else len(codes)
 
 
 def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> npt.NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from neardup.methods.base import Described, Method
 from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
-DESCRIBED_COLUMNS = ("content", "featured", "sketch", "features", "structure")
+DESCRIBED_COLUMNS = ("content", "featured", "sketch", "features", "tags")
 _CODEC = "zstd"
 _LENGTH_BYTES = 4
 
@@ -88,14 +88,14 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
         "featured": arrow_of(incoming.featured),
         "sketch": binary_rows(incoming.sketch),
         "features": none,
-        "structure": none,
+        "tags": none,
         "text": none,
     }
     if storage != FINGERPRINTS:
         wanted = kept if incoming.described.keys.samples is None else np.ones_like(kept)
         columns["features"] = _binary_lists(features.sets, wanted)
         if features.structure is not None:
-            columns["structure"] = _binary_lists(features.structure, wanted)
+            columns["tags"] = _binary_lists(features.structure, wanted)
     if storage == TEXT:
         columns["text"] = compress(incoming.texts, kept)
     return columns
@@ -107,7 +107,7 @@ def stored_described(table: pa.Table, method: Method) -> tuple[Described, npt.ND
     content = _flat(table["content"], np.uint64).reshape(-1, 2)
     featured = np.asarray(table["featured"].to_numpy(zero_copy_only=False), np.bool_)
     sets = _lists(table["features"])
-    structure = _lists(table["structure"])
+    structure = _lists(table["tags"])
     features = Features(content, sets, structure if len(structure.hashes) or not len(content) else None)
     kind = method.sketch(method.describe(pa.array([], pa.large_string()))).dtype
     sketch = _flat(table["sketch"], kind).reshape(len(content), -1) if len(content) else np.empty((0, 0), kind)
