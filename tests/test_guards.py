@@ -201,8 +201,8 @@ def test_every_name_of_the_submodule_has_a_docstring_and_is_in_no_other_place(na
     assert name not in neardup.__all__
 
 
-def test_about_thirty_five_names_are_at_the_top():
-    assert len(neardup.__all__) <= 36
+def test_no_more_than_forty_names_are_at_the_top():
+    assert len(neardup.__all__) <= 40
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -10,7 +10,9 @@ import pytest
 import neardup
 from neardup import Index, MinHash, SimHash, page, structure
 
-WORDS = [f"{a}{b}" for a in ("red", "blue", "stone", "cloud", "river", "glass") for b in ("bird", "fish", "tree", "song")]
+WORDS = [
+    f"{a}{b}" for a in ("red", "blue", "stone", "cloud", "river", "glass") for b in ("bird", "fish", "tree", "song")
+]
 
 
 def make_texts(seed: int, count: int, length: int = 40) -> list[str]:
@@ -98,7 +100,9 @@ def test_add_if_new_is_the_sieve(case, batch_rows):
         answers = pa.concat_tables(
             index.add_many_if_new(documents.slice(start, batch_rows)) for start in range(0, len(documents), batch_rows)
         )
-    measures = [name for name in ("similarity", "distance", "structure", "exact") if name in expected.removed.schema.names]
+    measures = [
+        name for name in ("similarity", "distance", "structure", "exact") if name in expected.removed.schema.names
+    ]
     found = answers.filter(pa.compute.invert(answers["kept"]))
     assert removals(found, measures) == removals(expected.removed, measures)
     assert answers["kept"].to_pylist() == expected.mask.tolist()

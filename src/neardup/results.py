@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -244,3 +245,64 @@ def _scores(score: Score) -> str:
     shares = (score.precision, score.recall, score.f1)
     texts = ("-" if share is None else percent(share) for share in shares)
     return ", ".join(f"{name} {share}" for name, share in zip(("precision", "recall", "F1"), texts, strict=True))
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A kept document that is similar to a query.
+
+    id : of the document. similarity, distance, structure, exact : the measures of the method, None for others.
+    first_seen, last_seen : when it was added, and last found or sent. payload : what was stored with it.
+    """
+
+    id: str
+    similarity: float | None
+    distance: int | None
+    structure: float | None
+    exact: bool
+    first_seen: datetime
+    last_seen: datetime
+    payload: str | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of an index about one document.
+
+    id : of the document. kept : whether it was kept. repeated : whether the index had it before. kept_id : the document
+    that removed it, None if it was kept; so are the measures. truncated : whether a bucket had more documents than
+    were compared. first_seen, last_seen, payload : of the kept document, None if that is gone.
+    """
+
+    id: str
+    kept: bool
+    repeated: bool
+    kept_id: str | None
+    similarity: float | None
+    distance: int | None
+    structure: float | None
+    exact: bool | None
+    truncated: bool
+    first_seen: datetime | None
+    last_seen: datetime | None
+    payload: str | None
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document of an index.
+
+    id, first_seen, last_seen, payload : as in `Hit`. kept : whether it was kept. kept_id : the document that removed
+    it. run : the run that brought it. text : if texts are stored and it was kept. sketch : its signature, uint32
+    (num_hashes,), or the words of its fingerprint, uint64 (num_words,), the lowest first.
+    """
+
+    id: str
+    kept: bool
+    kept_id: str | None
+    first_seen: datetime
+    last_seen: datetime
+    payload: str | None
+    run: str | None
+    text: str | None
+    sketch: npt.NDArray[Any]

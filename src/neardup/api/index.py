@@ -7,14 +7,12 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,72 +26,12 @@ from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe
 from neardup.index.overlay import Overlay
 from neardup.methods.registry import method_of
+from neardup.results import Answer, Document, Hit
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes, Run, Store
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A kept document that is similar to a query.
-
-    id : of the document. similarity, distance, structure, exact : the measures of the method, None for others.
-    first_seen, last_seen : when it was added, and last found or sent. payload : what was stored with it.
-    """
-
-    id: str
-    similarity: float | None
-    distance: int | None
-    structure: float | None
-    exact: bool
-    first_seen: datetime
-    last_seen: datetime
-    payload: str | None
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer of an index about one document.
-
-    id : of the document. kept : whether it was kept. repeated : whether the index had it before. kept_id : the document
-    that removed it, None if it was kept; so are the measures. truncated : whether a bucket had more documents than
-    were compared. first_seen, last_seen, payload : of the kept document, None if that is gone.
-    """
-
-    id: str
-    kept: bool
-    repeated: bool
-    kept_id: str | None
-    similarity: float | None
-    distance: int | None
-    structure: float | None
-    exact: bool | None
-    truncated: bool
-    first_seen: datetime | None
-    last_seen: datetime | None
-    payload: str | None
-
-
-@dataclass(frozen=True)
-class Document:
-    """A document of an index.
-
-    id, first_seen, last_seen, payload : as in `Hit`. kept : whether it was kept. kept_id : the document that removed
-    it. run : the run that brought it. text : if texts are stored and it was kept. sketch : its signature, uint32
-    (num_hashes,), or the words of its fingerprint, uint64 (num_words,), the lowest first.
-    """
-
-    id: str
-    kept: bool
-    kept_id: str | None
-    first_seen: datetime
-    last_seen: datetime
-    payload: str | None
-    run: str | None
-    text: str | None
-    sketch: npt.NDArray[Any]
 
 
 class Index:

@@ -201,9 +201,7 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     measured = measure_stored(rules.method, snapshot, described, pairs)
     chosen = _best(rules, pairs, measured, limit)
     measured, rows = measured.take(chosen), pairs.row[chosen]
-    columns = {
-        name: values for name, values in zip(("id", *_MOMENTS), snapshot.take(rows, ("id", *_MOMENTS)), strict=True)
-    }
+    columns = dict(zip(("id", *_MOMENTS), snapshot.take(rows, ("id", *_MOMENTS)), strict=True))
     columns["query"] = arrow_of(pairs.query[chosen])
     columns |= dict(zip((measure.name for measure in measures), measured.arrow(measures), strict=True))
     schema = schemas.hits_schema(measures)

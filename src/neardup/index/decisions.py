@@ -96,8 +96,9 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int,
     for name, values in columns.items():
         values[pair >= 0] = measured[name][pair[pair >= 0]]
     member = members if rules.method.confirms_sets else kept & incoming.featured
+    truncated = proposed.truncated & ~is_copy & rules.method.confirms_sets
     verdicts = Verdicts(
-        kept, np.where(kept, -1, rows[remover]), Measured(columns), proposed.truncated & ~is_copy,
+        kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated,
         member | (kept & incoming.featured),
     )  # fmt: skip
     # The copy of a document whose own remover is gone takes its place: those after it must see it.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from neardup.arrays import flatten_strings
 from neardup.stores.base import Found, Layout, Rows, Snapshot
 
 Sketches = Callable[[], tuple[pa.Array, pa.Array]]
@@ -30,11 +28,12 @@ def list_after(stored: Found, later: Found, limit: int, layout: Layout, sketches
     crowded = total > limit
     if not crowded.any():
         return later
-    names = stored.entry, later.entry
+    bucket = np.concatenate([stored.entry, later.entry])
     if layout.max_distance:
-        names = tuple(_name(found, column) for found, column in zip((stored, later), sketches(), strict=True))
+        codes = pc.dictionary_encode(pa.concat_arrays(list(sketches()))).indices.to_numpy()
+        bucket = bucket * (len(codes) + 1) + codes
     in_stored, in_later = np.flatnonzero(crowded[stored.entry]), np.flatnonzero(crowded[later.entry])
-    _, number = np.unique(np.concatenate([names[0][in_stored], names[1][in_later]]), return_inverse=True)
+    _, number = np.unique(bucket[np.append(in_stored, len(stored.entry) + in_later)], return_inverse=True)
     own = number[len(in_stored) :]
     before = np.bincount(number[: len(in_stored)], minlength=len(number))
     order = np.lexsort((later.row[in_later], own))
@@ -50,11 +49,3 @@ def list_after(stored: Found, later: Found, limit: int, layout: Layout, sketches
 def sketches_of(snapshot: Snapshot, rows: Rows) -> pa.Array:
     """Return the sketches of rows, large_binary."""
     return snapshot.take(rows, ["sketch"])["sketch"].combine_chunks()
-
-
-def _name(found: Found, sketches: pa.Array) -> npt.NDArray[Any]:
-    """Return the lookup and the sketch of each row found, as bytes."""
-    data = flatten_strings(sketches)[0].reshape(len(found.entry), -1)
-    entry = np.ascontiguousarray(found.entry).view(np.uint8).reshape(-1, 8)
-    named = np.ascontiguousarray(np.concatenate([entry, data], axis=1))
-    return named.view(f"V{named.shape[1]}").reshape(-1)

@@ -149,10 +149,8 @@ def verify(rules: Rules, snapshot: Snapshot) -> list[str]:
         rows = table["row"].to_numpy().astype(np.int64)
         missing = ~found.truncated
         missing[found.entry[found.row == rows[probes.document[found.entry]]]] = False
-        for place in np.unique(probes.document[missing]).tolist():
-            damaged.append(
-                f"The document {table['id'][place].as_py()!r} is not found by its own keys. Rebuild the index."
-            )
+        ids = table["id"].take(arrow_of(np.unique(probes.document[missing]))).to_pylist()
+        damaged += [f"The document {id!r} is not found by its own keys. Rebuild the index." for id in ids]
         if len(damaged) >= 10:
             break
     return damaged[:10]

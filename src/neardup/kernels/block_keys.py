@@ -11,8 +11,8 @@ from neardup.kernels.compiled import kernel
 def permute_bits(words, order, keys):
     """Fill keys, uint64 (num_rows, num_tables).
 
-    words : uint64 (num_rows, num_words), fingerprints, the lowest word first. order : int16 (num_tables, 64), the bit of
-    the fingerprint at each place of a key, the highest place first; -1 leaves a 0.
+    words : uint64 (num_rows, num_words), fingerprints, the lowest word first. order : int16 (num_tables, 64), the bit
+    of the fingerprint at each place of a key, the highest place first; -1 leaves a 0.
     """
     for row in range(len(words)):
         for table in range(len(order)):
