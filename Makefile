@@ -39,11 +39,13 @@ format: $(VENV)/lint.stamp  ## format the code
 docs: $(VENV)/test.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
 	$(BIN)/python tools/make_cli_docs.py --check
 	$(BIN)/python tools/make_api_docs.py --check
+	$(BIN)/python tools/make_http_docs.py --check
 	$(BIN)/python -m pytest --thorough tests/test_docs.py tests/test_examples.py
 
-write-docs: $(VENV)/package.stamp  ## write the pages that are made from code: docs/command-line.md, docs/api.md
+write-docs: $(VENV)/test.stamp  ## write the pages that are made from code: docs/command-line.md, api.md, http.md
 	$(BIN)/python tools/make_cli_docs.py
 	$(BIN)/python tools/make_api_docs.py
+	$(BIN)/python tools/make_http_docs.py
 
 bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run.py --neardup "$(BIN)/neardup" $(BENCH)

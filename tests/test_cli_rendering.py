@@ -11,10 +11,10 @@ from rich.console import Console
 import neardup
 from neardup.api.progress_bars import StageBars, clock, short
 from neardup.cli.render.compare import print_comparison
-from neardup.cli.render.diff import Stretch, align
 from neardup.cli.render.plan import draw_curve, print_plan
 from neardup.cli.render.reports import print_report
 from neardup.settings.methods import MinHash
+from neardup.verify.alignment import Stretch, align
 
 METHOD = MinHash(ngram=2)
 TEXT_PAIRS = [("", "a"), ("a", ""), ("", ""), ("a b c", "x y z"), ("ﬁne print", "fine PRINT")]

@@ -25,6 +25,7 @@ from neardup.errors import NeardupError, SettingError
 from neardup.settings.constraints import Constraint, constraints_of
 from neardup.settings.methods import MinHash, SimHash
 from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.service import ServiceSettings
 from neardup.settings.shingling import Jieba
 
 SOURCE = Path(neardup.__file__).parent
@@ -48,7 +49,8 @@ ROWS = (
     ("results",),
     ("api",),
     ("__init__", "lsh"),
-    ("cli", "service", "compat"),
+    ("service", "client", "compat"),
+    ("cli",),
     ("__main__",),
 )
 ROW_OF = {unit: row for row, units in enumerate(ROWS) for unit in units}
@@ -287,7 +289,7 @@ def test_a_run_over_files_does_not_load_pandas(tmp_path):
 
 
 # Constraints: every parameter of the settings is fed what its declaration does not accept.
-SETTINGS = (Jieba, MinHash, SimHash, SelectionSettings, RunSettings)
+SETTINGS = (Jieba, MinHash, SimHash, SelectionSettings, RunSettings, ServiceSettings)
 ALL_CONSTRAINTS = [
     (settings, name, constraint) for settings in SETTINGS for name, constraint in constraints_of(settings).items()
 ]

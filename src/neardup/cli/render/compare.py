@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.diff import Gap, Marks, align, fold_stretches, fold_whole, pieces
+from neardup.cli.render.diff import Gap, Marks, fold_stretches, fold_whole, pieces
 from neardup.cli.render.table import Rows, is_unicode, two_columns
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
@@ -15,6 +15,7 @@ from neardup.output.wording import percent, plural, visible, what_copies_share
 from neardup.results import Comparison
 from neardup.schemas import DISTANCE
 from neardup.settings.methods import MethodSettings
+from neardup.verify.alignment import align
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 

@@ -1,0 +1,55 @@
+"""The command `neardup serve`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from neardup.cli.settings import Command, option, settings_options
+from neardup.errors import MissingExtraError
+from neardup.settings.service import ServiceSettings
+
+_ADDRESS, _LOG = ("host", "port"), ("log",)
+
+
+@click.command(
+    cls=Command,
+    common=("host", "port", "token_files"),
+    no_args_is_help=True,
+    short_help="Serve an index over HTTP, with a page for browsers.",
+)
+@click.argument("index", metavar="INDEX")
+@settings_options(ServiceSettings, "Address", only=_ADDRESS)
+@option(
+    "--token-file", "token_files", section="Address", multiple=True, metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A file of lines `read TOKEN` or `write TOKEN`; callers then send `Authorization: Bearer TOKEN`. Repeatable.",
+)  # fmt: skip
+@settings_options(ServiceSettings, "Limits", without=(*_ADDRESS, *_LOG))
+@settings_options(ServiceSettings, "Printing", only=_LOG)
+def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
+    """Serve an index over HTTP: add documents, look up texts, and see near-duplicates in a browser.
+
+    INDEX is a folder or the URL of a store, as for `neardup index`. The service answers on this host alone, unless
+    --host names another address; then --token-file is required. It stops at SIGTERM, after the answers under way.
+
+    \b
+    Examples:
+      neardup serve news.index
+      neardup serve news.index --port 9000 --log text
+      neardup serve news.index --host 0.0.0.0 --token-file tokens.txt
+      curl -H 'Content-Type: application/json' http://127.0.0.1:8765/v1/query -d '{"texts": ["a text"]}'
+    """
+    settings = ServiceSettings(**values)
+    try:
+        import msgspec  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f'The service needs {error.name}, which is not installed. Run `pip install "neardup[serve]"`.'
+        ) from error
+    from neardup.service.server import serve as run
+    from neardup.service.tokens import read_tokens
+
+    run(index, settings, read_tokens(token_files))

@@ -1,0 +1,347 @@
+"""A client of the HTTP service, in the standard library alone.
+
+::
+
+    from neardup.client import Client
+
+    with Client("http://127.0.0.1:8765") as client:
+        [answer] = client.add_if_new([{"id": "a", "text": "a text", "payload": {"url": "https://example.org/a"}}])
+        if not answer.kept:
+            print("seen before as", answer.kept_id, answer.first_seen)
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+from neardup.errors import NeardupError, SettingError
+
+_BATCH_DOCUMENTS, _BATCH_BYTES = 1000, 8 << 20
+_RETRIED = (429, 503)
+_STALE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
+T = TypeVar("T")
+
+
+class ServiceError(NeardupError):
+    """A request that the service refused, or did not answer.
+
+    Attributes
+    ----------
+    status : of HTTP; 0 if there was no answer. title, detail : what was wrong, and what to do next. setting : the limit
+    of the service that was exceeded, or None. request_id : also in the log of the service, or None.
+    """
+
+    def __init__(
+        self, status: int, title: str, detail: str, setting: str | None = None, request_id: str | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.setting = setting
+        self.request_id = request_id
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The decision about a document.
+
+    kept : whether it was kept. repeated : whether the same id and content were there before. kept_id : the document
+    that it is a duplicate of. similarity, distance, structure, exact : of these two, None where the method does not
+    measure it or the document was kept. first_seen, last_seen, payload : of the kept document. truncated : whether a
+    bucket was cut to its earliest documents, so that a duplicate may be missed.
+    """
+
+    id: str
+    kept: bool
+    repeated: bool
+    kept_id: str | None
+    similarity: float | None
+    distance: int | None
+    structure: float | None
+    exact: bool | None
+    first_seen: datetime | None
+    last_seen: datetime | None
+    payload: Any
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A document of the index that is similar to a text; its fields are those of `Answer`."""
+
+    id: str
+    similarity: float | None
+    distance: int | None
+    structure: float | None
+    exact: bool | None
+    first_seen: datetime | None
+    last_seen: datetime | None
+    payload: Any
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document of the index. text, fingerprint : None if the index does not store them."""
+
+    id: str
+    kept: bool
+    kept_id: str | None
+    first_seen: datetime | None
+    last_seen: datetime | None
+    payload: Any
+    run: str | None
+    text: str | None
+    fingerprint: str | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of two texts: whether they are duplicates, and every measure by its name."""
+
+    duplicate: bool
+    similarity: float
+    threshold: float
+    measures: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The number of documents of a run that were kept, removed as duplicates, and there before."""
+
+    kept: int
+    removed: int
+    repeated: int
+
+
+class Client:
+    """A client of the service. May be used by several threads: each has a connection of its own, which stays open.
+
+    Parameters
+    ----------
+    url : of the service.
+    token : a bearer token, if the service asks for one.
+    timeout_s : the time to wait for the service to accept data or to answer, in seconds.
+    retries : how often a request is repeated while the service is busy (429 and 503), after the time it asks for.
+
+    Raises
+    ------
+    SettingError
+        If `url` is no HTTP address.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8765",
+        *,
+        token: str | None = None,
+        timeout_s: float = 60.0,
+        retries: int = 8,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingError(f"url must begin with http:// or https:// and a host: got {url!r}.")
+        self._parts = parts
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._thread = threading.local()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        connection = getattr(self._thread, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._thread.connection = None
+
+    def add_if_new(self, documents: Iterable[Mapping[str, Any]]) -> list[Answer]:
+        """Add the documents that are similar to no kept one, in their order.
+
+        Parameters
+        ----------
+        documents : each with `id`, `text` and, if wanted, `payload`, any value of JSON.
+
+        Returns
+        -------
+        list of the decisions, in the order of the documents. More than 1,000 documents are sent in several requests.
+
+        Raises
+        ------
+        ServiceError
+            If the service refuses a request, or does not answer. Repeat the call then: documents with the same ids and
+            texts get the same answers, and change nothing.
+        """
+        return self._add(documents, "add-if-new")
+
+    def add(self, documents: Iterable[Mapping[str, Any]]) -> list[Answer]:
+        """Add documents, also those similar to others; as `add_if_new`."""
+        return self._add(documents, "add")
+
+    def _add(self, documents: Iterable[Mapping[str, Any]], mode: str) -> list[Answer]:
+        found: list[Answer] = []
+        for batch in _batches(documents):
+            answer = self._call("POST", "/v1/documents", {"documents": batch, "mode": mode})
+            found += [_record(Answer, record) for record in answer["answers"]]
+        return found
+
+    def query(self, texts: Iterable[str], *, limit: int = 10) -> list[list[Hit]]:
+        """Return the similar documents of each text, the most similar first.
+
+        texts : of any number. limit : the greatest number of hits for a text.
+        """
+        found: list[list[Hit]] = []
+        for batch in _batches(texts):
+            answer = self._call("POST", "/v1/query", {"texts": batch, "limit": limit})
+            found += [[_record(Hit, record) for record in hits] for hits in answer["results"]]
+        return found
+
+    def compare(self, left: str, right: str) -> Comparison:
+        """Compare two texts by the method of the index."""
+        return _record(Comparison, self._call("POST", "/v1/compare", {"left": left, "right": right}))
+
+    def get(self, id: str) -> Document | None:
+        """Return the document of an id, or None."""
+        answer = self._call("GET", f"/v1/documents/{quote(id, safe='')}", missing=None)
+        return answer and _record(Document, answer)
+
+    def remove(self, id: str) -> bool:
+        """Remove a document; return whether it was there."""
+        answer = self._call("DELETE", f"/v1/documents/{quote(id, safe='')}", missing={"removed": 0})
+        return bool(answer["removed"])
+
+    def open_run(self, name: str) -> None:
+        """Open a run, whose documents are staged until it is committed."""
+        self._call("POST", "/v1/runs", {"name": name})
+
+    def stage(self, name: str, documents: Iterable[Mapping[str, Any]]) -> int:
+        """Stage documents in a run; return their number."""
+        path = f"/v1/runs/{quote(name, safe='')}/documents"
+        return sum(self._call("POST", path, {"documents": batch})["staged"] for batch in _batches(documents))
+
+    def commit_run(self, name: str) -> Committed:
+        """Add the staged documents of a run that are new, and end the run."""
+        return _record(Committed, self._call("POST", f"/v1/runs/{quote(name, safe='')}/commit"))
+
+    def cancel_run(self, name: str) -> None:
+        """Drop the staged documents of a run, and end it."""
+        self._call("POST", f"/v1/runs/{quote(name, safe='')}/cancel")
+
+    def remove_run(self, name: str) -> int:
+        """Remove the documents that a committed run added; return their number."""
+        return int(self._call("DELETE", f"/v1/runs/{quote(name, safe='')}")["removed"])
+
+    def runs(self) -> dict[str, int]:
+        """Return the open runs, with the number of their staged documents."""
+        return {run["name"]: run["documents"] for run in self._call("GET", "/v1/runs")["runs"]}
+
+    def stats(self) -> dict[str, Any]:
+        """Return the numbers of the index and of the service."""
+        answer: dict[str, Any] = self._call("GET", "/v1/stats")
+        return answer
+
+    def is_ready(self) -> bool:
+        """Return whether the service answers and its index is open."""
+        try:
+            return self._send("GET", "/readyz", None)[0] == 200
+        except ServiceError:
+            return False
+
+    def _call(self, method: str, path: str, message: Any = None, missing: Any = ...) -> Any:
+        """Return the answer to a request, `missing` if there is nothing at the path; wait while the service is busy."""
+        body = None if message is None else json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        for attempt in range(self._retries + 1):
+            status, retry_after, content = self._send(method, path, body)
+            if status not in _RETRIED or attempt == self._retries:
+                break
+            time.sleep(retry_after)
+        if status == 404 and missing is not ...:
+            return missing
+        try:
+            answer = json.loads(content)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            title = http.client.responses.get(status, "")
+            raise ServiceError(status, title, f"{self._parts.geturl()} answered {status} {title}, without JSON.")
+        if status >= 400:
+            detail = answer.get("detail") or f"{self._parts.geturl()} answered {status}."
+            raise ServiceError(status, answer.get("title", ""), detail, answer.get("setting"), answer.get("request_id"))
+        return answer
+
+    def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, float, bytes]:
+        """Return status, seconds to wait and content of an answer. A connection that the service closed is renewed."""
+        headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
+        while True:
+            connection = getattr(self._thread, "connection", None)
+            is_new = connection is None
+            if connection is None:
+                connection = self._thread.connection = self._connect()
+            try:
+                connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
+                response = connection.getresponse()
+                content = response.read()
+                if response.will_close:
+                    self.close()
+                return response.status, _seconds(response.getheader("Retry-After")), content
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if isinstance(error, _STALE) and not is_new:
+                    continue
+                raise ServiceError(
+                    0, "No answer", f"{self._parts.geturl()} does not answer: {error or type(error).__name__}. Check "
+                    "that the service runs, and repeat the request.",
+                ) from error  # fmt: skip
+
+    def _connect(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        assert self._parts.hostname is not None
+        return kind(self._parts.hostname, self._parts.port, timeout=self._timeout_s)
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield items in lists that a service accepts in one request."""
+    batch: list[T] = []
+    size = 0
+    for item in items:
+        text = item if isinstance(item, str) else item["text"]  # type: ignore[index]
+        if batch and (len(batch) == _BATCH_DOCUMENTS or size + len(text) > _BATCH_BYTES // 4):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += len(text)
+    if batch:
+        yield batch
+
+
+def _record(kind: type[T], record: Mapping[str, Any]) -> T:
+    """Return a record as an instance of a dataclass; fields of a later version are left out."""
+    values = {field.name: record[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+    for name in ("first_seen", "last_seen"):
+        if values.get(name) is not None:
+            values[name] = datetime.fromisoformat(values[name].replace("Z", "+00:00"))
+    return kind(**values)
+
+
+def _seconds(text: str | None) -> float:
+    """Return the seconds of a header Retry-After, 1 if there are none, 30 at most."""
+    try:
+        return min(max(float(text or 1), 0.0), 30.0)
+    except ValueError:
+        return 1.0

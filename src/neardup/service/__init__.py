@@ -1,0 +1,1 @@
+"""The HTTP service: `neardup serve`. Needs the extra `serve`."""

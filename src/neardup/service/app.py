@@ -1,0 +1,333 @@
+"""The application: an ASGI callable that checks a request, runs its operation, and answers, counts and logs it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from neardup.errors import NeardupError
+from neardup.service.assets import Assets
+from neardup.service.deadline import Deadline
+from neardup.service.lanes import Lane
+from neardup.service.library import Library
+from neardup.service.logs import Log
+from neardup.service.messages import ProblemDetails
+from neardup.service.metrics import Metrics
+from neardup.service.operations import OPERATIONS, Operation, Reply
+from neardup.service.problems import Problem, busy, exceeded, problem_of
+from neardup.service.security import Gate
+from neardup.service.tokens import Tokens
+from neardup.settings.service import ServiceSettings
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+T = TypeVar("T")
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
+_DRAIN_S = 2.0
+_ENCODER = msgspec.json.Encoder()
+
+
+class Disconnected(Exception):
+    """The client has closed the connection before its request arrived."""
+
+
+class Call:
+    """A request: its headers, the argument in its path, and its body.
+
+    argument : the id or name in the path. num_documents : for the log. is_read : whether no part of the body is left.
+    """
+
+    def __init__(self, service: Service, scope: Message, receive: Receive) -> None:
+        self.service = service
+        self.method: str = "GET" if scope["method"] == "HEAD" else scope["method"]
+        self.raw_path: bytes = scope["raw_path"]
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.scope = scope
+        self.argument = ""
+        self.num_documents: int | None = None
+        self.num_bytes = 0
+        self._receive = receive
+        self._pending = 0
+        self.is_read = not (b"content-length" in self.headers or b"transfer-encoding" in self.headers)
+
+    async def body(self, kind: type[T]) -> T:
+        """Read the body, and return it as a message.
+
+        Raises
+        ------
+        Problem
+            If the body is larger or slower than the limits, no JSON, or of another form.
+        """
+        content_type = self.headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        if content_type != b"application/json" or self.headers.get(b"content-encoding", b"identity") != b"identity":
+            raise Problem(
+                415,
+                "The body must be JSON, not compressed: send it with the header `Content-Type: application/json`.",
+            )
+        content = await self._read()
+        try:
+            return self.service.decoder(kind).decode(content)
+        except msgspec.ValidationError as error:
+            raise Problem(422, f"The body has another form than expected: {error}. See /openapi.json.") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Problem(400, f"The body is not valid JSON in UTF-8: {error}. Send one JSON object.") from error
+        except RecursionError as error:
+            raise Problem(400, "The body has too many levels of nested JSON. Send a flatter payload.") from error
+
+    async def _read(self) -> bytes:
+        settings = self.service.settings
+        length = self.headers.get(b"content-length", b"")
+        if length.isdigit():
+            self._check_size(int(length))
+        late = Problem(
+            408,
+            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. Send it faster, or raise "
+            "--read-timeout-s.",
+            setting="read_timeout_s",
+        )
+        parts: list[bytes] = []
+        with Deadline(settings.read_timeout_s, late):
+            while not self.is_read:
+                part = await self._part()
+                self._check_size(self.num_bytes)
+                self._reserve(len(part))
+                parts.append(part)
+        return b"".join(parts)
+
+    def _check_size(self, size: int) -> None:
+        limit = self.service.settings.max_body_bytes
+        if size > limit:
+            raise exceeded(
+                413, "The bytes of the body are", size, "max_body_bytes", limit, "Send fewer documents at a time"
+            )
+
+    def _reserve(self, size: int) -> None:
+        service = self.service
+        if service.pending_bytes and service.pending_bytes + size > service.settings.max_pending_bytes:
+            raise busy(
+                f"Requests of {service.pending_bytes:,} bytes are under way, and max_pending_bytes="
+                f"{service.settings.max_pending_bytes:,}. Repeat the request later, with fewer clients at a time.",
+                "max_pending_bytes",
+            )
+        service.pending_bytes += size
+        self._pending += size
+
+    async def _part(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part: bytes = message.get("body", b"")
+        self.num_bytes += len(part)
+        self.is_read = not message.get("more_body", False)
+        return part
+
+    async def drain(self) -> None:
+        """Read and drop the rest of the body for a while, so that the client is there to read the answer."""
+        if self.is_read or b"expect" in self.headers:
+            return
+        limit = self.num_bytes + 4 * self.service.settings.max_body_bytes
+        late = Problem(408, "")
+        try:
+            with Deadline(_DRAIN_S, late):
+                while not self.is_read and self.num_bytes < limit:
+                    await self._part()
+        except Problem as problem:
+            if problem is not late:
+                raise
+
+    def release(self) -> None:
+        """Give back the memory that was reserved for the body."""
+        self.service.pending_bytes -= self._pending
+        self._pending = 0
+
+
+class Service:
+    """The application. Made inside a running event loop.
+
+    Attributes
+    ----------
+    library : the operations on the index. writes, reads, compares : the queues.
+    pending_bytes : the bodies of the requests under way.
+    """
+
+    def __init__(self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log) -> None:
+        self.library = library
+        self.settings = settings
+        self.metrics = Metrics()
+        self.assets = Assets()
+        self.started = time.monotonic()
+        self.is_stopping = False
+        self.pending_bytes = 0
+        self.num_connections: Callable[[], int] = lambda: 0
+        self._gate = Gate(settings.host, tokens)
+        self._log = log
+        self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+        self._boot = secrets.token_hex(4)
+        self._numbers = itertools.count(1)
+        self.writes, self.reads, self.compares = (self._lane(name) for name in ("writes", "reads", "compares"))
+
+    def _lane(self, name: str) -> Lane:
+        settings = self.settings
+        return Lane(
+            name, settings.max_queued_documents, settings.max_documents, settings.batch_wait_ms / 1000,
+            lambda size: self.metrics.batches.add(name, size),
+        )  # fmt: skip
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All queues."""
+        return self.writes, self.reads, self.compares
+
+    def decoder(self, kind: type[T]) -> msgspec.json.Decoder[T]:
+        """Return the decoder of a message."""
+        if kind not in self._decoders:
+            self._decoders[kind] = msgspec.json.Decoder(kind)
+        return self._decoders[kind]
+
+    async def close(self) -> None:
+        """Finish what waits in the queues, and close the index."""
+        self.is_stopping = True
+        for lane in self.lanes:
+            await lane.close()
+        await asyncio.get_running_loop().run_in_executor(None, self.library.index.close)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request (ASGI)."""
+        begun = time.perf_counter()
+        call = Call(self, scope, receive)
+        given = call.headers.get(b"x-request-id", b"")
+        request_id = given.decode() if _REQUEST_ID.fullmatch(given) else f"{self._boot}-{next(self._numbers):x}"
+        name = "unknown"
+        error: BaseException | None = None
+        try:
+            operation = self._find(call)
+            name = operation.name
+            self._gate.check(call.method, call.headers, operation.role)
+            with Deadline(self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()):
+                reply = await operation.run(self, call)
+        except Disconnected:
+            reply = Reply(b"", "", 400)
+        except Exception as raised:
+            error = raised
+            reply = self._refuse(raised, request_id)
+        finally:
+            call.release()
+        with contextlib.suppress(Disconnected):
+            await self._send(call, reply, request_id, send)
+        seconds = time.perf_counter() - begun
+        self.metrics.answered(name, reply.status, seconds)
+        self._write_log(call, reply, request_id, seconds, error)
+
+    def _find(self, call: Call) -> Operation:
+        """Return the operation of a request, and note the argument in its path."""
+        size = len(call.raw_path) + len(call.scope["query_string"])
+        size += sum(len(name) + len(value) + 4 for name, value in call.scope["headers"])
+        if size > self.settings.max_header_bytes:
+            raise exceeded(
+                431, "The bytes of the request line and headers are", size, "max_header_bytes",
+                self.settings.max_header_bytes, "Send shorter ones",
+            )  # fmt: skip
+        methods, argument = _operations_at(call.raw_path)
+        if not methods:
+            raise Problem(404, "There is nothing at this path. See /openapi.json for the paths of this service.")
+        if call.method not in methods:
+            allowed = ", ".join(sorted(methods))
+            raise Problem(
+                405, f"The method {call.method} is not allowed here. Use {allowed}.", headers={"allow": allowed}
+            )
+        try:
+            call.argument = unquote_to_bytes(argument).decode()
+        except UnicodeDecodeError as error:
+            raise Problem(400, "The path is not UTF-8. Percent-encode the UTF-8 bytes of the id.") from error
+        return methods[call.method]
+
+    def _late(self) -> Problem:
+        limit = self.settings.answer_timeout_s
+        return busy(
+            f"The request was not answered within answer_timeout_s={limit:g}; what it asked for may still be done. "
+            "Repeat it: documents with the same ids and texts change nothing. Or raise --answer-timeout-s.",
+            "answer_timeout_s",
+            status=503,
+        )
+
+    def _refuse(self, error: Exception, request_id: str) -> Reply:
+        """Return an error as problem details; without its text, if it is ours to fix."""
+        if isinstance(error, Problem):
+            problem = error
+        elif isinstance(error, NeardupError):
+            problem = problem_of(error)
+        else:
+            problem = Problem(500, f"The service failed. Its log tells why, at request_id {request_id}.")
+        details = ProblemDetails(
+            title=problem.title, status=problem.status, detail=problem.args[0], request_id=request_id,
+            setting=problem.setting,
+        )  # fmt: skip
+        return Reply(_ENCODER.encode(details), "application/problem+json", problem.status, problem.headers)
+
+    async def _send(self, call: Call, reply: Reply, request_id: str, send: Send) -> None:
+        await call.drain()
+        headers = [(b"content-length", b"%d" % len(reply.body)), (b"x-request-id", request_id.encode())]
+        if reply.media_type:
+            headers.append((b"content-type", reply.media_type.encode()))
+        if "cache-control" not in reply.headers:
+            headers.append((b"cache-control", b"no-store"))
+        if not call.is_read:
+            headers.append((b"connection", b"close"))
+        headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
+
+    def _write_log(
+        self, call: Call, reply: Reply, request_id: str, seconds: float, error: BaseException | None
+    ) -> None:
+        is_ours = reply.status == 500 and error is not None
+        self._log.event(
+            "request",
+            level="error" if is_ours else "warning" if reply.status >= 400 else "info",
+            error=error if is_ours else None,
+            request_id=request_id,
+            client=(call.scope.get("client") or ("",))[0],
+            method=call.scope["method"],
+            path=call.raw_path[:200].decode("latin-1"),
+            status=reply.status,
+            ms=round(seconds * 1000, 3),
+            bytes_in=call.num_bytes,
+            bytes_out=len(reply.body),
+            documents=call.num_documents,
+        )
+
+
+_EXACT: dict[bytes, dict[str, Operation]] = {}
+_WITH_ARGUMENT: dict[tuple[bytes, bytes], dict[str, Operation]] = {}
+for _operation in OPERATIONS:
+    _head, _, _tail = _operation.path.encode().partition(b"{")
+    if _tail:
+        _WITH_ARGUMENT.setdefault((_head, _tail.partition(b"}")[2]), {})[_operation.method] = _operation
+    else:
+        _EXACT.setdefault(_head, {})[_operation.method] = _operation
+
+
+def _operations_at(raw_path: bytes) -> tuple[dict[str, Operation], bytes]:
+    """Return the operations of a path by their methods, and the argument in it, percent-encoded.
+
+    The id of a document is the rest of the path, slashes included; any other argument is one segment.
+    """
+    if raw_path in _EXACT:
+        return _EXACT[raw_path], b""
+    for (head, tail), methods in _WITH_ARGUMENT.items():
+        if raw_path.startswith(head) and raw_path.endswith(tail) and len(raw_path) > len(head) + len(tail):
+            argument = raw_path[len(head) : len(raw_path) - len(tail)]
+            if b"/" not in argument or head == b"/v1/documents/":
+                return methods, argument
+    return {}, b""

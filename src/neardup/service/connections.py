@@ -1,0 +1,138 @@
+"""Connections: uvicorn's protocols with limits on their number, on the size of headers, and on slow clients."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from neardup.service.messages import ProblemDetails
+from neardup.service.problems import Problem, busy, exceeded
+from neardup.service.security import HEADERS
+from neardup.settings.service import ServiceSettings
+
+if TYPE_CHECKING:
+    _Base = Any
+else:
+    _Base = object
+
+
+class Guarded(_Base):  # type: ignore[misc]
+    """Mixed into a protocol of uvicorn, which limits none of this.
+
+    settings : set by `guarded`.
+
+    Notes
+    -----
+    The head of a request is its request line with its headers. uvicorn makes a new `cycle` when a head is complete, so
+    bytes that arrive without a new cycle, while none is under way, belong to a head.
+    """
+
+    settings: ServiceSettings
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Refuse a connection too many; begin to wait for a request."""
+        super().connection_made(transport)
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        limit = self.settings.max_connections
+        if len(self.connections) > limit:
+            self._refuse(
+                busy(f"More than max_connections={limit:,} are open. Connect later.", "max_connections", status=503)
+            )
+        else:
+            self._start_head_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on; count them as long as they complete no head."""
+        before = self.cycle
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self.cycle is not before:
+            self._stop_head_timer()
+            self._head_bytes = 0
+        elif before is None or before.response_complete or not before.more_body:
+            self._head_bytes += len(data)
+            self._start_head_timer()
+            if self._head_bytes > self.settings.max_header_bytes:
+                self._refuse(
+                    exceeded(
+                        431, "The bytes of the request line and headers are", self._head_bytes, "max_header_bytes",
+                        self.settings.max_header_bytes, "Send shorter ones",
+                    )
+                )  # fmt: skip
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timers."""
+        self._stop_head_timer()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to wait for a client that does not read."""
+        super().pause_writing()
+        self._write_timer = self.loop.call_later(self.settings.read_timeout_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client reads."""
+        super().resume_writing()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, although its client may not have read all."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP."""
+        self._refuse(Problem(400, "The request is not valid HTTP/1.1. Send it with an HTTP client."))
+
+    def _start_head_timer(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.settings.read_timeout_s, self._too_slow)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _too_slow(self) -> None:
+        limit = self.settings.read_timeout_s
+        if self._head_bytes:
+            detail = f"The headers did not arrive within read_timeout_s={limit:g}. Send them faster."
+            self._refuse(Problem(408, detail, setting="read_timeout_s"))
+        else:
+            self.transport.close()
+
+    def _refuse(self, problem: Problem) -> None:
+        """Answer a problem and close; without an answer if another one is under way."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.abort()
+            return
+        details = ProblemDetails(
+            title=problem.title, status=problem.status, detail=problem.args[0], request_id="", setting=problem.setting
+        )
+        body = msgspec.json.encode(details)
+        headers = [
+            *HEADERS, *problem.headers.items(), ("content-type", "application/problem+json"),
+            ("content-length", str(len(body))), ("connection", "close"),
+        ]  # fmt: skip
+        head = f"HTTP/1.1 {problem.status} {problem.title}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers)
+        self.transport.write(head.encode() + b"\r\n" + body)
+        self.transport.close()
+
+
+def guarded(settings: ServiceSettings) -> type[asyncio.Protocol]:
+    """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of h11."""
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
+    except ImportError:
+        from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol  # type: ignore[assignment]
+    return type("GuardedProtocol", (Guarded, Protocol), {"settings": settings})

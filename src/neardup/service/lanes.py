@@ -1,0 +1,137 @@
+"""Queues of requests, each with one worker thread: neighbours of one kind become one call of the library."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from neardup.errors import NeardupError
+from neardup.service.problems import busy
+
+Function = Callable[[list[Any]], Sequence[Any]]
+
+
+class _Job(NamedTuple):
+    """Items of one request, the function that processes them, and where its results go."""
+
+    function: Function
+    items: list[Any]
+    results: asyncio.Future[Sequence[Any]]
+
+
+class Lane:
+    """A queue with one worker thread, which decides in the order of arrival.
+
+    Parameters
+    ----------
+    name : for metrics and threads.
+    max_items : the greatest number of items that wait; a request of more is accepted if nothing waits.
+    max_batch : the greatest number of items in a call; a request of more is a call of its own.
+    wait_s : the time that a request waits for others if the worker is idle, in seconds.
+    on_batch : called with the number of items of each call.
+    """
+
+    def __init__(
+        self, name: str, max_items: int, max_batch: int, wait_s: float, on_batch: Callable[[int], None]
+    ) -> None:
+        self.name = name
+        self.num_queued = 0
+        self._max_items = max_items
+        self._max_batch = max_batch
+        self._wait_s = wait_s
+        self._on_batch = on_batch
+        self._jobs: deque[_Job] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"neardup-{name}")
+        self._arrived = asyncio.Event()
+        self._stopping = False
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def run(self, function: Function, items: list[Any]) -> Sequence[Any]:
+        """Process items; return the result of each.
+
+        Parameters
+        ----------
+        function : called in the worker thread with the items of this request, and of its neighbours in the queue
+            that have an equal function; returns one result for each item, in order.
+        items : of this request, at least one.
+
+        Raises
+        ------
+        Problem
+            429, if too many items wait.
+        """
+        if self._jobs and self.num_queued + len(items) > self._max_items:
+            raise busy(
+                f"{self.num_queued:,} documents wait for the index, and max_queued_documents={self._max_items:,}. "
+                "Repeat the request later, with fewer clients at a time.",
+                "max_queued_documents",
+            )
+        if self._stopping:
+            raise busy("The service stops. Repeat the request when it runs again.", "stop_timeout_s", status=503)
+        results: asyncio.Future[Sequence[Any]] = asyncio.get_running_loop().create_future()
+        self._jobs.append(_Job(function, items, results))
+        self.num_queued += len(items)
+        self._arrived.set()
+        return await results
+
+    async def close(self) -> None:
+        """Refuse new requests, finish those that wait, and end the thread."""
+        self._stopping = True
+        self._arrived.set()
+        await self._worker
+        self._thread.shutdown()
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._jobs or not self._stopping:
+            if not self._jobs:
+                self._arrived.clear()
+                await self._arrived.wait()
+                if self._wait_s and not self._stopping:
+                    await asyncio.sleep(self._wait_s)
+                continue
+            batch = self._take()
+            outcomes = await loop.run_in_executor(self._thread, _call, batch)
+            num_items = sum(len(job.items) for job in batch)
+            self.num_queued -= num_items
+            self._on_batch(num_items)
+            for job, outcome in zip(batch, outcomes, strict=True):
+                if job.results.done():  # the request has timed out
+                    continue
+                if isinstance(outcome, Exception):
+                    job.results.set_exception(outcome)
+                else:
+                    job.results.set_result(outcome)
+
+    def _take(self) -> list[_Job]:
+        """Return the next job, with those behind it that have its function."""
+        batch = [self._jobs.popleft()]
+        size = len(batch[0].items)
+        while (
+            self._jobs
+            and self._jobs[0].function == batch[0].function
+            and size + len(self._jobs[0].items) <= self._max_batch
+        ):
+            batch.append(self._jobs.popleft())
+            size += len(batch[-1].items)
+        return batch
+
+
+def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
+    """Return the results of each job. If the library refuses the batch, each job is tried by itself."""
+    function = batch[0].function
+    try:
+        results = function([item for job in batch for item in job.items])
+    except NeardupError as error:
+        return [error] if len(batch) == 1 else [outcome for job in batch for outcome in _call([job])]
+    except Exception as error:
+        return [error] * len(batch)
+    outcomes: list[Sequence[Any] | Exception] = []
+    begin = 0
+    for job in batch:
+        outcomes.append(results[begin : begin + len(job.items)])
+        begin += len(job.items)
+    return outcomes

@@ -1,0 +1,224 @@
+"""The bodies of requests and responses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+Id = Annotated[str, Meta(min_length=1, description="The id of a document: any text.")]
+Text = Annotated[str, Meta(description="A text, or an HTML page if the method of the index compares pages.")]
+Name = Annotated[
+    str, Meta(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$", description="The name of a run, without /.")
+]
+
+
+class Document(Struct, forbid_unknown_fields=True):
+    """A document: its id, its text or page, and any JSON value that comes back with its answers."""
+
+    id: Id
+    text: Text
+    payload: Annotated[Any, Meta(description="Any JSON value of the caller: a URL, a date, an object.")] = None
+
+
+class AddRequest(Struct, forbid_unknown_fields=True):
+    """Documents to add, in the order of their decisions."""
+
+    documents: Annotated[list[Document], Meta(min_length=1)]
+    mode: Annotated[
+        Literal["add-if-new", "add"],
+        Meta(description="add-if-new keeps a document only if no kept one is similar; add keeps every document."),
+    ] = "add-if-new"
+
+
+class StageRequest(Struct, forbid_unknown_fields=True):
+    """Documents of a run; they are decided when the run is committed."""
+
+    documents: Annotated[list[Document], Meta(min_length=1)]
+
+
+class Answer(Struct):
+    """The decision about a document. Measures and `kept_id` are null if it was kept."""
+
+    id: str
+    kept: Annotated[bool, Meta(description="Whether the document was kept.")]
+    repeated: Annotated[bool, Meta(description="Whether the same id and content were there before.")]
+    kept_id: Annotated[str | None, Meta(description="The kept document that it is a duplicate of.")]
+    similarity: float | None
+    distance: int | None
+    structure: float | None
+    exact: Annotated[bool | None, Meta(description="Whether it is an exact copy after normalisation.")]
+    first_seen: Annotated[datetime | None, Meta(description="When the kept document was added.")]
+    last_seen: Annotated[datetime | None, Meta(description="When the kept document, or a duplicate of it, last came.")]
+    payload: Annotated[Any, Meta(description="The payload of the kept document.")]
+    truncated: Annotated[
+        bool, Meta(description="Whether a bucket was cut to its earliest documents, so that a duplicate may be missed.")
+    ]
+
+
+class Answers(Struct):
+    """The decisions, in the order of the documents."""
+
+    answers: list[Answer]
+
+
+class QueryRequest(Struct, forbid_unknown_fields=True):
+    """Texts to look up. Nothing is added."""
+
+    texts: Annotated[list[Text], Meta(min_length=1)]
+    limit: Annotated[int, Meta(ge=1, description="The greatest number of hits for a text.")] = 10
+
+
+class Hit(Struct):
+    """A document of the index that is similar to a text; a measure that the method does not have is null."""
+
+    id: str
+    similarity: float | None
+    distance: int | None
+    structure: float | None
+    exact: bool | None
+    first_seen: datetime | None
+    last_seen: datetime | None
+    payload: Any
+
+
+class Hits(Struct):
+    """The hits of each text, the most similar first."""
+
+    results: list[list[Hit]]
+
+
+class CompareRequest(Struct, forbid_unknown_fields=True):
+    """Two texts to compare by the method of the index."""
+
+    left: Text
+    right: Text
+
+
+class Stretch(Struct):
+    """A passage of both texts: shared, or the differing part of each, which may be empty."""
+
+    left: str
+    right: str
+    shared: bool
+
+
+class Passage(Struct):
+    """A passage of one text, and whether the other text contains it."""
+
+    text: str
+    shared: bool
+
+
+class Compared(Struct):
+    """How similar two texts are, and where they differ."""
+
+    duplicate: Annotated[bool, Meta(description="Whether the method counts the two as duplicates.")]
+    similarity: float
+    threshold: float
+    measures: Annotated[dict[str, Any], Meta(description="Every measure of the pair, by name.")]
+    stretches: Annotated[
+        list[Stretch] | None,
+        Meta(description="Both texts side by side; null if they share passages in another order, or are pages."),
+    ]
+    left_passages: list[Passage] | None
+    right_passages: list[Passage] | None
+    left_fingerprint: Annotated[str | None, Meta(description="The SimHash fingerprint in hexadecimal digits, or null.")]
+    right_fingerprint: str | None
+
+
+class Kept(Struct):
+    """A document of the index."""
+
+    id: str
+    kept: bool
+    kept_id: Annotated[str | None, Meta(description="The kept document that it is a duplicate of, if it is one.")]
+    first_seen: datetime | None
+    last_seen: datetime | None
+    payload: Any
+    run: str | None
+    text: Annotated[str | None, Meta(description="The text, if the index stores texts.")]
+    fingerprint: Annotated[
+        str | None, Meta(description="The SimHash fingerprint or MinHash signature in hexadecimal digits, if stored.")
+    ]
+
+
+class Removed(Struct):
+    """The number of documents that were removed."""
+
+    removed: int
+
+
+class RunRequest(Struct, forbid_unknown_fields=True):
+    """The name of a new run."""
+
+    name: Name
+
+
+class Run(Struct):
+    """An open run."""
+
+    name: str
+    opened: datetime | None
+    documents: Annotated[int, Meta(description="The number of staged documents.")]
+
+
+class Staged(Struct):
+    """The number of documents of the request that were staged."""
+
+    staged: int
+
+
+class Committed(Struct):
+    """The decisions about the documents of a run. Their own: `GET /v1/documents/{id}`."""
+
+    kept: Annotated[int, Meta(description="The documents that were kept.")]
+    removed: Annotated[int, Meta(description="The documents that are duplicates of kept ones.")]
+    repeated: Annotated[int, Meta(description="The documents that were there before, with the same id and content.")]
+
+
+class Cancelled(Struct):
+    """The run that was cancelled."""
+
+    name: str
+
+
+class Runs(Struct):
+    """The open runs."""
+
+    runs: list[Run]
+
+
+class Growth(Struct):
+    """The number of documents that were added up to a time."""
+
+    time: datetime
+    documents: int
+
+
+class Stats(Struct):
+    """The index and the service."""
+
+    index: Annotated[dict[str, Any], Meta(description="As `neardup index info` prints it.")]
+    growth: Annotated[list[Growth], Meta(description="The documents of the index over time.")]
+    uptime_s: float
+    queued: Annotated[dict[str, int], Meta(description="The documents that wait, by queue.")]
+    requests: Annotated[int, Meta(description="The requests that were answered since the start.")]
+
+
+class State(Struct):
+    """Whether the service is ready."""
+
+    status: Literal["ok", "starting", "stopping"]
+
+
+class ProblemDetails(Struct, omit_defaults=True):
+    """A problem (RFC 9457)."""
+
+    title: str
+    status: int
+    detail: Annotated[str, Meta(description="What was wrong, what is accepted, and what to do next.")]
+    request_id: Annotated[str, Meta(description="Also in the header X-Request-ID and in the log.")]
+    type: str = field(default="about:blank")
+    setting: Annotated[str | None, Meta(description="The limit that was exceeded: a setting of the service.")] = None

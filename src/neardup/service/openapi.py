@@ -1,0 +1,78 @@
+"""The OpenAPI document: made from the operations and their messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from neardup.service.messages import ProblemDetails
+from neardup.service.operations import Operation
+
+_REF = "#/components/schemas/{name}"
+_COMMON_ERRORS = {"open": (), "read": (401, 503), "write": (401, 403, 503)}
+
+
+def document(operations: Sequence[Operation], version: str) -> dict[str, Any]:
+    """Return the document, OpenAPI 3.1.
+
+    operations : those of the service. version : of the package.
+    """
+    kinds: list[type] = [ProblemDetails]
+    for operation in operations:
+        kinds += [kind for kind in (operation.request, operation.response) if isinstance(kind, type)]
+    kinds = list(dict.fromkeys(kinds))
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    references = dict(zip(kinds, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, references)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "neardup",
+            "version": version,
+            "summary": "Have we seen this? Near-duplicates of texts and web pages in an index.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, Any]:
+    """Return the object of an operation."""
+    names = re.findall(r"{(\w+)}", operation.path)
+    record: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            for name in names
+        ],
+    }
+    if operation.role != "open":
+        record["security"] = [{"token": []}, {}]
+        record["x-role"] = operation.role
+    if operation.request is not None:
+        content = {"application/json": {"schema": references[operation.request]}}
+        record["requestBody"] = {"required": True, "content": content}
+    if isinstance(operation.response, type):
+        answer: dict[str, Any] = {"application/json": {"schema": references[operation.response]}}
+    else:
+        answer = {operation.response: {"schema": {"type": "object"} if "json" in operation.response else {}}}
+    responses: dict[str, Any] = {str(operation.status): {"description": "Done.", "content": answer}}
+    statuses = {*operation.errors, *_COMMON_ERRORS[operation.role], *((400, 415, 422) if operation.request else ())}
+    problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
+    for status in sorted(statuses):
+        responses[str(status)] = {"description": HTTPStatus(status).phrase + ".", "content": problem}
+    responses["default"] = {"description": "A problem.", "content": problem}
+    record["responses"] = responses
+    return record

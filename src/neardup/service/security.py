@@ -1,0 +1,101 @@
+"""Who may call: the checks of a request's headers, and the headers of every response."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+from neardup.errors import SettingError
+from neardup.service.problems import Problem
+from neardup.service.tokens import Tokens
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    ("content-security-policy", POLICY),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+]
+"""Of every response, refusals included."""
+
+Headers = Mapping[bytes, bytes]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address or name is reached from this host only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_exposure(host: str, tokens: Tokens) -> None:
+    """Raise SettingError if other hosts reach the service and no token protects it."""
+    if not tokens and not is_loopback(host):
+        raise SettingError(
+            f"host={host!r} is reached from other hosts, and no token protects the index. Pass --token-file FILE, or "
+            "--host 127.0.0.1."
+        )
+
+
+class Gate:
+    """The checks of a service: its tokens if it has any, else the names under which a loopback address is called."""
+
+    def __init__(self, host: str, tokens: Tokens) -> None:
+        check_exposure(host, tokens)
+        self._tokens = tokens
+        self._names = {"127.0.0.1", "localhost", "::1", host.lower()}
+
+    def check(self, method: str, headers: Headers, role: str) -> None:
+        """Raise Problem if a request may not be answered.
+
+        Parameters
+        ----------
+        method : of HTTP.
+        headers : by lower-case names.
+        role : that the operation needs: open, read or write.
+
+        Notes
+        -----
+        A page of another site can send requests here from a browser on this host. It cannot send JSON (that needs
+        the consent of CORS, which is never given), its `Origin` is another one, and if it has made its own name
+        resolve to this address (DNS rebinding), the `Host` header has that name.
+        """
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if not self._tokens and _name_of(host) not in self._names:
+            raise Problem(
+                421,
+                f"The Host header is {host!r:.100}, and this service without tokens answers to "
+                f"{', '.join(sorted(self._names))} only. Use one of these names, or start it with --token-file.",
+            )
+        if method not in ("GET", "HEAD"):
+            origin = headers.get(b"origin", b"").decode("latin-1").lower()
+            site = headers.get(b"sec-fetch-site", b"none")
+            if (origin and origin.partition("://")[2] != host) or site not in (b"none", b"same-origin"):
+                raise Problem(403, f"Pages of other sites may not use this service: the origin is {origin!r:.100}.")
+        if self._tokens and role != "open":
+            self._check_role(headers, role)
+
+    def _check_role(self, headers: Headers, role: str) -> None:
+        found = self._tokens.role_of(headers.get(b"authorization", b""))
+        if found is None:
+            raise Problem(
+                401,
+                "The request has no token that this service knows. Send the header `Authorization: Bearer TOKEN`.",
+                headers={"www-authenticate": 'Bearer realm="neardup"'},
+            )
+        if role == "write" and found != "write":
+            raise Problem(403, "This token may only read. Use a token with the role write.")
+
+
+def _name_of(host: str) -> str:
+    """Return a Host header without its port, and without the brackets of IPv6."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -1,0 +1,120 @@
+"""The server: it opens the index and the socket, runs until a signal, finishes what is queued, and closes both."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+
+import neardup
+from neardup.errors import OutputError
+from neardup.service.app import Service
+from neardup.service.connections import guarded
+from neardup.service.library import Library
+from neardup.service.logs import LibraryHandler, Log
+from neardup.service.security import HEADERS, check_exposure
+from neardup.service.tokens import Tokens
+from neardup.settings.service import ServiceSettings
+
+_SWITCH_INTERVAL_S = 0.001  # a worker thread lets the event loop run at least so often; Python's default is 5 ms
+
+
+def serve(address: str, settings: ServiceSettings, tokens: Tokens) -> None:
+    """Serve an index until SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    address : of the index: a folder, or the URL of a store.
+    settings : the address of the service, and its limits.
+    tokens : who may read and write; without tokens, the host must be a loopback address.
+
+    Raises
+    ------
+    SettingError
+        If other hosts reach the service and there are no tokens.
+    StoreError
+        If the index cannot be opened for writing.
+    OutputError
+        If the port is in use.
+    """
+    check_exposure(settings.host, tokens)
+    log = Log(settings.log)
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(LibraryHandler(log))
+    logger.propagate = False
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    with _listen(settings) as listener:
+        index = neardup.Index.open(address)  # type: ignore[attr-defined]
+        server = _Server(Library(index), settings, tokens, log)
+        server.run(sockets=[listener])
+
+
+def _listen(settings: ServiceSettings) -> socket.socket:
+    """Return a socket that is bound to the address of the service."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise OutputError(
+            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}. Choose another --port or --host."
+        ) from error
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """A server of uvicorn that makes the application inside its event loop, and closes it after the last answer."""
+
+    def __init__(self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log) -> None:
+        super().__init__(
+            uvicorn.Config(
+                self._answer,
+                http=guarded(settings),
+                interface="asgi3",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                headers=HEADERS,
+                timeout_keep_alive=settings.idle_timeout_s,  # type: ignore[arg-type]
+                timeout_graceful_shutdown=settings.stop_timeout_s,  # type: ignore[arg-type]
+                h11_max_incomplete_event_size=settings.max_header_bytes,
+            )
+        )
+        self._library, self._settings, self._tokens, self._log = library, settings, tokens, log
+        self._service: Service
+
+    async def _answer(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]
+        await self._service(scope, receive, send)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Make the application, and accept connections."""
+        self._service = Service(self._library, self._settings, self._tokens, self._log)
+        self._service.num_connections = lambda: len(self.server_state.connections)
+        await super().startup(sockets)
+        assert sockets is not None
+        host, port = sockets[0].getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        self._log.event("listening", address=f"http://{shown}:{port}", index=str(self._library.index.address))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, answer what is under way, close the index."""
+        self._service.is_stopping = True
+        self._log.event("stopping", queued={lane.name: lane.num_queued for lane in self._service.lanes})
+        try:
+            await super().shutdown(sockets)
+        finally:
+            await self._service.close()
+        self._log.event("stopped", requests=self._service.metrics.num_requests)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at the first signal, without the answers under way at the second."""
+        self.force_exit = self.should_exit
+        self.should_exit = True

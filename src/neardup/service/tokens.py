@@ -1,0 +1,68 @@
+"""Bearer tokens: who may read, and who may write."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from neardup.errors import InputError
+
+ROLES = ("read", "write")
+_SHORTEST = 16
+
+
+class Tokens:
+    """The tokens of a service, by role. `write` includes `read`.
+
+    roles : the SHA-256 digest of each token -> its role. The tokens themselves are not kept.
+    """
+
+    def __init__(self, roles: Mapping[bytes, str]) -> None:
+        self._roles = dict(roles)
+
+    def __bool__(self) -> bool:
+        return bool(self._roles)
+
+    def role_of(self, authorization: bytes) -> str | None:
+        """Return the role of a header `Authorization: Bearer TOKEN`; None if it is no token of this service.
+
+        Notes
+        -----
+        Digests are compared, each with every token's, in constant time: the time tells nothing about a token.
+        """
+        scheme, _, token = authorization.partition(b" ")
+        digest = hashlib.sha256(token.strip()).digest()
+        found = None
+        for known, role in self._roles.items():
+            if hmac.compare_digest(known, digest):
+                found = role
+        return found if scheme.lower() == b"bearer" else None
+
+
+def read_tokens(paths: Sequence[str | Path]) -> Tokens:
+    """Return the tokens of files of lines `read TOKEN` or `write TOKEN`; `#` begins a comment.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, has a line of another form, a token of fewer than 16 characters, or no token.
+    """
+    roles: dict[bytes, str] = {}
+    for path in paths:
+        try:
+            lines = Path(path).read_text(encoding="ascii").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines.") from error
+        words = {number: line.split() for number, line in enumerate(lines, 1) if line.split("#")[0].strip()}
+        for number, parts in words.items():
+            if len(parts) != 2 or parts[0] not in ROLES or len(parts[1]) < _SHORTEST:
+                raise InputError(
+                    f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, with a token of "
+                    f"{_SHORTEST} characters or more, for example of `openssl rand -hex 32`."
+                )
+            roles[hashlib.sha256(parts[1].encode("ascii")).digest()] = parts[0]
+        if not words:
+            raise InputError(f"{path} has no token. Write a line `write TOKEN` in it.")
+    return Tokens(roles)

@@ -1,0 +1,62 @@
+"""The settings of the HTTP service: its address, and the limits of what it accepts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neardup.settings.constraints import Constraint, Validated, parameter
+
+_GB = 1 << 30
+
+
+def _bytes(default: int, low: int, help: str) -> int:
+    return parameter(default, Constraint(help, int, low=low, high=64 * _GB))  # type: ignore[no-any-return]
+
+
+def _count(default: int, high: int, help: str) -> int:
+    return parameter(default, Constraint(help, int, low=1, high=high))  # type: ignore[no-any-return]
+
+
+def _seconds(default: float, help: str) -> float:
+    return parameter(default, Constraint(help, exclusive_min=0, high=86_400))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings(Validated):
+    """Where the service listens, and the limits of requests, connections and waiting; each is named in its error."""
+
+    host: str = parameter(
+        "127.0.0.1", Constraint("The address to listen on; one that other hosts reach needs a token file.", str)
+    )
+    port: int = parameter(8765, Constraint("The TCP port; 0 for a free one.", int, low=0, high=65_535))
+    log: str = parameter(
+        "json", Constraint("The format of the log on standard error.", str, choices=("json", "text", "none"))
+    )
+    max_body_bytes: int = _bytes(16 << 20, 1024, "The greatest size of a request body.")
+    max_text_bytes: int = _bytes(4 << 20, 1, "The greatest size of a text or page, in UTF-8.")
+    max_payload_bytes: int = _bytes(64 << 10, 2, "The greatest size of the payload of a document, as JSON.")
+    max_id_bytes: int = _bytes(2048, 1, "The greatest size of the id of a document, in UTF-8.")
+    max_header_bytes: int = _bytes(16 << 10, 512, "The greatest size of the request line and headers.")
+    max_documents: int = _count(1000, 100_000, "The greatest number of documents or texts in a request.")
+    max_hits: int = _count(100, 10_000, "The greatest number of hits for a text.")
+    max_connections: int = _count(512, 65_536, "The greatest number of open connections.")
+    max_queued_documents: int = _count(
+        10_000, 10_000_000, "The greatest number of documents that wait for the index; more are answered with 429."
+    )
+    max_pending_bytes: int = _bytes(
+        256 << 20, 1024, "The greatest total size of the request bodies in memory; more are answered with 429."
+    )
+    batch_wait_ms: float = parameter(
+        1.0,
+        Constraint(
+            "The time that a request waits for others, to be processed in one batch with them, in milliseconds.",
+            low=0,
+            high=1000,
+        ),
+    )
+    read_timeout_s: float = _seconds(30.0, "The time within which a request must arrive, in seconds.")
+    answer_timeout_s: float = _seconds(30.0, "The time within which a request is answered, in seconds.")
+    idle_timeout_s: float = _seconds(60.0, "The time after which an idle connection is closed, in seconds.")
+    stop_timeout_s: float = _seconds(
+        30.0, "The time that the requests under way have to finish when the service stops, in seconds."
+    )
