@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -416,6 +416,18 @@ class Index:
             "runs": [run._asdict() for run in self.runs()],
             "store": stored,
         }
+
+    def growth(self, *, points: int = 64) -> list[tuple[datetime, int]]:
+        """Return how many documents the index had at `points` moments, as far as they were not forgotten.
+
+        Returns
+        -------
+        list of (datetime in UTC, number of documents), from the first document to now; empty for an empty index. Reads
+        one column of all documents.
+        """
+        with self._store.reading() as snapshot:
+            counts = maintenance.growth(snapshot, _now(), points)
+        return [(datetime.fromtimestamp(moment / 1e6, timezone.utc), count) for moment, count in counts]
 
     def verify(self) -> list[str]:
         """Return what is damaged, a sentence each; an empty list if all is well."""

@@ -88,6 +88,22 @@ def expired_rows(
     return np.asarray(rows[expired], np.int64)
 
 
+def growth(snapshot: Snapshot, now: int, points: int) -> list[tuple[int, int]]:
+    """Return the number of documents, of those not forgotten, that were added up to some moments.
+
+    now : microseconds since 1970, the last moment. points : the number of moments.
+    """
+    edges = counts = np.zeros(0, np.int64)
+    for table in snapshot.scan(["first_seen"]):
+        first_seen = table["first_seen"].cast(pa.int64()).to_numpy()
+        if not len(edges) and len(first_seen):
+            edges = np.linspace(min(first_seen[0], now - points), now, points).astype(np.int64)
+            counts = np.zeros(points, np.int64)
+        places = np.minimum(np.searchsorted(edges, first_seen), points - 1)
+        counts += np.bincount(places, minlength=len(counts))
+    return list(zip(edges.tolist(), np.cumsum(counts).tolist(), strict=True))
+
+
 def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[Incoming]:
     """Yield the kept documents of an index as documents to add to another one that stores `storage`.
 

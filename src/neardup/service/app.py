@@ -157,7 +157,8 @@ class Service:
 
     Attributes
     ----------
-    library : the operations on the index. writes, reads, compares : the queues.
+    library : the operations on the index. writes, reads, analyses : the queues; the
+    last one has comparisons and statistics, which may take long.
     pending_bytes : the bodies of the requests under way.
     """
 
@@ -175,7 +176,7 @@ class Service:
         self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
         self._boot = secrets.token_hex(4)
         self._numbers = itertools.count(1)
-        self.writes, self.reads, self.compares = (self._lane(name) for name in ("writes", "reads", "compares"))
+        self.writes, self.reads, self.analyses = (self._lane(name) for name in ("writes", "reads", "analyses"))
 
     def _lane(self, name: str) -> Lane:
         settings = self.settings
@@ -187,7 +188,7 @@ class Service:
     @property
     def lanes(self) -> tuple[Lane, ...]:
         """All queues."""
-        return self.writes, self.reads, self.compares
+        return self.writes, self.reads, self.analyses
 
     def decoder(self, kind: type[T]) -> msgspec.json.Decoder[T]:
         """Return the decoder of a message."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 import neardup
+from neardup.results import Document as Indexed
 from neardup.service.messages import (
     Answer,
     Committed,
@@ -27,6 +32,7 @@ from neardup.verify.alignment import align
 
 _ANSWER = Answer.__struct_fields__
 _HIT = Hit.__struct_fields__
+_GROWTH_S, _GROWTH_SHARE = 5.0, 50.0  # the growth is computed again after so many seconds, or times its own time
 
 
 class Query(NamedTuple):
@@ -46,8 +52,10 @@ class Numbers(NamedTuple):
 class Library:
     """The operations of the service on an index. Each takes and returns one list, as a `Lane` wants it."""
 
-    def __init__(self, index: Any) -> None:
+    def __init__(self, index: neardup.Index) -> None:
         self.index = index
+        self._growth: list[Growth] = []
+        self._growth_until = 0.0
 
     def add(self, documents: list[Document]) -> list[Answer]:
         """Add documents, similar ones too; return the decision about each."""
@@ -99,7 +107,9 @@ class Library:
 
     def open_run(self, names: list[str]) -> list[None]:
         """Open runs."""
-        return [self.index.open_run(name) for name in names]
+        for name in names:
+            self.index.open_run(name)
+        return [None] * len(names)
 
     def commit_run(self, names: list[str]) -> list[Committed]:
         """Commit runs; return the number of decisions of each kind."""
@@ -107,7 +117,9 @@ class Library:
 
     def cancel_run(self, names: list[str]) -> list[None]:
         """Drop the staged documents of runs."""
-        return [self.index.cancel_run(name) for name in names]
+        for name in names:
+            self.index.cancel_run(name)
+        return [None] * len(names)
 
     def remove_run(self, names: list[str]) -> list[int]:
         """Remove the documents that committed runs added; return the number of each."""
@@ -118,23 +130,36 @@ class Library:
         self.index.stage(name, _table(documents))
         return [None] * len(documents)
 
-    def runs(self) -> list[Run]:
-        """Return the open runs."""
-        return [Run(run.name, run.opened, run.num_documents) for run in self.index.runs()]
+    def runs(self, questions: list[None]) -> list[list[Run]]:
+        """Return the open runs, once for each question."""
+        runs = [Run(run.name, _time(run.opened), run.num_documents) for run in self.index.runs()]
+        return [runs] * len(questions)
 
     def stats(self, questions: list[None]) -> list[Numbers]:
-        """Return the numbers of the index, once for each question."""
-        return [Numbers(self.index.info(), [])] * len(questions)
+        """Return the numbers of the index, once for each question; the growth may be some time old."""
+        begun = time.monotonic()
+        if begun >= self._growth_until:
+            self._growth = [Growth(*point) for point in self.index.growth()]
+            ended = time.monotonic()
+            self._growth_until = ended + max(_GROWTH_S, _GROWTH_SHARE * (ended - begun))
+        return [Numbers(self.index.info(), self._growth)] * len(questions)
 
     def count(self, questions: list[None]) -> list[dict[str, int]]:
         """Return the number of documents by decision, once for each question."""
-        info = self.index.info()
-        return [{"kept": info["kept"], "removed": info["removed"]}] * len(questions)
+        return [self.index.info()["documents"]] * len(questions)
+
+    def warm(self, questions: list[None]) -> list[None]:
+        """Load what the first request would wait for: the compiled code."""
+        texts = ["a text to load the compiled code", "another text to load the compiled code"]
+        self.query([Query(texts[0], 1)])
+        self._compare(*texts)
+        self.stats([None])
+        return [None] * len(questions)
 
 
 def _table(documents: Sequence[Document]) -> pa.Table:
-    """Return documents as a table; payloads are JSON texts."""
-    payloads = [None if d.payload is None else msgspec.json.encode(d.payload).decode() for d in documents]
+    """Return documents as a table."""
+    payloads = [_stored(document.payload) for document in documents]
     return pa.table(
         {
             "id": pa.array([document.id for document in documents], pa.large_string()),
@@ -157,8 +182,15 @@ def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
+def _stored(payload: Any) -> str | None:
+    """Return a payload as text: a string as it is, unless it reads as JSON; any other value as JSON."""
+    if payload is None or (isinstance(payload, str) and isinstance(_payload(payload), str)):
+        return payload
+    return msgspec.json.encode(payload).decode()
+
+
 def _payload(text: str | None) -> Any:
-    """Return the JSON of a payload as it is; as a string, if it came from elsewhere and is no JSON."""
+    """Return a stored payload: the value of JSON if it is such, else a string."""
     if text is None:
         return None
     try:
@@ -172,7 +204,7 @@ def _answers(table: pa.Table) -> list[Answer]:
     return [Answer(*row) for row in _rows(table, _ANSWER)]
 
 
-def _kept(document: Any) -> Kept | None:
+def _kept(document: Indexed | None) -> Kept | None:
     if document is None:
         return None
     return Kept(
@@ -184,8 +216,18 @@ def _kept(document: Any) -> Kept | None:
         _payload(document.payload),
         document.run,
         document.text,
-        None if document.fingerprint is None else document.fingerprint.hex(),
+        _hexadecimal(document.sketch),
     )
+
+
+def _hexadecimal(sketch: npt.NDArray[Any]) -> str:
+    """Return a signature value by value, or a fingerprint from its highest word."""
+    values = sketch if sketch.dtype == np.uint32 else sketch[::-1]
+    return "".join(f"{value:0{2 * values.itemsize}x}" for value in values.tolist())
+
+
+def _time(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(microseconds / 1e6, timezone.utc)
 
 
 def _committed(table: pa.Table) -> Committed:
@@ -193,7 +235,7 @@ def _committed(table: pa.Table) -> Committed:
     return Committed(int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum()))
 
 
-def _fingerprint(text: str, method: neardup.SimHash) -> str | None:
+def _fingerprint(text: str, method: Any) -> str | None:
     """Return the fingerprint of a text in hexadecimal digits; None if it has no features."""
     try:
         return f"{neardup.simhash(text, method=method):0{method.bits // 4}x}"

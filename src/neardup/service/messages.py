@@ -200,7 +200,7 @@ class Growth(Struct):
 class Stats(Struct):
     """The index and the service."""
 
-    index: Annotated[dict[str, Any], Meta(description="As `neardup index info` prints it.")]
+    index: Annotated[dict[str, Any], Meta(description="As `neardup.Index.info` returns it.")]
     growth: Annotated[list[Growth], Meta(description="The documents of the index over time.")]
     uptime_s: float
     queued: Annotated[dict[str, int], Meta(description="The documents that wait, by queue.")]

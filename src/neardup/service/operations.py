@@ -154,7 +154,7 @@ async def compare(service: Service, call: Call) -> Reply:
     request = await call.body(messages.CompareRequest)
     _check_text(service, "text left", request.left)
     _check_text(service, "text right", request.right)
-    [found] = await service.compares.run(service.library.compare, [request])
+    [found] = await service.analyses.run(service.library.compare, [request])
     return _reply(found)
 
 
@@ -170,8 +170,8 @@ async def open_run(service: Service, call: Call) -> Reply:
 
 async def list_runs(service: Service, call: Call) -> Reply:
     """List the open runs."""
-    runs = await service.reads.run(lambda _: [service.library.runs()], [None])
-    return _reply(messages.Runs(list(runs[0])))
+    [runs] = await service.reads.run(service.library.runs, [None])
+    return _reply(messages.Runs(runs))
 
 
 async def stage_documents(service: Service, call: Call) -> Reply:
@@ -207,7 +207,7 @@ async def remove_run(service: Service, call: Call) -> Reply:
 
 async def stats(service: Service, call: Call) -> Reply:
     """Return the numbers of the index and of the service."""
-    [found] = await service.reads.run(service.library.stats, [None])
+    [found] = await service.analyses.run(service.library.stats, [None])
     return _reply(
         messages.Stats(
             found.info,

@@ -212,7 +212,7 @@
   async function overview() {
     try {
       const stats = await call("/v1/stats");
-      byId("eyebrow").textContent = `neardup · ${stats.index.address ?? stats.index.name ?? "index"}`;
+      byId("eyebrow").textContent = `neardup · ${stats.index.address}`;
       const rows = Object.entries(stats.index).filter(([, value]) => typeof value === "number" || typeof value === "string");
       byId("numbers").replaceChildren(...rows.map(([name, value]) => element("tr", {},
         element("th", { scope: "row" }, name.replaceAll("_", " ")),

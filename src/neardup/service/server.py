@@ -47,7 +47,7 @@ def serve(address: str, settings: ServiceSettings, tokens: Tokens) -> None:
     logger.propagate = False
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with _listen(settings) as listener:
-        index = neardup.Index.open(address)  # type: ignore[attr-defined]
+        index = neardup.Index.open(address)
         server = _Server(Library(index), settings, tokens, log)
         server.run(sockets=[listener])
 
@@ -97,6 +97,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Make the application, and accept connections."""
         self._service = Service(self._library, self._settings, self._tokens, self._log)
+        for lane in (self._service.analyses, self._service.reads):
+            await lane.run(self._library.warm, [None])
         self._service.num_connections = lambda: len(self.server_state.connections)
         await super().startup(sockets)
         assert sockets is not None
