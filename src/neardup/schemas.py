@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -130,7 +131,8 @@ KEPT, REMOVED = 1, 2
 TIME = pa.timestamp("us", tz="UTC")
 
 
-def indexed_schema(measures: Measures) -> pa.Schema:
+@cache
+def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the documents of an index, as a store has them."""
     optional = [
         _field("features", pa.large_binary(), "The distinct hashes of its features, rising, uint64 little-endian."),
@@ -159,7 +161,8 @@ def indexed_schema(measures: Measures) -> pa.Schema:
     )
 
 
-def answers_schema(measures: Measures) -> pa.Schema:
+@cache
+def answers_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the answers of an index about documents that were added."""
     return pa.schema(
         [
@@ -176,7 +179,8 @@ def answers_schema(measures: Measures) -> pa.Schema:
     )
 
 
-def hits_schema(measures: Measures) -> pa.Schema:
+@cache
+def hits_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the kept documents that a query finds."""
     return pa.schema(
         [

@@ -53,10 +53,10 @@ def batch_of_text(text: str, id: str | None, payload: str | None) -> Batch:
             many = " Pass several to add_many_if_new or query_many." if name == "text" else ""
             raise InputError(f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{many}")
     try:
-        columns = [pa.array([value], pa.large_string()) for value in (text, id or "", payload)]
+        texts, ids, payloads = (pa.array([value], pa.large_string()) for value in (text, id or "", payload))
     except (UnicodeEncodeError, pa.ArrowException) as error:
         raise InputError(f"A document is Unicode text: {error}. Replace lone surrogates.") from error
-    return Batch(*columns, is_unnamed=id is None)
+    return Batch(texts, ids, payloads, is_unnamed=id is None)
 
 
 def batches_of(

@@ -7,6 +7,8 @@ that are stored. Both follow the same rule: a bucket lists its earliest `max_buc
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +32,10 @@ class CandidateRows(NamedTuple):
     row: npt.NDArray[np.int64]
     kept: npt.NDArray[np.bool_]
 
+    def take(self, chosen: npt.NDArray[np.bool_]) -> CandidateRows:
+        """Return the candidates where `chosen`, bool (num_candidates,), is true."""
+        return CandidateRows(self.query[chosen], self.row[chosen], self.kept[chosen])
+
 
 class Lookup(Protocol):
     """How a method finds documents in tables of keys."""
@@ -48,7 +54,8 @@ class Lookup(Protocol):
         """Return the candidates among the rows that probes found."""
 
 
-class BandLookup(NamedTuple):
+@dataclass(frozen=True)
+class BandLookup:
     """A table for each band of a signature."""
 
     bands: Bands
@@ -60,49 +67,54 @@ class BandLookup(NamedTuple):
     def entries(self, keys: Keys) -> Entries:
         return dense_entries(keys.values)
 
-    probes = entries
+    def probes(self, keys: Keys) -> Entries:
+        return dense_entries(keys.values)
 
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         return distinct_pairs(probes, found)[0]
 
 
-class DistanceLookup(NamedTuple):
+@dataclass(frozen=True)
+class DistanceLookup:
     """A table for each choice of blocks of a fingerprint; see candidates/blocks.py."""
 
     radius: Radius
 
     @property
     def layout(self) -> Layout:
-        agree = self._masks()
+        agree = self._masks
         sizes = tuple(min(_KEY_BITS, sum(int(word).bit_count() for word in mask)) for mask in agree.tolist())
         return Layout(sizes, self.radius.max_distance)
 
     def entries(self, keys: Keys) -> Entries:
-        order = self._order()
-        permuted = np.empty((len(keys.values), len(order)), np.uint64)
-        kernels.block_keys.permute_bits(np.ascontiguousarray(keys.values), order, permuted)
+        permuted = np.empty((len(keys.values), len(self._order)), np.uint64)
+        kernels.block_keys.permute_bits(np.ascontiguousarray(keys.values), self._order, permuted)
         return dense_entries(permuted)
 
-    probes = entries
+    def probes(self, keys: Keys) -> Entries:
+        return self.entries(keys)
 
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         return distinct_pairs(probes, found)[0]
 
+    @cached_property
     def _masks(self) -> npt.NDArray[np.uint64]:
         radius = self.radius
         return make_tables(radius.bits, radius.max_distance, radius.num_blocks or radius.max_distance + 1).agree
 
+    @cached_property
     def _order(self) -> npt.NDArray[np.int16]:
         """Return the bit of the fingerprint at each place of a key: those of the chosen blocks, then the others."""
-        order = np.full((len(self._masks()), _KEY_BITS), -1, np.int16)
-        for table, mask in enumerate(self._masks().tolist()):
+        order = np.full((len(self._masks), _KEY_BITS), -1, np.int16)
+        for table, mask in enumerate(self._masks.tolist()):
             chosen = [bit for bit in range(self.radius.bits) if mask[bit >> 6] >> (bit & 63) & 1]
             places = chosen + sorted(set(range(self.radius.bits)) - set(chosen))
             order[table, : len(places)] = places[:_KEY_BITS]
         return order
 
 
-class SampleLookup(NamedTuple):
+@dataclass(frozen=True)
+class SampleLookup:
     """One table of all features; a document looks up its sample. needed : hits by the size of the sample."""
 
     samples: Samples
@@ -124,7 +136,7 @@ class SampleLookup(NamedTuple):
         pairs, hits = distinct_pairs(probes, found)
         sizes = np.bincount(probes.document, minlength=1)
         enough = hits >= np.array(self.needed)[sizes[pairs.query]]
-        return CandidateRows(*(column[enough] for column in pairs))
+        return pairs.take(enough)
 
 
 def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.NDArray[np.int64]]:
@@ -161,5 +173,4 @@ def _set_entries(sets: Lists, most: float) -> Entries:
 
 def take_entries(entries: Entries, documents: npt.NDArray[np.bool_]) -> Entries:
     """Return the entries of some documents, which keep their positions. documents : bool (num_documents,)."""
-    chosen = documents[entries.document]
-    return Entries(*(column[chosen] for column in entries))
+    return entries if documents.all() else entries.take(documents[entries.document])

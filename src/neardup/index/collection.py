@@ -192,7 +192,7 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     probes = take_entries(rules.lookup.probes(described.keys), incoming.featured)
     found = snapshot.find(probes, rules.max_bucket_size)
     candidates = rules.lookup.select(probes, found)
-    pairs = _with_copies(snapshot, incoming, CandidateRows(*(column[candidates.kept] for column in candidates)))
+    pairs = _with_copies(snapshot, incoming, candidates.take(candidates.kept))
     truncated = np.zeros(len(incoming), np.bool_)
     truncated[probes.document[found.truncated]] = True
     measures = rules.method.measures

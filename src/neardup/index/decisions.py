@@ -160,7 +160,7 @@ def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
         deaths = np.array([dying.get(row, len(incoming)) for row in stored.row.tolist()], np.int64)
         visible = visible & (stored.query < deaths)
     truncated = found.truncated.copy()
-    inner = CandidateRows(*(np.empty(0, np.int64),) * 2, np.empty(0, np.bool_))
+    inner = CandidateRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
     if len(incoming) > 1 and members.any():
         entries = take_entries(lookup.entries(keys), members)
         found_inner = _find_inner(lookup.layout, entries, probes, len(incoming), rules.limit)
@@ -172,7 +172,7 @@ def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
         inner = lookup.select(probes, found_inner)
     overflows = np.zeros(len(incoming), np.bool_)
     overflows[probes.document[truncated]] = True
-    return _Proposed(CandidateRows(*(column[visible] for column in stored)), inner, overflows)
+    return _Proposed(stored.take(visible), inner, overflows)
 
 
 def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents: int, limit: int) -> Found:
@@ -180,9 +180,10 @@ def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents
     tables = KeyTables(layout.prefix_bits, layout.max_distance)
     tables.append(KeyEntries(entries.table, entries.key, entries.document.astype(np.uint32)), num_documents)
     none = np.zeros(num_documents // 64 + 1, np.uint64)
-    found = tables.view().find(probes.table, probes.key, limit + 1, kernels.key_tables.States(none, none))
+    states = kernels.key_tables.States(none, none)
+    found = Found(*tables.view().find(probes.table, probes.key, limit + 1, states))
     earlier = found.row < probes.document[found.entry]
-    return Found(found.entry[earlier], found.row[earlier], found.kept[earlier], np.zeros(len(probes.key), np.bool_))
+    return found.take(earlier)._replace(truncated=np.zeros(len(probes.key), np.bool_))
 
 
 def _confirm(

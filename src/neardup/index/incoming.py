@@ -62,8 +62,8 @@ class Incoming:
         if len(rows) == len(self) and bool((rows == np.arange(len(self))).all()):
             return self
         chosen = arrow_of(rows)
-        columns = (column.take(chosen) for column in (self.ids, self.texts, self.payloads))
-        return Incoming(*columns, self.described.take(rows), self.sketch[rows])
+        ids, texts, payloads = (column.take(chosen) for column in (self.ids, self.texts, self.payloads))
+        return Incoming(ids, texts, payloads, self.described.take(rows), self.sketch[rows])
 
 
 def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array) -> Incoming:
@@ -109,7 +109,7 @@ def stored_described(table: pa.Table, method: Method) -> tuple[Described, npt.ND
     sets = _lists(table["features"])
     structure = _lists(table["tags"])
     features = Features(content, sets, structure if len(structure.hashes) or not len(content) else None)
-    kind = method.sketch(method.describe(pa.array([], pa.large_string()))).dtype
+    kind = method.sketch_type
     sketch = _flat(table["sketch"], kind).reshape(len(content), -1) if len(content) else np.empty((0, 0), kind)
     keys = method.keys_of(sketch, features)
     return Described(features, Keys(keys.values, content, featured, keys.samples)), sketch

@@ -43,7 +43,7 @@ def list_after(stored: Found, later: Found, limit: int, layout: Layout, sketches
     fits[in_later] = before[own] + rank < limit
     truncated = later.truncated.copy()
     truncated[later.entry[~fits]] = True
-    return Found(later.entry[fits], later.row[fits], later.kept[fits], truncated)
+    return later.take(fits)._replace(truncated=truncated)
 
 
 def sketches_of(snapshot: Snapshot, rows: Rows) -> pa.Array:

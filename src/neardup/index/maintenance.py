@@ -26,7 +26,8 @@ def document(rules: Rules, snapshot: Snapshot, id: str) -> dict[str, Any] | None
     row = snapshot.rows_of_ids(pa.array([id], pa.large_string()))
     if row[0] < 0:
         return None
-    return shown(rules, snapshot.take(row, _SHOWN)).to_pylist()[0] | {"sketch": _sketch(rules, snapshot, row)}
+    found: dict[str, Any] = shown(rules, snapshot.take(row, _SHOWN)).to_pylist()[0]
+    return found | {"sketch": _sketch(rules, snapshot, row)}
 
 
 def documents(rules: Rules, snapshot: Snapshot) -> Iterator[pa.Table]:
@@ -45,7 +46,8 @@ def shown(rules: Rules, table: pa.Table) -> pa.Table:
 
 
 def _sketch(rules: Rules, snapshot: Snapshot, row: Rows) -> npt.NDArray[Any]:
-    return stored_described(snapshot.take(row, DESCRIBED_COLUMNS), rules.method)[1][0]
+    sketch: npt.NDArray[Any] = stored_described(snapshot.take(row, DESCRIBED_COLUMNS), rules.method)[1][0]
+    return sketch
 
 
 def forget(writer: Writer, rows: Rows) -> int:

@@ -178,7 +178,9 @@ def settings_from_json(values: Mapping[str, Any]) -> Any:
     kinds = {kind.__name__: kind for kind in settings_types()}
     for key, value in rest.items():
         if isinstance(value, dict) and "jieba" in value:
-            words = {part: tuple(word) if isinstance(word, list) else word for part, word in value["jieba"].items()}
+            words: Any = {
+                part: tuple(word) if isinstance(word, list) else word for part, word in value["jieba"].items()
+            }
             rest[key] = Jieba(**words)
     try:
         return kinds[str(name)](**rest)

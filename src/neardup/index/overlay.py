@@ -34,8 +34,7 @@ class Overlay(Writer):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         stored, later = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
-        there = ~np.isin(stored.row, self._gone)
-        stored = Found(*(column[there] for column in stored[:3]), stored.truncated)
+        stored = stored.take(~np.isin(stored.row, self._gone))
         later = list_after(
             stored, later._replace(truncated=stored.truncated), limit, self._layout,
             lambda: (sketches_of(self._base, stored.row), sketches_of(self._top, later.row)),

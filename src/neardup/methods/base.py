@@ -87,6 +87,9 @@ class Method(ABC):
     confirms_sets: ClassVar[bool] = True
     """Whether the sets of candidates are compared. Other methods need not store them."""
 
+    sketch_type: ClassVar[type] = np.uint64
+    """The numbers that `sketch` returns."""
+
     # Measures and limits.
 
     @property

@@ -43,6 +43,7 @@ class MinHashMethod(Method):
     settings: MinHash
 
     scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {"seed"}
+    sketch_type: ClassVar[type] = np.uint32
 
     @property
     def max_bucket_size(self) -> int:  # type: ignore[override]

@@ -41,6 +41,10 @@ class Entries(NamedTuple):
     table: npt.NDArray[np.uint16]
     key: npt.NDArray[np.uint64]
 
+    def take(self, chosen: npt.NDArray[np.bool_]) -> Entries:
+        """Return the entries where `chosen`, bool (num_entries,), is true."""
+        return Entries(self.document[chosen], self.table[chosen], self.key[chosen])
+
 
 class Found(NamedTuple):
     """The rows that lookups found, by lookup and then by row.
@@ -53,6 +57,10 @@ class Found(NamedTuple):
     row: Rows
     kept: npt.NDArray[np.bool_]
     truncated: npt.NDArray[np.bool_]
+
+    def take(self, chosen: npt.NDArray[np.bool_]) -> Found:
+        """Return the rows where `chosen`, bool (num_found,), is true; `truncated` stays."""
+        return Found(self.entry[chosen], self.row[chosen], self.kept[chosen], self.truncated)
 
 
 class Counts(NamedTuple):
