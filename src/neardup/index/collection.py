@@ -6,7 +6,7 @@ Everything is decided here, and is the same for every store; a store finds rows 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +80,7 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
     new = np.flatnonzero(~same[:stop])
     dying = {int(existing[row]): position for position, row in enumerate(new.tolist()) if existing[row] >= 0}
     arriving = incoming.take(new)
-    verdicts = judge(rules, snapshot, arriving, dying) if if_new else keep_all(rules, arriving)
+    verdicts = judge(rules, snapshot, arriving, dying) if if_new and len(new) else keep_all(rules, arriving)
     num_decided = len(verdicts.kept)
     if num_decided < len(new):
         stop, new, arriving = int(new[num_decided]), new[:num_decided], arriving.take(np.arange(num_decided))
@@ -93,6 +93,8 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
     entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
     changes = Changes(documents, entries, np.setdiff1d(seen, forgotten), now, forgotten)
     answers = _answers(rules, snapshot, documents, repeated)
+    if not len(repeated):
+        return Step(answers, changes)
     order = np.empty(stop, np.int64)
     order[new], order[same[:stop]] = np.arange(len(new)), len(new) + np.arange(len(repeated))
     return Step(answers.take(arrow_of(order)), changes)
@@ -122,7 +124,7 @@ def _documents(
     """Return the rows to write."""
     kept, size = verdicts.kept, len(arriving)
     moment = pa.array(np.full(size, now, np.int64)).cast(TIME)
-    removers = pa.array(np.maximum(verdicts.remover, 0).astype(np.uint32), mask=kept)
+    removers = _array(verdicts.remover, pa.uint32(), kept)
     columns = {
         "row": arrow_of((snapshot.num_rows + np.arange(size)).astype(np.uint32)),
         "id": arriving.ids,
@@ -133,24 +135,34 @@ def _documents(
         "first_seen": moment,
         "last_seen": moment,
         "payload": arriving.payloads,
-        "run": pa.array([run] * size, pa.large_string()),
+        "run": pa.nulls(size, pa.large_string()) if run is None else pa.array([run] * size, pa.large_string()),
         "kept_row": removers,
         "kept_id": _ids_of(snapshot, arriving, verdicts.remover),
     }
     for measure in rules.method.measures:
-        values = verdicts.measured[measure.name].astype(measure.type.to_pandas_dtype())
-        columns[measure.name] = pa.array(values, measure.type, mask=kept)
+        columns[measure.name] = _array(verdicts.measured[measure.name], measure.type, kept)
     schema = schemas.indexed_schema(rules.method.measures)
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
+def _array(values: npt.NDArray[Any], kind: pa.DataType, mask: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return numbers as an Arrow array, null where the mask is true."""
+    if mask.all():
+        return pa.nulls(len(mask), kind)
+    return pa.array(np.where(mask, 0, values).astype(kind.to_pandas_dtype()), kind, mask=mask)
+
+
 def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
     """Return the id of each row, stored or of the batch; null for -1."""
+    if (rows < 0).all():
+        return pa.nulls(len(rows), pa.large_string())
     return _take(snapshot, pa.table({"id": arriving.ids}), rows, ["id"])["id"].combine_chunks()
 
 
 def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence[str]) -> pa.Table:
     """Return columns of rows that are stored or in `documents`, which are the next; nulls for -1."""
+    if len(rows) == len(documents) and bool((rows == snapshot.num_rows + np.arange(len(rows))).all()):
+        return documents.select(columns)
     is_stored = (rows >= 0) & (rows < snapshot.num_rows)
     stored = np.unique(rows[is_stored])
     both = documents.select(columns)
@@ -192,16 +204,18 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     probes = take_entries(rules.lookup.probes(described.keys), incoming.featured)
     found = snapshot.find(probes, rules.max_bucket_size)
     candidates = rules.lookup.select(probes, found)
-    pairs = _with_copies(snapshot, incoming, candidates.take(candidates.kept))
     truncated = np.zeros(len(incoming), np.bool_)
     truncated[probes.document[found.truncated]] = True
+    pairs = candidates.take(candidates.kept)
+    if truncated.any():
+        pairs = _with_copies(snapshot, incoming, pairs)
     measures = rules.method.measures
     if not len(pairs.row):
         return Hits(schemas.hits_schema(measures).empty_table(), truncated)
-    measured = measure_stored(rules.method, snapshot, described, pairs)
+    measured, stored, position = measure_stored(rules.method, snapshot, described, pairs, "id", *_MOMENTS)
     chosen = _best(rules, pairs, measured, limit)
-    measured, rows = measured.take(chosen), pairs.row[chosen]
-    columns = dict(zip(("id", *_MOMENTS), snapshot.take(rows, ("id", *_MOMENTS)), strict=True))
+    measured, found_rows = measured.take(chosen), stored.take(arrow_of(position[chosen]))
+    columns = dict(zip(found_rows.column_names, found_rows.columns, strict=True))
     columns["query"] = arrow_of(pairs.query[chosen])
     columns |= dict(zip((measure.name for measure in measures), measured.arrow(measures), strict=True))
     schema = schemas.hits_schema(measures)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from neardup import kernels
 from neardup.candidates.buckets import find_copies
@@ -74,10 +75,14 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int,
     if stop < len(incoming):
         incoming, representatives = incoming.take(np.arange(stop)), representatives[:stop]
     stored_kept = are_kept(snapshot, representatives)
-    first = find_copies(incoming.content, np.arange(len(incoming), dtype=np.uint32), incoming.featured).astype(np.int64)
+    first = np.arange(len(incoming))
+    if len(incoming) > 1:
+        first = find_copies(incoming.content, first.astype(np.uint32), incoming.featured).astype(np.int64)
     first[representatives >= 0] = np.flatnonzero(representatives >= 0)
     members = incoming.featured & (representatives < 0) & (first == np.arange(len(incoming)))
     proposed = _propose(rules, snapshot, incoming, members, dying)
+    if not len(proposed.stored.row) + len(proposed.inner.row) and bool((members | ~incoming.featured).all()):
+        return keep_all(rules, incoming)._replace(truncated=proposed.truncated & rules.method.confirms_sets)
     nodes = np.unique(np.concatenate([proposed.stored.row, representatives[stored_kept]]))
     left, right, measured = _confirm(rules.method, snapshot, incoming, proposed, nodes)
     # Positions: stored rows first, then the documents.
@@ -193,7 +198,7 @@ def _confirm(
     described, (stored, inner) = incoming.described, proposed[:2]
     parts = [method.measure(described, described, inner.row, inner.query)]
     if len(stored.row):
-        parts.append(measure_stored(method, snapshot, described, stored))
+        parts.append(measure_stored(method, snapshot, described, stored)[0])
     left = np.concatenate([len(nodes) + inner.row, np.searchsorted(nodes, stored.row)])
     right = len(nodes) + np.concatenate([inner.query, stored.query])
     measured = Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
@@ -201,8 +206,16 @@ def _confirm(
     return left[confirmed], right[confirmed], measured.take(confirmed)
 
 
-def measure_stored(method: Method, snapshot: Snapshot, described: Described, pairs: CandidateRows) -> Measured:
-    """Return the measures of documents with stored rows."""
+def measure_stored(
+    method: Method, snapshot: Snapshot, described: Described, pairs: CandidateRows, *columns: str
+) -> tuple[Measured, pa.Table, Rows]:
+    """Return the measures of documents with stored rows.
+
+    Returns
+    -------
+    The measures; more `columns` of the stored rows; and the row of each pair in these.
+    """
     rows, position = np.unique(pairs.row, return_inverse=True)
-    stored, _ = stored_described(snapshot.take(rows, DESCRIBED_COLUMNS), method)
-    return method.measure(stored, described, position, pairs.query)
+    table = snapshot.take(rows, (*DESCRIBED_COLUMNS, *columns))
+    stored, _ = stored_described(table, method)
+    return method.measure(stored, described, position, pairs.query), table.select(columns), position
