@@ -137,3 +137,17 @@ def _column_of(
         if pa.types.is_timestamp(dtype) and number.byteorder == ">":
             values += EPOCH_2000
     return pa.Array.from_buffers(dtype, len(lengths), [mask, pa.py_buffer(values)], nulls)
+
+
+def encode_table(table: pa.Table) -> bytes:
+    """Return a table, of any schema, as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def decode_table(data: bytes) -> pa.Table:
+    """Return the table of an Arrow IPC stream."""
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        return reader.read_all()

@@ -1,0 +1,235 @@
+"""Connections to PostgreSQL: how they are set up, kept for later use, and how their errors become ours."""
+
+from __future__ import annotations
+
+import select
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import errors
+from psycopg.adapt import Dumper
+from psycopg.pq import Format, TransactionStatus
+
+from neardup.errors import StoreError
+from neardup.stores.server_address import ServerAddress
+
+WRITER_TIMEOUT_S = 60
+CONNECT_TIMEOUT_S = 10
+OLDEST_VERSION = 140_000
+_MAX_IDLE = 8
+_BIGINT, _BIGINTS = 20, 1016  # the numbers of the types bigint and bigint[]
+# A plan is made once and used however the tables grow: it must not read a table from end to end because the table was
+# small at first. A writer whose host vanished is noticed, and its lock released, within a minute.
+_SETTINGS = {
+    "enable_seqscan": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "lock_timeout": f"{WRITER_TIMEOUT_S}s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+
+
+class Bigints:
+    """Numbers, int64, as a parameter of a statement."""
+
+    def __init__(self, values: npt.NDArray[np.int64]) -> None:
+        self.values = values
+
+
+class _BigintsDumper(Dumper):
+    format = Format.BINARY
+    oid = _BIGINTS
+
+    def dump(self, numbers: Bigints) -> bytes:
+        size = len(numbers.values)
+        if size == 0:
+            return struct.pack(">iiI", 0, 0, _BIGINT)
+        elements = np.empty(size, [("size", ">i4"), ("value", ">i8")])
+        elements["size"], elements["value"] = 8, numbers.values
+        return struct.pack(">iiIii", 1, 0, _BIGINT, size, 1) + elements.tobytes()
+
+
+class Session:
+    """A connection whose errors are StoreErrors. Used by one thread at a time."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self.address = address
+        with self._our_errors():
+            self.connection = psycopg.connect(
+                address.server, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="neardup"
+            )
+            self.connection.prepare_threshold = 0  # each statement is planned once
+            self.connection.adapters.register_dumper(Bigints, _BigintsDumper)
+        try:
+            if self.connection.info.server_version < OLDEST_VERSION:
+                raise StoreError(
+                    f"The server is too old: PostgreSQL {self.connection.info.server_version // 10_000} at "
+                    f"{address.shown}. An index needs PostgreSQL 14 or later. Upgrade the server, or use another one."
+                )
+            settings = _SETTINGS | {"search_path": f'"{schema_of(address)}"'}
+            self.row(f"SELECT {', '.join(['set_config(%s, %s, false)'] * len(settings))}", *sum(settings.items(), ()))
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def row(self, statement: str, *parameters: Any) -> tuple[Any, ...]:
+        """Execute a statement and return its only row."""
+        found = self.rows(statement, *parameters)
+        assert len(found) == 1, statement
+        return found[0]
+
+    def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Execute a statement and return its rows; values of type bytea are bytes."""
+        with self._our_errors():
+            return self.connection.execute(statement.encode(), parameters, binary=True).fetchall()
+
+    def execute(self, statement: str, *parameters: Any) -> int:
+        """Execute a statement and return the number of rows that it changed."""
+        with self._our_errors():
+            return self.connection.execute(statement.encode(), parameters).rowcount
+
+    def first_row(self, begin: str, statement: str) -> tuple[Any, ...]:
+        """Begin a transaction and return the only row of a statement, in one round trip."""
+        with self._our_errors():
+            with self.connection.pipeline():
+                self.connection.execute(begin.encode())
+                cursor = self.connection.execute(statement.encode(), binary=True)
+            row = cursor.fetchone()
+        assert row is not None, statement
+        return row
+
+    def copy(self, statement: str, parts: Sequence[bytes | memoryview]) -> None:
+        """Send bytes to a COPY ... FROM STDIN."""
+        with self._our_errors(), self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+            for part in parts:
+                copy.write(part)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit the statements of the block together, or none of them."""
+        with self._our_errors():
+            with self.connection.transaction():
+                yield
+
+    def close(self) -> None:
+        """Close the connection; the server releases its locks."""
+        self.connection.close()
+
+    @property
+    def usable(self) -> bool:
+        """Whether the connection works, as far as this end knows, and has no transaction open.
+
+        What an idle connection has to read is the news that the server ended it.
+        """
+        if self.connection.closed or self.connection.info.transaction_status != TransactionStatus.IDLE:
+            return False
+        waiting = select.poll()
+        waiting.register(self.connection.fileno(), select.POLLIN)
+        return not waiting.poll(0)
+
+    @contextmanager
+    def _our_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise explain(error, self.address) from error
+
+
+class Pool:
+    """Connections that are not in use, for the next thread that needs one."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address, self._idle, self._lock, self._closed = address, list[Session](), threading.Lock(), False
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """Lend a connection, a new one if none is idle; it is kept if it is usable afterwards."""
+        session = self._next() or Session(self._address)
+        try:
+            yield session
+        finally:
+            with self._lock:
+                keep = session.usable and not self._closed and len(self._idle) < _MAX_IDLE
+                if keep:
+                    self._idle.append(session)
+            if not keep:
+                session.close()
+
+    def close(self) -> None:
+        """Close all connections; those that are lent, when they come back."""
+        with self._lock:
+            self._closed, idle, self._idle = True, self._idle, []
+        for session in idle:
+            session.close()
+
+    def _next(self) -> Session | None:
+        with self._lock:
+            if self._closed:
+                raise StoreError(
+                    f"The index was closed: {self._address.shown}. An open index is needed. Open it again first."
+                )
+            while self._idle:
+                session = self._idle.pop()
+                if session.usable:
+                    return session
+                session.close()
+            return None
+
+
+def schema_of(address: ServerAddress) -> str:
+    """Return the name of the schema of an index."""
+    return f"neardup_{address.index}"
+
+
+def explain(error: psycopg.Error, address: ServerAddress) -> StoreError:
+    """Return the error to raise for one of PostgreSQL's."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    where = f"at {address.shown}"
+    if isinstance(error, (errors.InvalidPassword, errors.InvalidAuthorizationSpecification)) or "password" in reason:
+        return StoreError(
+            f"The server refused the user {where}: {reason}. A user and password of that server are needed. Name them "
+            "as in postgresql://user:password@host/database, or set PGPASSWORD or a file ~/.pgpass."
+        )
+    if isinstance(error, errors.LockNotAvailable):
+        return StoreError(
+            f"The index is in use {where}: another writer kept it for more than {WRITER_TIMEOUT_S} seconds. One writer "
+            "at a time is possible. Wait for it, or end it: the database lists it in pg_stat_activity as 'neardup'."
+        )
+    if isinstance(error, (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn)):
+        return StoreError(
+            f"The index was dropped or changed while it was open {where}: {reason}. The tables of the schema "
+            f"{schema_of(address)} are needed. Restore them from a backup, or create the index again."
+        )
+    if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
+        return StoreError(
+            f"The server refused a change {where}: {reason}. A user that may create and change the schema "
+            f"{schema_of(address)} on the primary server is needed. Use such a user, or open the index for reading only."
+        )
+    if isinstance(error, (errors.DiskFull, errors.OutOfMemory, errors.ProgramLimitExceeded)):
+        return StoreError(
+            f"The server has no space left {where}: {reason}. The index is as it was before this change. Free space on "
+            "the server, then repeat the change."
+        )
+    if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
+        return StoreError(
+            f"The database is damaged {where}: {reason}. Undamaged tables are needed. Restore the schema "
+            f"{schema_of(address)} from a backup, or repair it with the tools of PostgreSQL."
+        )
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        return StoreError(
+            f"The server cannot be reached or ended the connection {where}: {reason}. A running PostgreSQL server is "
+            "needed. Check the address and the server, then repeat the call; a change that was not acknowledged is "
+            "either complete or absent, and documents that are there already are not added twice."
+        )
+    return StoreError(
+        f"PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. Check the log of the "
+        "server, and run `neardup index verify`."
+    )

@@ -1,0 +1,167 @@
+"""The tables of an index in PostgreSQL, and the statements on them.
+
+A document is a row of `documents`. Its keys are a row of `entries`, with a column for each table of keys; a document with
+several keys in one table has several rows, with nulls where a table has no more keys. A key has its upper bit flipped, so
+that bigint has the order of uint64. Strings are bytea in UTF-8: PostgreSQL's text cannot contain a zero.
+
+Many values are returned as one bytea of binary numbers: a row of the result for each would take longer to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from neardup.stores.base import Layout
+
+BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+COUNTS = "SELECT num_rows, kept, removed, (SELECT fields FROM settings) FROM counts"
+LOCK, UNLOCK = "SELECT pg_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)"
+RUNS = "SELECT name, opened, num_documents FROM runs ORDER BY opened, name"
+STAGED = "SELECT part, data FROM staged WHERE run = %s AND part > %s ORDER BY part LIMIT 1"
+IDS = (
+    "SELECT string_agg(int8send(n - 1) || int8send(row), '') "
+    "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(id, n) JOIN documents USING (id)"
+)
+CONTENTS = (
+    "SELECT string_agg(int8send(n - 1) || int8send(row), '') "
+    "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(content, n) CROSS JOIN LATERAL "
+    "(SELECT row FROM documents WHERE member AND content = wanted.content ORDER BY state, row LIMIT 1) AS found"
+)
+FORGET = (
+    "WITH gone AS (DELETE FROM documents WHERE row = ANY(%s) RETURNING state) "
+    "SELECT count(*) FILTER (WHERE state = 1), count(*) FILTER (WHERE state = 2) FROM gone"
+)
+FORGET_ENTRIES = "DELETE FROM entries WHERE row = ANY(%s)"
+SEE = "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = ANY(%s)"
+COUNT_ON = (
+    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE num_rows = %s"
+)
+OPEN_RUN = (
+    "INSERT INTO runs VALUES (%s, %s, %s) "
+    "ON CONFLICT (name) DO UPDATE SET num_documents = runs.num_documents + excluded.num_documents"
+)
+STAGE = "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE run = %s"
+END_RUN = ("DELETE FROM staged WHERE run = %s", "DELETE FROM runs WHERE name = %s")
+SET_META, SET_FIELDS = "UPDATE settings SET meta = %s", "UPDATE settings SET fields = %s"
+SIZES = (
+    "SELECT relname::text, pg_total_relation_size(oid) FROM pg_class "
+    "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"
+)
+CHECKS = {
+    "SELECT count(*) FROM documents WHERE row >= (SELECT num_rows FROM counts)": "{} documents have a row that was "
+    "never given out",
+    "SELECT abs((SELECT kept FROM counts) - count(*)) FROM documents WHERE state = 1": "the number of kept documents "
+    "differs by {} from the number that was counted",
+    "SELECT abs((SELECT removed FROM counts) - count(*)) FROM documents WHERE state = 2": "the number of removed "
+    "documents differs by {} from the number that was counted",
+    "SELECT count(*) FROM documents AS d WHERE member AND NOT EXISTS (SELECT FROM entries AS e WHERE e.row = d.row)":
+    "{} documents are in no table of keys",
+    "SELECT count(*) FROM entries AS e WHERE NOT EXISTS (SELECT FROM documents AS d WHERE d.row = e.row AND d.member)":
+    "{} entries of tables of keys have no document",
+    "SELECT count(*) FROM entries AS e JOIN documents AS d USING (row) WHERE e.kept <> (d.state = 1)": "{} entries of "
+    "tables of keys have another state than their document",
+    "SELECT count(*) FROM staged AS s WHERE NOT EXISTS (SELECT FROM runs AS r WHERE r.name = s.run)": "{} staged "
+    "tables belong to no run",
+    "SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND "
+    "relnamespace = current_schema()::regnamespace": "{} indexes of the database are not valid: rebuild them by REINDEX",
+}  # fmt: skip
+_TYPES = {
+    pa.bool_(): "boolean", pa.uint8(): "smallint", pa.uint16(): "integer", pa.uint32(): "bigint",
+    pa.float32(): "real", pa.float64(): "double precision",
+}  # fmt: skip
+_LARGE = ("features", "tags", "text")  # no table of PostgreSQL compresses them further
+
+
+def create_statements(fields: Sequence[pa.Field], layout: Layout) -> list[str]:
+    """Return the statements that make the tables of an index in the schema of the connection."""
+    keys = [f"key_{table}" for table in range(len(layout.prefix_bits))]
+    columns = ", ".join(f'"{field.name}" {_type_of(field)}' for field in fields)
+    return [
+        "CREATE TABLE settings (format integer NOT NULL, meta text NOT NULL, prefix_bits integer[] NOT NULL, "
+        "max_distance integer NOT NULL, fields bytea)",
+        "CREATE TABLE counts (num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint NOT NULL)",
+        "INSERT INTO counts VALUES (0, 0, 0)",
+        "CREATE TABLE attachments (name text PRIMARY KEY, data bytea NOT NULL)",
+        "CREATE TABLE runs (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents bigint NOT NULL)",
+        "CREATE TABLE staged (run bytea, part bigint, data bytea NOT NULL, PRIMARY KEY (run, part))",
+        # Room on each page lets last_seen change without a change of the indexes. A hash index takes ids of any length.
+        f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)",
+        "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
+        *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in _LARGE),
+        f"CREATE TABLE entries (row bigint NOT NULL, {', '.join(f'{key} bigint' for key in keys)}, kept boolean NOT NULL)",
+        "CREATE INDEX entries_row ON entries (row)",
+        *(f"CREATE INDEX entries_{key} ON entries ({key}, row)" for key in keys),
+    ]
+
+
+def add_column(field: pa.Field) -> str:
+    """Return the statement that adds a column to the documents."""
+    return f'ALTER TABLE documents ADD COLUMN "{field.name}" {_type_of(field)}'
+
+
+def find_statement(layout: Layout) -> str:
+    """Return the statement of all lookups in all tables of keys.
+
+    Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless keys must be equal, the
+    least and the greatest key with the same prefix; each time followed by the limit, plus one. It returns two bytea: the
+    numbers of lookups, and 4 * row + 2 * beyond the limit + kept.
+    """
+    branches = " UNION ALL ".join(
+        _equal_keys(table) if prefix_bits == 64 or layout.max_distance == 0 else _near_keys(table, layout.max_distance)
+        for table, prefix_bits in enumerate(layout.prefix_bits)
+    )
+    return f"SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') FROM ({branches}) AS found"
+
+
+def take_statement(columns: Sequence[str]) -> str:
+    """Return the statement that takes columns of rows, in the order of the rows."""
+    return (
+        f"SELECT string_agg(record_send({_record(columns)}), '' ORDER BY n) "
+        "FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) JOIN documents AS d USING (row)"
+    )
+
+
+def scan_statement(columns: Sequence[str]) -> str:
+    """Return the statement that takes columns of the next rows after one, and the number and the last of these."""
+    return (
+        f"SELECT string_agg(record_send({_record(columns)}), '' ORDER BY row), count(*), max(row) "
+        "FROM (SELECT * FROM documents WHERE row > %s ORDER BY row LIMIT %s) AS d"
+    )
+
+
+def copy_statement(columns: Sequence[str], table: str) -> str:
+    """Return the statement that receives rows of a table."""
+    return f"COPY {table} ({', '.join(map(_quoted, columns))}) FROM STDIN (FORMAT binary)"
+
+
+def _equal_keys(table: int) -> str:
+    return (
+        "SELECT n, row * 4 + CASE WHEN rank = %s THEN 2 ELSE 0 END + kept::int AS packed "
+        f"FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL (SELECT row, kept, row_number() OVER (ORDER BY row) "
+        f"AS rank FROM entries WHERE key_{table} = wanted.key ORDER BY row LIMIT %s) AS listed"
+    )
+
+
+def _near_keys(table: int, max_distance: int) -> str:
+    key = f"key_{table}"
+    return (
+        "SELECT n, row * 4 + CASE WHEN rank = %s THEN 2 ELSE 0 END + kept::int AS packed "
+        f"FROM unnest(%s, %s, %s, %s) AS wanted(n, key, least, greatest) CROSS JOIN LATERAL (SELECT row, kept, "
+        f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries WHERE {key} BETWEEN wanted.least AND "
+        f"wanted.greatest AND bit_count(({key} # wanted.key)::bit(64)) <= {max_distance}) AS listed WHERE rank <= %s"
+    )
+
+
+def _record(columns: Sequence[str]) -> str:
+    return f"ROW({', '.join('d.' + _quoted(name) for name in columns)})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _type_of(field: pa.Field) -> str:
+    kind = "timestamptz" if pa.types.is_timestamp(field.type) else _TYPES.get(field.type, "bytea")
+    return kind if field.nullable else f"{kind} NOT NULL"

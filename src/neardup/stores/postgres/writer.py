@@ -1,0 +1,114 @@
+"""Changes of an index in PostgreSQL: one transaction each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.errors import StoreError
+from neardup.schemas import KEPT
+from neardup.stores.base import Changes, Counts, Entries, Rows, Writer
+from neardup.stores.packed_rows import encode_table, pack_table
+from neardup.stores.postgres import statements
+from neardup.stores.postgres.connections import Bigints
+from neardup.stores.postgres.snapshot import PostgresSnapshot, State, bigints_of
+
+
+class PostgresWriter(PostgresSnapshot, Writer):
+    """The writer of an index: it has the advisory lock of the index on its connection."""
+
+    def write(self, changes: Changes) -> None:
+        session, documents = self.session, changes.documents
+        added = 0 if documents is None else documents.num_rows
+        with session.transaction():
+            if changes.meta is not None:
+                session.execute(statements.SET_META, json.dumps(dict(changes.meta)))
+            if changes.ended_run is not None:
+                for statement in statements.END_RUN:
+                    session.execute(statement, changes.ended_run.encode())
+            kept, removed, fields = self._forget(changes.forgotten), 0, self.state.fields
+            kept, removed = kept
+            if documents is not None and added:
+                fields = self._learn_fields(documents.schema)
+                lasting = ~np.isin(self.num_rows + np.arange(added), changes.forgotten)
+                new_kept, new_removed = self._add(documents, changes.entries, lasting)
+                kept, removed = kept + new_kept, removed + new_removed
+            if len(changes.seen):
+                session.execute(statements.SEE, changes.seen_at, Bigints(changes.seen))
+            if session.execute(statements.COUNT_ON, added, kept, removed, self.num_rows) != 1:
+                raise StoreError(
+                    f"Another writer changed the index meanwhile at {session.address.shown}: it has no longer "
+                    f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; nothing was written."
+                )
+        before = self.state.counts
+        self.state = State(self.num_rows + added, Counts(before.kept + kept, before.removed + removed), fields)
+
+    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
+        size = 0 if documents is None else documents.num_rows
+        with self.session.transaction():
+            self.session.execute(statements.OPEN_RUN, run.encode(), opened, size)
+            if documents is not None:
+                self.session.execute(statements.STAGE, run.encode(), encode_table(documents), run.encode())
+
+    def _forget(self, rows: Rows) -> tuple[int, int]:
+        """Delete documents and their keys; return by how much the numbers of kept and of removed documents change."""
+        if len(rows) == 0:
+            return 0, 0
+        kept, removed = self.session.row(statements.FORGET, Bigints(rows))
+        self.session.execute(statements.FORGET_ENTRIES, Bigints(rows))
+        return -kept, -removed
+
+    def _learn_fields(self, schema: pa.Schema) -> dict[str, pa.Field]:
+        """Add the columns that the documents have beside those of every index: the measures of the method."""
+        fields = {field.name: field for field in schema}
+        if fields.keys() != self.state.fields.keys() or self.num_rows == 0:
+            for name in fields.keys() - self.state.fields.keys():
+                self.session.execute(statements.add_column(fields[name]))
+            self.session.execute(statements.SET_FIELDS, bytes(schema.remove_metadata().serialize()))
+        return fields
+
+    def _add(self, documents: pa.Table, entries: Entries | None, lasting: npt.NDArray[np.bool_]) -> tuple[int, int]:
+        """Insert the lasting documents and their keys; return the number of kept and of removed ones."""
+        kept = documents.column("state").to_numpy() == KEPT
+        if entries is not None and len(entries.key):
+            chosen = lasting[entries.document]
+            chosen_entries = Entries(entries.document[chosen], entries.table[chosen], entries.key[chosen])
+            self._copy(entry_rows(chosen_entries, kept, self.num_rows, len(self.layout.prefix_bits)), "entries")
+        self._copy(documents if lasting.all() else documents.filter(pa.array(lasting)), "documents")
+        return int((kept & lasting).sum()), int((~kept & lasting).sum())
+
+    def _copy(self, table: pa.Table, name: str) -> None:
+        statement = statements.copy_statement(table.column_names, name)
+        self.session.copy(statement, [_HEADER, memoryview(pack_table(table, compact=False).data), _TRAILER])
+
+
+_HEADER, _TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+
+
+def entry_rows(entries: Entries, kept: npt.NDArray[np.bool_], first_row: int, num_tables: int) -> pa.Table:
+    """Return the rows of the table of keys: of a document as many as it has keys in one table, one as a rule.
+
+    kept : bool (num_documents,). first_row : the row of the first document.
+    """
+    group = entries.document * num_tables + entries.table
+    order = np.argsort(group, kind="stable")
+    group = group[order]
+    begins = np.searchsorted(group, group)  # of the keys of a document in a table
+    rank = np.arange(len(group)) - begins
+    document = entries.document[order]
+    owners, line = np.unique(document << 32 | rank, return_inverse=True)
+    keys = np.zeros((num_tables, len(owners)), np.int64)
+    missing = np.ones((num_tables, len(owners)), np.bool_)
+    table = entries.table[order]
+    keys[table, line], missing[table, line] = bigints_of(entries.key[order]), False
+    documents = owners >> 32
+    columns: Sequence[pa.Array] = [
+        pa.array(first_row + documents),
+        *(pa.array(keys[i], mask=missing[i]) for i in range(num_tables)),
+        pa.array(kept[documents]),
+    ]
+    return pa.table(columns, ["row", *(f"key_{i}" for i in range(num_tables)), "kept"])
