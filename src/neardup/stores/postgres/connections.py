@@ -191,7 +191,7 @@ def schema_of(address: ServerAddress) -> str:
 
 def explain(error: psycopg.Error, address: ServerAddress) -> StoreError:
     """Return the error to raise for one of PostgreSQL's."""
-    reason = " ".join(str(error).split()) or type(error).__name__
+    reason = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
     where = f"at {address.shown}"
     if isinstance(error, (errors.InvalidPassword, errors.InvalidAuthorizationSpecification)) or "password" in reason:
         return StoreError(

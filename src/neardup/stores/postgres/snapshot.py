@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.schemas import indexed_schema
 from neardup.stores.base import Counts, Entries, Found, Layout, Rows, Run, Snapshot
+from neardup.stores.documents import EMPTY_SCHEMA
 from neardup.stores.packed_rows import decode_table, unpack_table
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Bigints, Session
@@ -22,7 +22,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 class State(NamedTuple):
-    """num_rows and counts as of a snapshot. fields : of the documents; without measures before the first document."""
+    """num_rows and counts as of a snapshot. fields : of the documents; those that are possible before the first."""
 
     num_rows: int
     counts: Counts
@@ -32,7 +32,7 @@ class State(NamedTuple):
     def of(cls, row: tuple[int, int, int, bytes | None]) -> State:
         """Return the state in a row of `statements.COUNTS`."""
         num_rows, kept, removed, fields = row
-        schema = indexed_schema(()) if fields is None else pa.ipc.read_schema(pa.py_buffer(fields))
+        schema = EMPTY_SCHEMA if fields is None else pa.ipc.read_schema(pa.py_buffer(fields))
         return cls(num_rows, Counts(kept, removed), {field.name: field for field in schema})
 
 
@@ -82,7 +82,7 @@ class PostgresSnapshot(Snapshot):
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         last = -1
-        while True:
+        while self.num_rows:
             packed, size, latest = self.session.row(statements.scan_statement(columns), last, _SCANNED_ROWS)
             if size == 0:
                 return
@@ -110,7 +110,7 @@ class PostgresSnapshot(Snapshot):
         return found
 
     def _table(self, packed: bytes | None, num_rows: int, columns: Sequence[str]) -> pa.Table:
-        fields = [self.state.fields.get(name, pa.field(name, pa.null())) for name in columns]
+        fields = [self.state.fields[name] for name in columns]
         if num_rows == 0:
             return pa.schema(fields).empty_table()
         try:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.schemas import KEPT
+from neardup.schemas import KEPT, indexed_schema
 from neardup.stores.base import Changes, Counts, Entries, Rows, Writer
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.postgres import statements
@@ -30,8 +30,7 @@ class PostgresWriter(PostgresSnapshot, Writer):
             if changes.ended_run is not None:
                 for statement in statements.END_RUN:
                     session.execute(statement, changes.ended_run.encode())
-            kept, removed, fields = self._forget(changes.forgotten), 0, self.state.fields
-            kept, removed = kept
+            (kept, removed), fields = self._forget(changes.forgotten), self.state.fields
             if documents is not None and added:
                 fields = self._learn_fields(documents.schema)
                 lasting = ~np.isin(self.num_rows + np.arange(added), changes.forgotten)
@@ -64,12 +63,11 @@ class PostgresWriter(PostgresSnapshot, Writer):
 
     def _learn_fields(self, schema: pa.Schema) -> dict[str, pa.Field]:
         """Add the columns that the documents have beside those of every index: the measures of the method."""
-        fields = {field.name: field for field in schema}
-        if fields.keys() != self.state.fields.keys() or self.num_rows == 0:
-            for name in fields.keys() - self.state.fields.keys():
-                self.session.execute(statements.add_column(fields[name]))
-            self.session.execute(statements.SET_FIELDS, bytes(schema.remove_metadata().serialize()))
-        return fields
+        if self.num_rows == 0:
+            for field in list(schema)[len(indexed_schema(())) :]:
+                self.session.execute(statements.add_column(field))
+            self.session.execute(statements.SET_FIELDS, bytes(schema.serialize()))
+        return {field.name: field for field in schema}
 
     def _add(self, documents: pa.Table, entries: Entries | None, lasting: npt.NDArray[np.bool_]) -> tuple[int, int]:
         """Insert the lasting documents and their keys; return the number of kept and of removed ones."""
