@@ -74,12 +74,15 @@ def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
         return np.dtype("<i8" if compact else ">i8")
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
         name = np.dtype(dtype.to_pandas_dtype()).name
-        return np.dtype(("<" if compact else ">") + np.dtype(name if compact else _WIDER.get(name, name)).str[1:])
+        stored = np.dtype(name if compact else _WIDER.get(name, name))
+        return np.dtype(f"{'<' if compact else '>'}{stored.kind}{stored.itemsize}")
     return None
 
 
 def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the bytes of a column, where the value of each row begins, and its length; -1 for a null."""
+    if array.null_count == len(array):
+        return np.empty(0, np.uint8), np.zeros(len(array), np.int64), np.full(len(array), -1, np.int64)
     number = _number_type(array.type, compact)
     if number is None:
         data, offsets = view_strings(array)

@@ -13,11 +13,10 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,48}")
 
 
 class ServerAddress(NamedTuple):
-    """server : the URL of the server, for its client. index : the name of the index. shown : for messages, without the
-    password."""
+    """server : the URL of the server, for its client. name : of the index. shown : for messages, without passwords."""
 
     server: str
-    index: str
+    name: str
     shown: str
 
 
@@ -31,17 +30,18 @@ def parse_server_address(address: str) -> ServerAddress:
     """
     parts = urlsplit(address)
     options = parse_qsl(parts.query, keep_blank_values=True)
-    index = next((value for name, value in reversed(options) if name == "index"), DEFAULT_INDEX)
-    rest = urlencode([(name, value) for name, value in options if name != "index"])
+    index = next((value for option, value in reversed(options) if option == "index"), DEFAULT_INDEX)
+    rest = urlencode([(option, value) for option, value in options if option != "index"])
     user, _, place = parts.netloc.rpartition("@")
-    shown = f"{user.partition(':')[0]}@{place}" if user else place
-    shown_options = urlencode([(name, "..." if "password" in name else value) for name, value in options])
-    found = ServerAddress(
-        urlunsplit(parts._replace(query=rest, fragment="")), index, urlunsplit(parts._replace(netloc=shown, query=shown_options))
-    )  # fmt: skip
+    shown = urlunsplit(
+        parts._replace(
+            netloc=f"{user.partition(':')[0]}@{place}" if user else place,
+            query=urlencode([(option, "..." if "password" in option else value) for option, value in options]),
+        )
+    )
     if not _NAME.fullmatch(index):
         raise StoreError(
-            f"The name of the index is not valid: got index={index!r} in {found.shown}. A name has 1 to 48 letters, "
+            f"The name of the index is not valid: got index={index!r} in {shown}. A name has 1 to 48 letters, "
             "digits, underscores and hyphens. Choose such a name, as in ?index=news."
         )
-    return found
+    return ServerAddress(urlunsplit(parts._replace(query=rest, fragment="")), index, shown)

@@ -7,7 +7,8 @@ import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +38,31 @@ _SETTINGS = {
 }
 
 
-class Bigints:
-    """Numbers, int64, as a parameter of a statement."""
+class Bigints(NamedTuple):
+    """Numbers as a parameter of a statement: bigint[] in binary."""
 
-    def __init__(self, values: npt.NDArray[np.int64]) -> None:
-        self.values = values
+    data: bytes
+
+
+def bigints(values: npt.NDArray[np.int64]) -> Bigints:
+    """Return numbers as a parameter of a statement."""
+    return slices_of_bigints(values, [0, len(values)])[0]
+
+
+def slices_of_bigints(values: npt.NDArray[np.int64], bounds: Sequence[int]) -> list[Bigints]:
+    """Return numbers cut into several parameters, the first of them values[bounds[0]:bounds[1]]."""
+    elements = np.empty(len(values), [("size", ">i4"), ("value", ">i8")])
+    elements["size"], elements["value"] = 8, values
+    data, width = elements.tobytes(), elements.itemsize
+    return [
+        Bigints(struct.pack(">iiIii", 1, 0, _BIGINT, stop - start, 1) + data[start * width : stop * width])
+        if stop > start
+        else _NO_BIGINTS
+        for start, stop in pairwise(bounds)
+    ]
+
+
+_NO_BIGINTS = Bigints(struct.pack(">iiI", 0, 0, _BIGINT))
 
 
 class _BigintsDumper(Dumper):
@@ -49,12 +70,7 @@ class _BigintsDumper(Dumper):
     oid = _BIGINTS
 
     def dump(self, numbers: Bigints) -> bytes:
-        size = len(numbers.values)
-        if size == 0:
-            return struct.pack(">iiI", 0, 0, _BIGINT)
-        elements = np.empty(size, [("size", ">i4"), ("value", ">i8")])
-        elements["size"], elements["value"] = 8, numbers.values
-        return struct.pack(">iiIii", 1, 0, _BIGINT, size, 1) + elements.tobytes()
+        return numbers.data
 
 
 class Session:
@@ -96,17 +112,7 @@ class Session:
         with self._our_errors():
             return self.connection.execute(statement.encode(), parameters).rowcount
 
-    def first_row(self, begin: str, statement: str) -> tuple[Any, ...]:
-        """Begin a transaction and return the only row of a statement, in one round trip."""
-        with self._our_errors():
-            with self.connection.pipeline():
-                self.connection.execute(begin.encode())
-                cursor = self.connection.execute(statement.encode(), binary=True)
-            row = cursor.fetchone()
-        assert row is not None, statement
-        return row
-
-    def copy(self, statement: str, parts: Sequence[bytes | memoryview]) -> None:
+    def copy(self, statement: str, parts: Sequence[bytes]) -> None:
         """Send bytes to a COPY ... FROM STDIN."""
         with self._our_errors(), self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
             for part in parts:
@@ -115,9 +121,8 @@ class Session:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit the statements of the block together, or none of them."""
-        with self._our_errors():
-            with self.connection.transaction():
-                yield
+        with self._our_errors(), self.connection.transaction():
+            yield
 
     def close(self) -> None:
         """Close the connection; the server releases its locks."""
@@ -186,7 +191,7 @@ class Pool:
 
 def schema_of(address: ServerAddress) -> str:
     """Return the name of the schema of an index."""
-    return f"neardup_{address.index}"
+    return f"neardup_{address.name}"
 
 
 def explain(error: psycopg.Error, address: ServerAddress) -> StoreError:
@@ -211,7 +216,8 @@ def explain(error: psycopg.Error, address: ServerAddress) -> StoreError:
     if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
         return StoreError(
             f"The server refused a change {where}: {reason}. A user that may create and change the schema "
-            f"{schema_of(address)} on the primary server is needed. Use such a user, or open the index for reading only."
+            f"{schema_of(address)} on the primary server is needed. Use such a user, or open the index for reading "
+            "only."
         )
     if isinstance(error, (errors.DiskFull, errors.OutOfMemory, errors.ProgramLimitExceeded)):
         return StoreError(
@@ -230,6 +236,6 @@ def explain(error: psycopg.Error, address: ServerAddress) -> StoreError:
             "either complete or absent, and documents that are there already are not added twice."
         )
     return StoreError(
-        f"PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. Check the log of the "
-        "server, and run `neardup index verify`."
+        f"PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. Check the log of "
+        "the server, and run `neardup index verify`."
     )

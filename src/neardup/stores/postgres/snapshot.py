@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,58 +13,69 @@ from neardup.stores.base import Counts, Entries, Found, Layout, Rows, Run, Snaps
 from neardup.stores.documents import EMPTY_SCHEMA
 from neardup.stores.packed_rows import decode_table, unpack_table
 from neardup.stores.postgres import statements
-from neardup.stores.postgres.connections import Bigints, Session
+from neardup.stores.postgres.connections import Bigints, Session, bigints, slices_of_bigints
 
 _SCANNED_ROWS = 2_000
 _KEY_BITS = 64
-_SIGN = np.uint64(1 << 63)
+_SIGN, _ALL_BITS = np.uint64(1 << 63), np.uint64(2**64 - 1)
 
 
-class State(NamedTuple):
-    """num_rows and counts as of a snapshot. fields : of the documents; those that are possible before the first."""
+class Fields:
+    """The columns of the documents of an index: unknown until the first document came, then never changed."""
 
-    num_rows: int
-    counts: Counts
-    fields: dict[str, pa.Field]
+    def __init__(self) -> None:
+        self._known: dict[str, pa.Field] | None = None
 
-    @classmethod
-    def of(cls, row: tuple[int, int, int, bytes | None]) -> State:
-        """Return the state in a row of `statements.COUNTS`."""
-        num_rows, kept, removed, fields = row
-        schema = EMPTY_SCHEMA if fields is None else pa.ipc.read_schema(pa.py_buffer(fields))
-        return cls(num_rows, Counts(kept, removed), {field.name: field for field in schema})
+    def read(self, session: Session) -> dict[str, pa.Field]:
+        """Return the columns by name; those that are possible if there is no document yet."""
+        if self._known is None:
+            (data,) = session.row(statements.FIELDS)
+            if data is None:
+                return {field.name: field for field in EMPTY_SCHEMA}
+            self._known = {field.name: field for field in pa.ipc.read_schema(pa.py_buffer(data))}
+        return self._known
 
 
 class PostgresSnapshot(Snapshot):
     """The reads that a transaction, or the writer, makes over one connection."""
 
-    def __init__(self, session: Session, state: State, layout: Layout) -> None:
-        self.session, self.state, self.layout = session, state, layout
+    def __init__(self, session: Session, layout: Layout, fields: Fields) -> None:
+        self.session, self.layout, self.fields = session, layout, fields
+        self._num_rows, kept, removed = session.row(statements.COUNTS)
+        self._counts = Counts(kept, removed)
 
     @property
     def num_rows(self) -> int:
-        return self.state.num_rows
+        return int(self._num_rows)
 
     def find(self, lookups: Entries, limit: int) -> Found:
-        parameters: list[Bigints | int] = []
-        keys = bigints_of(lookups.key)
-        for table, prefix_bits in enumerate(self.layout.prefix_bits):
-            chosen = np.flatnonzero(lookups.table == table)
-            parameters += [limit + 1, Bigints(chosen), Bigints(keys[chosen])]
-            if prefix_bits < _KEY_BITS and self.layout.max_distance:
-                rest = np.uint64((1 << (_KEY_BITS - prefix_bits)) - 1)
-                parameters.append(Bigints(bigints_of(lookups.key[chosen] & ~rest)))
-                parameters.append(Bigints(bigints_of(lookups.key[chosen] | rest)))
-            parameters.append(limit + 1)
-        numbers, packed = self.session.row(statements.find_statement(self.layout), *parameters)
+        equal = np.array(statements.tables_of_equal_keys(self.layout))
+        numbers, packed = self.session.row(statements.find_statement(self.layout), *self._wanted(lookups, limit))
         entry, values = np.frombuffer(numbers or b"", ">i8"), np.frombuffer(packed or b"", ">i8")
         order = np.lexsort((values, entry))
         entry, values = entry[order].astype(np.int64), values[order].astype(np.int64)
-        beyond = values & 2 != 0
+        rank = np.arange(len(entry)) - np.searchsorted(entry, entry)
+        beyond = (values & 2 != 0) | (equal[lookups.table[entry]] & (rank >= limit))
         truncated = np.zeros(len(lookups.key), np.bool_)
         truncated[entry[beyond]] = True
         entry, values = entry[~beyond], values[~beyond]
         return Found(entry, values >> 2, values & 1 != 0, truncated)
+
+    def _wanted(self, lookups: Entries, limit: int) -> list[Bigints | int]:
+        """Return the parameters of the statement that finds rows."""
+        order = np.argsort(lookups.table, kind="stable")
+        bounds = np.searchsorted(lookups.table[order], np.arange(len(self.layout.prefix_bits) + 1)).tolist()
+        key = lookups.key[order]
+        bits = np.array(self.layout.prefix_bits, np.uint64)[lookups.table[order]]
+        rest = np.where(bits == 0, _ALL_BITS, ~(_ALL_BITS << (np.uint64(_KEY_BITS) - np.maximum(bits, 1))))
+        rest[bits == _KEY_BITS] = 0
+        columns = [slices_of_bigints(order, bounds)]
+        columns += [slices_of_bigints(bigints_of(keys), bounds) for keys in (key, key & ~rest, key | rest)]
+        parameters: list[Bigints | int] = []
+        for table, equal in enumerate(statements.tables_of_equal_keys(self.layout)):
+            parameters += [column[table] for column in (columns[:2] if equal else columns)]
+            parameters.append(limit + 1)
+        return parameters
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
         return self._rows_of(statements.IDS, ids.cast(pa.large_binary()).to_pylist())
@@ -77,7 +87,7 @@ class PostgresSnapshot(Snapshot):
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         if len(rows) == 0:
             return self._table(b"", 0, columns)
-        (packed,) = self.session.row(statements.take_statement(columns), Bigints(rows))
+        (packed,) = self.session.row(statements.take_statement(columns), bigints(rows))
         return self._table(packed, len(rows), columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -90,7 +100,7 @@ class PostgresSnapshot(Snapshot):
             last = latest
 
     def count(self) -> Counts:
-        return self.state.counts
+        return self._counts
 
     def runs(self) -> list[Run]:
         return [Run(name.decode(), opened, size) for name, opened, size in self.session.rows(statements.RUNS)]
@@ -110,7 +120,8 @@ class PostgresSnapshot(Snapshot):
         return found
 
     def _table(self, packed: bytes | None, num_rows: int, columns: Sequence[str]) -> pa.Table:
-        fields = [self.state.fields[name] for name in columns]
+        known = self.fields.read(self.session)
+        fields = [known[name] for name in columns]
         if num_rows == 0:
             return pa.schema(fields).empty_table()
         try:

@@ -1,8 +1,8 @@
 """The tables of an index in PostgreSQL, and the statements on them.
 
-A document is a row of `documents`. Its keys are a row of `entries`, with a column for each table of keys; a document with
-several keys in one table has several rows, with nulls where a table has no more keys. A key has its upper bit flipped, so
-that bigint has the order of uint64. Strings are bytea in UTF-8: PostgreSQL's text cannot contain a zero.
+A document is a row of `documents`. Its keys are a row of `entries`, with a column for each table of keys; a document
+with several keys in one table has several rows, with nulls where a table has no more keys. A key has its upper bit
+flipped, so that bigint has the order of uint64. Strings are bytea in UTF-8: PostgreSQL's text cannot contain a zero.
 
 Many values are returned as one bytea of binary numbers: a row of the result for each would take longer to read.
 """
@@ -10,13 +10,15 @@ Many values are returned as one bytea of binary numbers: a row of the result for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import pyarrow as pa
 
 from neardup.stores.base import Layout
 
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-COUNTS = "SELECT num_rows, kept, removed, (SELECT fields FROM settings) FROM counts"
+COUNTS = "SELECT num_rows, kept, removed FROM counts"
+FIELDS = "SELECT fields FROM settings"
 LOCK, UNLOCK = "SELECT pg_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)"
 RUNS = "SELECT name, opened, num_documents FROM runs ORDER BY opened, name"
 STAGED = "SELECT part, data FROM staged WHERE run = %s AND part > %s ORDER BY part LIMIT 1"
@@ -35,9 +37,7 @@ FORGET = (
 )
 FORGET_ENTRIES = "DELETE FROM entries WHERE row = ANY(%s)"
 SEE = "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = ANY(%s)"
-COUNT_ON = (
-    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE num_rows = %s"
-)
+COUNT_ON = "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE num_rows = %s"
 OPEN_RUN = (
     "INSERT INTO runs VALUES (%s, %s, %s) "
     "ON CONFLICT (name) DO UPDATE SET num_documents = runs.num_documents + excluded.num_documents"
@@ -65,7 +65,8 @@ CHECKS = {
     "SELECT count(*) FROM staged AS s WHERE NOT EXISTS (SELECT FROM runs AS r WHERE r.name = s.run)": "{} staged "
     "tables belong to no run",
     "SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND "
-    "relnamespace = current_schema()::regnamespace": "{} indexes of the database are not valid: rebuild them by REINDEX",
+    "relnamespace = current_schema()::regnamespace": "{} indexes of the database are not valid: REINDEX "
+    "makes them anew",
 }  # fmt: skip
 _TYPES = {
     pa.bool_(): "boolean", pa.uint8(): "smallint", pa.uint16(): "integer", pa.uint32(): "bigint",
@@ -90,9 +91,13 @@ def create_statements(fields: Sequence[pa.Field], layout: Layout) -> list[str]:
         f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)",
         "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
         *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in _LARGE),
-        f"CREATE TABLE entries (row bigint NOT NULL, {', '.join(f'{key} bigint' for key in keys)}, kept boolean NOT NULL)",
+        f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, kept boolean NOT NULL)",
         "CREATE INDEX entries_row ON entries (row)",
-        *(f"CREATE INDEX entries_{key} ON entries ({key}, row)" for key in keys),
+        # The earliest of many equal keys are read in order; rows with keys of equal prefix are sorted when found.
+        *(
+            f"CREATE INDEX entries_{key} ON entries ({key}{', row' if equal else ''})"
+            for key, equal in zip(keys, tables_of_equal_keys(layout), strict=True)
+        ),
     ]
 
 
@@ -101,18 +106,25 @@ def add_column(field: pa.Field) -> str:
     return f'ALTER TABLE documents ADD COLUMN "{field.name}" {_type_of(field)}'
 
 
+@cache
 def find_statement(layout: Layout) -> str:
     """Return the statement of all lookups in all tables of keys.
 
-    Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless keys must be equal, the
-    least and the greatest key with the same prefix; each time followed by the limit, plus one. It returns two bytea: the
-    numbers of lookups, and 4 * row + 2 * beyond the limit + kept.
+    Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless keys must be equal,
+    the least and the greatest key with the same prefix; each time followed by the limit, plus one. So many rows of each
+    key are returned, as two bytea: the numbers of lookups, and 4 * row + 2 * whether this is one more than the limit +
+    kept; of equal keys the caller counts.
     """
     branches = " UNION ALL ".join(
-        _equal_keys(table) if prefix_bits == 64 or layout.max_distance == 0 else _near_keys(table, layout.max_distance)
-        for table, prefix_bits in enumerate(layout.prefix_bits)
+        _equal_keys(table) if equal else _near_keys(table, layout.max_distance)
+        for table, equal in enumerate(tables_of_equal_keys(layout))
     )
     return f"SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') FROM ({branches}) AS found"
+
+
+def tables_of_equal_keys(layout: Layout) -> list[bool]:
+    """Return for each table of keys whether only equal keys are found in it."""
+    return [prefix_bits == 64 or layout.max_distance == 0 for prefix_bits in layout.prefix_bits]
 
 
 def take_statement(columns: Sequence[str]) -> str:
@@ -138,19 +150,19 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 
 def _equal_keys(table: int) -> str:
     return (
-        "SELECT n, row * 4 + CASE WHEN rank = %s THEN 2 ELSE 0 END + kept::int AS packed "
-        f"FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL (SELECT row, kept, row_number() OVER (ORDER BY row) "
-        f"AS rank FROM entries WHERE key_{table} = wanted.key ORDER BY row LIMIT %s) AS listed"
+        "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL "
+        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key ORDER BY row LIMIT %s) AS listed"
     )
 
 
 def _near_keys(table: int, max_distance: int) -> str:
     key = f"key_{table}"
     return (
-        "SELECT n, row * 4 + CASE WHEN rank = %s THEN 2 ELSE 0 END + kept::int AS packed "
-        f"FROM unnest(%s, %s, %s, %s) AS wanted(n, key, least, greatest) CROSS JOIN LATERAL (SELECT row, kept, "
-        f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries WHERE {key} BETWEEN wanted.least AND "
-        f"wanted.greatest AND bit_count(({key} # wanted.key)::bit(64)) <= {max_distance}) AS listed WHERE rank <= %s"
+        "SELECT n, row * 4 + CASE WHEN rank = bound THEN 2 ELSE 0 END + kept::int AS packed "
+        "FROM unnest(%s, %s, %s, %s) AS wanted(n, key, least, greatest) CROSS JOIN LATERAL (SELECT row, kept, "
+        f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries WHERE {key} BETWEEN wanted.least "
+        f"AND wanted.greatest AND bit_count(({key} # wanted.key)::bit(64)) <= {max_distance}) AS listed "
+        "CROSS JOIN (SELECT %s AS bound) AS b WHERE rank <= bound"
     )
 
 

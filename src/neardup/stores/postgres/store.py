@@ -15,7 +15,7 @@ from neardup.schemas import indexed_schema
 from neardup.stores.base import Layout, Snapshot, Store, Writer
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Pool, Session, schema_of
-from neardup.stores.postgres.snapshot import PostgresSnapshot, State
+from neardup.stores.postgres.snapshot import Fields, PostgresSnapshot
 from neardup.stores.postgres.writer import PostgresWriter
 from neardup.stores.server_address import ServerAddress, parse_server_address
 
@@ -30,8 +30,8 @@ def create(address: str, meta: Mapping[str, Any], layout: Layout, attachments: M
         with session.transaction():
             if session.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", schema_of(place)):
                 raise StoreError(
-                    f"The index exists already: {place.shown}, schema {schema_of(place)}. A new index needs a name that "
-                    'is free. Open it, choose another name with ?index=NAME, or drop it in psql: DROP SCHEMA "'
+                    f"The index exists already: {place.shown}, schema {schema_of(place)}. A new index needs a name "
+                    'that is free. Open it, choose another name with ?index=NAME, or drop it in psql: DROP SCHEMA "'
                     f'{schema_of(place)}" CASCADE.'
                 )
             session.execute(f'CREATE SCHEMA "{schema_of(place)}"')
@@ -57,8 +57,8 @@ def open_store(address: str, read_only: bool) -> PostgresStore:
             found = session.rows(r"SELECT substr(nspname::text, 9) FROM pg_namespace WHERE nspname LIKE 'neardup\_%%'")
             names = ", ".join(sorted(repr(name) for (name,) in found)) or "none"
             raise StoreError(
-                f"There is no index {place.index!r} at {place.shown}: the schema {schema_of(place)} is missing. Indexes "
-                f"there: {names}. Name one of them with ?index=NAME, or create it with `neardup index create`."
+                f"There is no index {place.name!r} at {place.shown}: the schema {schema_of(place)} is missing. "
+                f"Indexes there: {names}. Name one of them with ?index=NAME, or create it with `neardup index create`."
             )
         version = session.row("SELECT format FROM settings")[0]
         if version != FORMAT:
@@ -80,16 +80,18 @@ class PostgresStore(Store):
         self.meta = json.loads(meta)
         self.layout = Layout(tuple(prefix_bits), max_distance)
         self._server = ".".join(map(str, divmod(session.connection.info.server_version, 10_000)))
-        synced, commits = (session.row("SELECT current_setting(%s)", name)[0] for name in ("fsync", "synchronous_commit"))
+        synced, commits = (
+            session.row("SELECT current_setting(%s)", name)[0] for name in ("fsync", "synchronous_commit")
+        )
         self.durable, self.promise = _promise_of(synced, commits)
-        self._pool = Pool(place)
+        self._pool, self._fields = Pool(place), Fields()
 
     @contextmanager
     def reading(self) -> Iterator[Snapshot]:
         with self._pool.session() as session:
-            state = State.of(session.first_row(statements.BEGIN_READING, statements.COUNTS))  # type: ignore[arg-type]
+            session.execute(statements.BEGIN_READING)
             try:
-                yield PostgresSnapshot(session, state, self.layout)
+                yield PostgresSnapshot(session, self.layout, self._fields)
             finally:
                 _end(session)
 
@@ -103,8 +105,7 @@ class PostgresStore(Store):
         with self._pool.session() as session:
             session.row(statements.LOCK, self._lock)
             try:
-                writer = PostgresWriter(session, State.of(session.row(statements.COUNTS)), self.layout)  # type: ignore[arg-type]
-                yield writer
+                yield PostgresWriter(session, self.layout, self._fields)
             finally:
                 if session.usable:
                     session.row(statements.UNLOCK, self._lock)
@@ -152,13 +153,19 @@ class PostgresStore(Store):
 
     def compact(self) -> None:
         with self._pool.session() as session:
-            for table in ("documents", "entries", "staged", "runs", "counts"):
-                session.execute(f"VACUUM (ANALYZE) {table}")
+            try:
+                session.execute("SET lock_timeout = 0")
+                for table in ("documents", "entries", "staged", "runs", "counts"):
+                    session.execute(f"VACUUM (ANALYZE) {table}")
+                session.execute("REINDEX TABLE CONCURRENTLY entries")  # readers and writers do not wait for it
+            finally:
+                session.close()
 
     def backup(self, path: str) -> None:
         raise StoreError(
-            f"neardup does not back up a database: got {path!r} for {self._place.shown}. PostgreSQL's own tools do, while "
-            f"the index is in use. Run: pg_dump --format=custom --schema={schema_of(self._place)} --file={path} DATABASE"
+            f"neardup does not back up a database: got {path!r} for {self._place.shown}. PostgreSQL's own tools do, "
+            "while the index is in use. Run: pg_dump --format=custom "
+            f"--schema={schema_of(self._place)} --file={path} DATABASE"
         )
 
     def close(self) -> None:
@@ -166,9 +173,12 @@ class PostgresStore(Store):
 
 
 def _end(session: Session) -> None:
-    """End a transaction of reads; one that failed is over with its connection."""
+    """End a transaction of reads; one that failed is over with its connection.
+
+    Not by ROLLBACK: psycopg would plan all statements anew.
+    """
     try:
-        session.connection.rollback()
+        session.connection.commit()
     except psycopg.Error:
         session.close()
 

@@ -14,8 +14,8 @@ from neardup.schemas import KEPT, indexed_schema
 from neardup.stores.base import Changes, Counts, Entries, Rows, Writer
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.postgres import statements
-from neardup.stores.postgres.connections import Bigints
-from neardup.stores.postgres.snapshot import PostgresSnapshot, State, bigints_of
+from neardup.stores.postgres.connections import bigints
+from neardup.stores.postgres.snapshot import PostgresSnapshot, bigints_of
 
 
 class PostgresWriter(PostgresSnapshot, Writer):
@@ -24,27 +24,28 @@ class PostgresWriter(PostgresSnapshot, Writer):
     def write(self, changes: Changes) -> None:
         session, documents = self.session, changes.documents
         added = 0 if documents is None else documents.num_rows
+        check_changes(changes, self.num_rows)
         with session.transaction():
             if changes.meta is not None:
                 session.execute(statements.SET_META, json.dumps(dict(changes.meta)))
             if changes.ended_run is not None:
                 for statement in statements.END_RUN:
                     session.execute(statement, changes.ended_run.encode())
-            (kept, removed), fields = self._forget(changes.forgotten), self.state.fields
+            kept, removed = self._forget(changes.forgotten)
             if documents is not None and added:
-                fields = self._learn_fields(documents.schema)
+                self._add_columns(documents.schema)
                 lasting = ~np.isin(self.num_rows + np.arange(added), changes.forgotten)
                 new_kept, new_removed = self._add(documents, changes.entries, lasting)
                 kept, removed = kept + new_kept, removed + new_removed
             if len(changes.seen):
-                session.execute(statements.SEE, changes.seen_at, Bigints(changes.seen))
+                session.execute(statements.SEE, changes.seen_at, bigints(changes.seen))
             if session.execute(statements.COUNT_ON, added, kept, removed, self.num_rows) != 1:
                 raise StoreError(
                     f"Another writer changed the index meanwhile at {session.address.shown}: it has no longer "
                     f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; nothing was written."
                 )
-        before = self.state.counts
-        self.state = State(self.num_rows + added, Counts(before.kept + kept, before.removed + removed), fields)
+        self._num_rows += added
+        self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)
 
     def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
         size = 0 if documents is None else documents.num_rows
@@ -57,17 +58,16 @@ class PostgresWriter(PostgresSnapshot, Writer):
         """Delete documents and their keys; return by how much the numbers of kept and of removed documents change."""
         if len(rows) == 0:
             return 0, 0
-        kept, removed = self.session.row(statements.FORGET, Bigints(rows))
-        self.session.execute(statements.FORGET_ENTRIES, Bigints(rows))
+        kept, removed = self.session.row(statements.FORGET, bigints(rows))
+        self.session.execute(statements.FORGET_ENTRIES, bigints(rows))
         return -kept, -removed
 
-    def _learn_fields(self, schema: pa.Schema) -> dict[str, pa.Field]:
-        """Add the columns that the documents have beside those of every index: the measures of the method."""
+    def _add_columns(self, schema: pa.Schema) -> None:
+        """Add the columns that the first documents have beside those of every index: the measures of the method."""
         if self.num_rows == 0:
             for field in list(schema)[len(indexed_schema(())) :]:
                 self.session.execute(statements.add_column(field))
             self.session.execute(statements.SET_FIELDS, bytes(schema.serialize()))
-        return {field.name: field for field in schema}
 
     def _add(self, documents: pa.Table, entries: Entries | None, lasting: npt.NDArray[np.bool_]) -> tuple[int, int]:
         """Insert the lasting documents and their keys; return the number of kept and of removed ones."""
@@ -81,7 +81,7 @@ class PostgresWriter(PostgresSnapshot, Writer):
 
     def _copy(self, table: pa.Table, name: str) -> None:
         statement = statements.copy_statement(table.column_names, name)
-        self.session.copy(statement, [_HEADER, memoryview(pack_table(table, compact=False).data), _TRAILER])
+        self.session.copy(statement, [_HEADER, pack_table(table, compact=False).data.tobytes(), _TRAILER])
 
 
 _HEADER, _TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
