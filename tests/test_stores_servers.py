@@ -177,7 +177,7 @@ def test_an_index_that_exists_is_not_created_again(address):
 
 def test_an_index_that_is_missing_is_named_beside_those_that_exist(server):
     create_store(server.address("there"), {}, LAYOUT)
-    with pytest.raises(StoreError, match=r"There is no index 'missing'.*Indexes there: .*'there'.*neardup index create"):
+    with pytest.raises(StoreError, match=r"no index 'missing'.*Indexes there: .*'there'.*neardup index create"):
         open_store(server.address("missing"))
 
 

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.errors import StoreError
+
 MAX_ROWS = 2**32 - 1
 Rows = npt.NDArray[np.int64]
 
@@ -95,6 +97,29 @@ class Changes:
     forgotten: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     ended_run: str | None = None
     meta: Mapping[str, Any] | None = None
+
+
+def check_changes(changes: Changes, num_rows: int, schema: pa.Schema | None) -> None:
+    """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`.
+
+    num_rows, schema : of the store; None before its first document.
+    """
+    size = 0 if changes.documents is None else len(changes.documents)
+    stop = num_rows + size
+    if stop > MAX_ROWS:
+        raise StoreError(
+            f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: got {stop:,}. Create a "
+            "second index, or rebuild this one without the documents that were forgotten."
+        )
+    if size and changes.documents is not None:
+        rows = changes.documents.column("row")
+        if rows[0].as_py() != num_rows or rows[-1].as_py() != stop - 1:
+            raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
+        if schema is not None and not schema.equals(changes.documents.schema):
+            raise ValueError(f"columns must be those of the store, {schema.names}: got {changes.documents.schema}")
+    for rows in (changes.seen, changes.forgotten):
+        if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
+            raise ValueError(f"rows must be from 0 to {stop - 1}: got {rows.min()} to {rows.max()}")
 
 
 class Snapshot(ABC):

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from neardup import kernels
 from neardup.arrays import arrow_of, view_strings
-from neardup.errors import StoreError
 from neardup.schemas import KEPT
-from neardup.stores.base import MAX_ROWS, Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot
+from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, check_changes
 from neardup.stores.documents import Documents, DocumentsView, add_seen, bits_at
 from neardup.stores.key_tables import KeyEntries, KeyTables, KeyView, merge_runs
 
@@ -54,23 +53,7 @@ class State:
 
     def check(self, changes: Changes) -> None:
         """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`."""
-        size = 0 if changes.documents is None else len(changes.documents)
-        stop = self.num_rows + size
-        if stop > MAX_ROWS:
-            raise StoreError(
-                f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: got {stop:,}. Create a "
-                "second index, or rebuild this one without the documents that were forgotten."
-            )
-        if size and changes.documents is not None:
-            rows = changes.documents.column("row")
-            if rows[0].as_py() != self.num_rows or rows[-1].as_py() != stop - 1:
-                raise ValueError(f"rows must count on from {self.num_rows}: got {rows[0]} to {rows[-1]}")
-            schema = self.documents.schema
-            if schema is not None and not schema.equals(changes.documents.schema):
-                raise ValueError(f"columns must be those of the store, {schema.names}: got {changes.documents.schema}")
-        for rows in (changes.seen, changes.forgotten):
-            if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
-                raise ValueError(f"rows must be from 0 to {stop - 1}: got {rows.min()} to {rows.max()}")
+        check_changes(changes, self.num_rows, self.documents.schema)
 
     def entries_of(self, documents: pa.Table, entries: Entries | None) -> KeyEntries:
         """Return the entries of new documents in all tables."""

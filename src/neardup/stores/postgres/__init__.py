@@ -10,7 +10,9 @@ from neardup.errors import MissingExtraError
 from neardup.stores.base import Layout, Store
 
 
-def create(address: str, meta: Mapping[str, Any], layout: Layout, attachments: Mapping[str, bytes]) -> Store:
+def create(
+    address: str, meta: Mapping[str, Any], layout: Layout, attachments: Mapping[str, bytes] | None = None
+) -> Store:
     """Create an index in a database and open it for writing.
 
     Parameters

@@ -20,27 +20,25 @@ _KEY_BITS = 64
 _SIGN, _ALL_BITS = np.uint64(1 << 63), np.uint64(2**64 - 1)
 
 
-class Fields:
+class Columns:
     """The columns of the documents of an index: unknown until the first document came, then never changed."""
 
     def __init__(self) -> None:
-        self._known: dict[str, pa.Field] | None = None
+        self._schema: pa.Schema | None = None
 
-    def read(self, session: Session) -> dict[str, pa.Field]:
-        """Return the columns by name; those that are possible if there is no document yet."""
-        if self._known is None:
+    def read(self, session: Session) -> pa.Schema | None:
+        """Return the columns; None if there is no document yet."""
+        if self._schema is None:
             (data,) = session.row(statements.FIELDS)
-            if data is None:
-                return {field.name: field for field in EMPTY_SCHEMA}
-            self._known = {field.name: field for field in pa.ipc.read_schema(pa.py_buffer(data))}
-        return self._known
+            self._schema = None if data is None else pa.ipc.read_schema(pa.py_buffer(data))
+        return self._schema
 
 
 class PostgresSnapshot(Snapshot):
     """The reads that a transaction, or the writer, makes over one connection."""
 
-    def __init__(self, session: Session, layout: Layout, fields: Fields) -> None:
-        self.session, self.layout, self.fields = session, layout, fields
+    def __init__(self, session: Session, layout: Layout, columns: Columns) -> None:
+        self.session, self.layout, self._columns = session, layout, columns
         self._num_rows, kept, removed = session.row(statements.COUNTS)
         self._counts = Counts(kept, removed)
 
@@ -120,8 +118,8 @@ class PostgresSnapshot(Snapshot):
         return found
 
     def _table(self, packed: bytes | None, num_rows: int, columns: Sequence[str]) -> pa.Table:
-        known = self.fields.read(self.session)
-        fields = [known[name] for name in columns]
+        schema = self._columns.read(self.session) or EMPTY_SCHEMA
+        fields = [schema.field(name) for name in columns]
         if num_rows == 0:
             return pa.schema(fields).empty_table()
         try:

@@ -44,7 +44,11 @@ OPEN_RUN = (
 )
 STAGE = "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE run = %s"
 END_RUN = ("DELETE FROM staged WHERE run = %s", "DELETE FROM runs WHERE name = %s")
-SET_META, SET_FIELDS = "UPDATE settings SET meta = %s", "UPDATE settings SET fields = %s"
+META, SET_META, SET_FIELDS = (
+    "SELECT meta FROM settings",
+    "UPDATE settings SET meta = %s",
+    "UPDATE settings SET fields = %s",
+)
 SIZES = (
     "SELECT relname::text, pg_total_relation_size(oid) FROM pg_class "
     "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"

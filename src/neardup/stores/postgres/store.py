@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -15,14 +16,16 @@ from neardup.schemas import indexed_schema
 from neardup.stores.base import Layout, Snapshot, Store, Writer
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Pool, Session, schema_of
-from neardup.stores.postgres.snapshot import Fields, PostgresSnapshot
+from neardup.stores.postgres.snapshot import Columns, PostgresSnapshot
 from neardup.stores.postgres.writer import PostgresWriter
 from neardup.stores.server_address import ServerAddress, parse_server_address
 
 FORMAT = 1
 
 
-def create(address: str, meta: Mapping[str, Any], layout: Layout, attachments: Mapping[str, bytes]) -> PostgresStore:
+def create(
+    address: str, meta: Mapping[str, Any], layout: Layout, attachments: Mapping[str, bytes] | None = None
+) -> PostgresStore:
     """Create the schema and its tables in one transaction; see `neardup.stores.postgres.create`."""
     place = parse_server_address(address)
     session = Session(place)
@@ -41,7 +44,7 @@ def create(address: str, meta: Mapping[str, Any], layout: Layout, attachments: M
                 "INSERT INTO settings (format, meta, prefix_bits, max_distance) VALUES (%s, %s, %s, %s)",
                 FORMAT, json.dumps(dict(meta)), list(layout.prefix_bits), layout.max_distance,
             )  # fmt: skip
-            for name, data in attachments.items():
+            for name, data in (attachments or {}).items():
                 session.execute("INSERT INTO attachments VALUES (%s, %s)", name, data)
     finally:
         session.close()
@@ -84,14 +87,15 @@ class PostgresStore(Store):
             session.row("SELECT current_setting(%s)", name)[0] for name in ("fsync", "synchronous_commit")
         )
         self.durable, self.promise = _promise_of(synced, commits)
-        self._pool, self._fields = Pool(place), Fields()
+        self._pool, self._columns = Pool(place), Columns()
+        weakref.finalize(self, self._pool.close)
 
     @contextmanager
     def reading(self) -> Iterator[Snapshot]:
         with self._pool.session() as session:
             session.execute(statements.BEGIN_READING)
             try:
-                yield PostgresSnapshot(session, self.layout, self._fields)
+                yield PostgresSnapshot(session, self.layout, self._columns)
             finally:
                 _end(session)
 
@@ -105,12 +109,16 @@ class PostgresStore(Store):
         with self._pool.session() as session:
             session.row(statements.LOCK, self._lock)
             try:
-                yield PostgresWriter(session, self.layout, self._fields)
+                self.meta = json.loads(session.row(statements.META)[0])
+                yield PostgresWriter(session, self.layout, self._columns, self._set_meta)
             finally:
                 if session.usable:
                     session.row(statements.UNLOCK, self._lock)
                 else:
                     session.close()
+
+    def _set_meta(self, meta: dict[str, Any]) -> None:
+        self.meta = meta
 
     @property
     def _lock(self) -> int:

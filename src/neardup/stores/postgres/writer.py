@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,20 +12,26 @@ import pyarrow as pa
 
 from neardup.errors import StoreError
 from neardup.schemas import KEPT, indexed_schema
-from neardup.stores.base import Changes, Counts, Entries, Rows, Writer
+from neardup.stores.base import Changes, Counts, Entries, Layout, Rows, Writer, check_changes
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.postgres import statements
-from neardup.stores.postgres.connections import bigints
-from neardup.stores.postgres.snapshot import PostgresSnapshot, bigints_of
+from neardup.stores.postgres.connections import Session, bigints
+from neardup.stores.postgres.snapshot import Columns, PostgresSnapshot, bigints_of
 
 
 class PostgresWriter(PostgresSnapshot, Writer):
     """The writer of an index: it has the advisory lock of the index on its connection."""
 
+    def __init__(
+        self, session: Session, layout: Layout, columns: Columns, set_meta: Callable[[dict[str, Any]], None]
+    ) -> None:
+        super().__init__(session, layout, columns)
+        self._set_meta = set_meta
+
     def write(self, changes: Changes) -> None:
         session, documents = self.session, changes.documents
         added = 0 if documents is None else documents.num_rows
-        check_changes(changes, self.num_rows)
+        check_changes(changes, self.num_rows, self._columns.read(self.session) if added else None)
         with session.transaction():
             if changes.meta is not None:
                 session.execute(statements.SET_META, json.dumps(dict(changes.meta)))
@@ -44,6 +51,8 @@ class PostgresWriter(PostgresSnapshot, Writer):
                     f"Another writer changed the index meanwhile at {session.address.shown}: it has no longer "
                     f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; nothing was written."
                 )
+        if changes.meta is not None:
+            self._set_meta(dict(changes.meta))
         self._num_rows += added
         self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)
 
