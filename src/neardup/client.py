@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -124,7 +123,7 @@ class Committed:
 
 
 class Client:
-    """A client of the service. May be used by several threads: each has a connection of its own, which stays open.
+    """A client of the service. May be used by several threads; its connections stay open.
 
     Parameters
     ----------
@@ -154,7 +153,7 @@ class Client:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout_s = timeout_s
         self._retries = retries
-        self._thread = threading.local()
+        self._idle: list[http.client.HTTPConnection] = []
 
     def __enter__(self) -> Client:
         return self
@@ -165,11 +164,9 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection of this thread."""
-        connection = getattr(self._thread, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._thread.connection = None
+        """Close the connections. A later call opens new ones."""
+        while self._idle:
+            self._idle.pop().close()
 
     def add_if_new(self, documents: Iterable[Mapping[str, Any]]) -> list[Answer]:
         """Add the documents that are similar to no kept one, in their order.
@@ -289,19 +286,21 @@ class Client:
         """Return status, seconds to wait and content of an answer. A connection that the service closed is renewed."""
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         while True:
-            connection = getattr(self._thread, "connection", None)
-            is_new = connection is None
-            if connection is None:
-                connection = self._thread.connection = self._connect()
+            try:
+                connection, is_new = self._idle.pop(), False  # one step, so that no other thread gets it too
+            except IndexError:
+                connection, is_new = self._connect(), True
             try:
                 connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
                 response = connection.getresponse()
                 content = response.read()
                 if response.will_close:
-                    self.close()
+                    connection.close()
+                else:
+                    self._idle.append(connection)
                 return response.status, _seconds(response.getheader("Retry-After")), content
             except (OSError, http.client.HTTPException) as error:
-                self.close()
+                connection.close()
                 if isinstance(error, _STALE) and not is_new:
                     continue
                 raise ServiceError(

@@ -59,11 +59,11 @@ class Library:
 
     def add(self, documents: list[Document]) -> list[Answer]:
         """Add documents, similar ones too; return the decision about each."""
-        return _answers(self.index.add_many(_table(documents)))
+        return _answers(self.index.add_many(_table(documents), threads=1))
 
     def add_if_new(self, documents: list[Document]) -> list[Answer]:
         """Add the documents that are similar to no kept one; return the decision about each."""
-        return _answers(self.index.add_many_if_new(_table(documents)))
+        return _answers(self.index.add_many_if_new(_table(documents), threads=1))
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
@@ -138,7 +138,7 @@ class Library:
     def stats(self, questions: list[None]) -> list[Numbers]:
         """Return the numbers of the index, once for each question; the growth may be some time old."""
         begun = time.monotonic()
-        if begun >= self._growth_until:
+        if not self._growth or begun >= self._growth_until:
             self._growth = [Growth(*point) for point in self.index.growth()]
             ended = time.monotonic()
             self._growth_until = ended + max(_GROWTH_S, _GROWTH_SHARE * (ended - begun))

@@ -126,13 +126,15 @@
     }
   }
 
-  const WORDS = { jaccard: "Jaccard similarity", similarity: "similarity", distance: "differing bits" };
   function facts(hit, kept, compared) {
     const list = element("dl", { class: "facts" });
     const add = (term, ...value) => list.append(element("div", {}, element("dt", {}, term), element("dd", {}, ...value)));
-    for (const [name, value] of Object.entries(compared?.measures ?? {})) {
-      if (typeof value === "number") add(WORDS[name] ?? name.replaceAll("_", " "), number(value));
-    }
+    if (hit.similarity !== null) add("similarity", number(hit.similarity));
+    if (hit.structure !== null) add("similarity of structure", number(hit.structure));
+    if (hit.distance !== null) add("distance", plural(hit.distance, "bit"));
+    const { num_left: left, num_right: right, num_shared: both, jaccard } = compared?.measures ?? {};
+    if (jaccard !== undefined && jaccard !== hit.similarity) add("Jaccard similarity", number(jaccard));
+    if (both !== undefined) add("features", `${number(both)} in both, ${number(left - both)} in yours only, ${number(right - both)} in the other only`);
     add("first seen", time(hit.first_seen));
     add("last seen", time(hit.last_seen));
     if (kept.run) add("run", ...shown(kept.run));
@@ -212,17 +214,36 @@
   async function overview() {
     try {
       const stats = await call("/v1/stats");
-      byId("eyebrow").textContent = `neardup · ${stats.index.address}`;
-      const rows = Object.entries(stats.index).filter(([, value]) => typeof value === "number" || typeof value === "string");
-      byId("numbers").replaceChildren(...rows.map(([name, value]) => element("tr", {},
-        element("th", { scope: "row" }, name.replaceAll("_", " ")),
-        element("td", typeof value === "number" ? { class: "n" } : {}, typeof value === "number" ? number(value) : value))));
+      const { index } = stats;
+      byId("eyebrow").textContent = `neardup · ${index.address} · ${plural(index.documents.kept, "document")} kept`;
+      const rows = [
+        ["Kept", number(index.documents.kept)],
+        ["Removed as duplicates", number(index.documents.removed)],
+        ["Size", index.bytes === null ? "" : size(index.bytes)],
+        ["A document", index.bytes_per_document === null ? "" : size(index.bytes_per_document)],
+        ["Method", method(index.method)],
+        ["Stored", index.index.storage],
+        ["Created", date(index.created / 1000)],
+        ["Open runs", index.runs.length ? number(index.runs.length) : ""],
+      ];
+      byId("numbers").replaceChildren(...rows.filter(([, value]) => value !== "").map(([name, value]) =>
+        element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "n" }, ...shown(value)))));
       byId("growth").replaceChildren(...chart(stats.growth));
       byId("index").hidden = false;
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       say(error.message, true);
     }
+  }
+
+  function size(bytes) {
+    const power = Math.min(4, Math.floor(Math.log10(Math.max(bytes, 1)) / 3));
+    return `${(bytes / 1000 ** power).toLocaleString("en", { maximumFractionDigits: 1 })} ${["bytes", "kB", "MB", "GB", "TB"][power]}`;
+  }
+
+  function method({ method: name, tokens, ngram, threshold, max_distance }) {
+    const limit = name === "SimHash" ? `distance ${max_distance} at most` : `similarity ${threshold} or more`;
+    return `${name}: ${ngram > 1 ? `${ngram}-grams of ${tokens}` : tokens}, ${limit}`;
   }
 
   function chart(growth) {
