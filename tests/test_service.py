@@ -108,10 +108,10 @@ def test_a_thousand_documents_in_a_request_are_decided_in_their_order(service):
         f"report {i // 2} of the weather station on hill {i // 2} in the year {1900 + i // 2}" for i in range(1000)
     ]
     answers = add(service, *({"id": f"batch/{i}", "text": text} for i, text in enumerate(texts)))
-    expected = neardup.Index.create("memory:", method=METHOD)
-    assert [(a["kept"], a["similarity"]) for a in answers] == [
-        (answer.kept, answer.similarity) for answer in (expected.add_if_new(text) for text in texts)
-    ]
+    expected = neardup.Index.create("memory:", method=METHOD).add_many_if_new(texts)
+    assert [(answer["kept"], answer["similarity"]) for answer in answers] == list(
+        zip(expected["kept"].to_pylist(), expected["similarity"].to_pylist(), strict=True)
+    )
 
 
 def test_a_run_is_decided_when_it_is_committed(client):

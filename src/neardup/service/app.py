@@ -139,7 +139,7 @@ class Call:
         limit = self.num_bytes + 4 * self.service.settings.max_body_bytes
         late = Problem(408, "")
         try:
-            with Deadline(_DRAIN_S, late):
+            with Deadline(min(_DRAIN_S, self.service.settings.read_timeout_s), late):
                 while not self.is_read and self.num_bytes < limit:
                     await self._part()
         except Problem as problem:
@@ -277,7 +277,8 @@ class Service:
         return Reply(_ENCODER.encode(details), "application/problem+json", problem.status, problem.headers)
 
     async def _send(self, call: Call, reply: Reply, request_id: str, send: Send) -> None:
-        await call.drain()
+        if reply.status != 408:
+            await call.drain()
         headers = [(b"content-length", b"%d" % len(reply.body)), (b"x-request-id", request_id.encode())]
         if reply.media_type:
             headers.append((b"content-type", reply.media_type.encode()))

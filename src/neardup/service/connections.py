@@ -48,13 +48,14 @@ class Guarded(_Base):  # type: ignore[misc]
     def data_received(self, data: bytes) -> None:
         """Pass bytes on; count them as long as they complete no head."""
         before = self.cycle
+        is_head = before is None or before.response_complete or not before.more_body
         super().data_received(data)
         if self.transport.is_closing():
             return
         if self.cycle is not before:
             self._stop_head_timer()
             self._head_bytes = 0
-        elif before is None or before.response_complete or not before.more_body:
+        elif is_head:
             self._head_bytes += len(data)
             self._start_head_timer()
             if self._head_bytes > self.settings.max_header_bytes:
