@@ -90,8 +90,10 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
     repeated = existing[:stop][same[:stop]]
     forgotten = np.array([row for row, position in dying.items() if position < num_decided], np.int64)
     seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
+    if len(forgotten):
+        seen = np.setdiff1d(seen, forgotten)
     entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
-    changes = Changes(documents, entries, np.setdiff1d(seen, forgotten), now, forgotten)
+    changes = Changes(documents, entries, seen, now, forgotten)
     answers = _answers(rules, snapshot, documents, repeated)
     if not len(repeated):
         return Step(answers, changes)
@@ -102,6 +104,8 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
 
 def _first_repeated_id(ids: pa.Array) -> int:
     """Return the first position whose id occurred before, or the number of ids."""
+    if len(ids) == 1:
+        return 1
     codes = pc.dictionary_encode(ids).indices.to_numpy()
     repeated = np.flatnonzero(codes[1:] <= np.maximum.accumulate(codes)[:-1])  # codes count up as ids are new
     return int(repeated[0]) + 1 if len(repeated) else len(codes)
@@ -214,7 +218,9 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
         return Hits(schemas.hits_schema(measures).empty_table(), truncated)
     measured, stored, position = measure_stored(rules.method, snapshot, described, pairs, "id", *_MOMENTS)
     chosen = _best(rules, pairs, measured, limit)
-    measured, found_rows = measured.take(chosen), stored.take(arrow_of(position[chosen]))
+    measured, found_rows = measured.take(chosen), stored
+    if len(stored) != len(chosen) or (position[chosen] != np.arange(len(chosen))).any():
+        found_rows = stored.take(arrow_of(position[chosen]))
     columns = dict(zip(found_rows.column_names, found_rows.columns, strict=True))
     columns["query"] = arrow_of(pairs.query[chosen])
     columns |= dict(zip((measure.name for measure in measures), measured.arrow(measures), strict=True))

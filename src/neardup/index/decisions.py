@@ -217,5 +217,8 @@ def measure_stored(
     """
     rows, position = np.unique(pairs.row, return_inverse=True)
     table = snapshot.take(rows, (*DESCRIBED_COLUMNS, *columns))
-    stored, _ = stored_described(table, method)
-    return method.measure(stored, described, position, pairs.query), table.select(columns), position
+    return (
+        method.measure(stored_described(table, method), described, position, pairs.query),
+        table.select(columns),
+        position,
+    )

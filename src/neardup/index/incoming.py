@@ -101,18 +101,28 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
     return columns
 
 
-def stored_described(table: pa.Table, method: Method) -> tuple[Described, npt.NDArray[Any]]:
-    """Return stored documents, of DESCRIBED_COLUMNS, as input of the method's stages, and what it stored of each."""
-    table = table.combine_chunks()
-    content = _flat(table["content"], np.uint64).reshape(-1, 2)
-    featured = np.asarray(table["featured"].to_numpy(zero_copy_only=False), np.bool_)
-    sets = _lists(table["features"])
-    structure = _lists(table["tags"])
-    features = Features(content, sets, structure if len(structure.hashes) or not len(content) else None)
-    kind = method.sketch_type
-    sketch = _flat(table["sketch"], kind).reshape(len(content), -1) if len(content) else np.empty((0, 0), kind)
-    keys = method.keys_of(sketch, features)
-    return Described(features, Keys(keys.values, content, featured, keys.samples)), sketch
+def stored_described(table: pa.Table, method: Method) -> Described:
+    """Return stored documents, of DESCRIBED_COLUMNS, as input of `Method.measure`; their keys are their sketches."""
+    features, sketch, featured = stored_features(table, method)
+    return Described(features, Keys(sketch, features.content, featured))
+
+
+def stored_features(table: pa.Table, method: Method) -> tuple[Features, npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the features of stored documents, of DESCRIBED_COLUMNS, what the method stored of each, and whether they
+    have features."""
+    content = _flat(_array(table["content"]), np.uint64).reshape(-1, 2)
+    tags = _array(table["tags"])
+    structure = _lists(tags) if tags.null_count < len(tags) else None
+    features = Features(content, _lists(_array(table["features"])), structure)
+    sketch = _flat(_array(table["sketch"]), method.sketch_type)
+    featured = np.asarray(_array(table["featured"]).to_numpy(zero_copy_only=False), np.bool_)
+    return features, sketch.reshape(len(content), -1) if len(content) else sketch.reshape(0, 0), featured
+
+
+def stored_keys(table: pa.Table, method: Method) -> Keys:
+    """Return the keys by which stored documents, of DESCRIBED_COLUMNS, are found."""
+    features, sketch, featured = stored_features(table, method)
+    return method.keys_of(sketch, features)._replace(featured=featured)
 
 
 def binary_rows(values: npt.NDArray[Any]) -> pa.Array:
@@ -131,7 +141,7 @@ def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
 
 def contents_of(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     """Return a column of binary(16) as uint64 (n, 2)."""
-    return _flat(column, np.dtype(np.uint64)).reshape(-1, 2)
+    return _flat(_array(column), np.uint64).reshape(-1, 2)
 
 
 def compress(texts: pa.Array, wanted: npt.NDArray[np.bool_]) -> pa.Array:
@@ -177,24 +187,32 @@ def _binary_lists(lists: Lists, wanted: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(wanted), buffers)
 
 
-def _flat(column: pa.ChunkedArray, kind: Any) -> npt.NDArray[Any]:
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _flat(array: pa.Array, kind: type) -> npt.NDArray[Any]:
     """Return the bytes of all rows of a binary column as numbers of one kind."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0)
     if pa.types.is_fixed_size_binary(array.type):
-        width, buffer = array.type.byte_width, array.buffers()[1]
-        data = np.frombuffer(buffer, np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+        width = array.type.byte_width
+        data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
     else:
         data = flatten_strings(array)[0]
-    dtype = np.dtype(kind)
-    return np.frombuffer(np.ascontiguousarray(data), dtype.newbyteorder("<")).astype(dtype, copy=False)
+    return _numbers(data, kind)
 
 
-def _lists(column: pa.ChunkedArray) -> Lists:
+def _lists(array: pa.Array) -> Lists:
     """Return a column of hashes as lists; a null is an empty one."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
     data, offsets = flatten_strings(array)
-    return Lists(np.frombuffer(np.ascontiguousarray(data), "<u8").astype(np.uint64, copy=False), offsets // 8)
+    return Lists(_numbers(data, np.uint64), offsets // 8)
+
+
+def _numbers(data: npt.NDArray[np.uint8], kind: type) -> npt.NDArray[Any]:
+    """Return bytes as little-endian numbers, without a copy where they are aligned."""
+    dtype = np.dtype(kind)
+    if data.ctypes.data % dtype.itemsize:
+        data = data.copy()
+    return data.view(dtype.newbyteorder("<")).astype(dtype, copy=False)

@@ -14,7 +14,8 @@ from neardup.arrays import arrow_of
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
 from neardup.index.decisions import Rules
-from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, decompress, stored_described
+from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, decompress, stored_features, stored_keys
+from neardup.methods.base import Described
 from neardup.schemas import KEPT, indexed_schema
 from neardup.stores.base import Changes, Rows, Snapshot, Writer
 
@@ -46,7 +47,7 @@ def shown(rules: Rules, table: pa.Table) -> pa.Table:
 
 
 def _sketch(rules: Rules, snapshot: Snapshot, row: Rows) -> npt.NDArray[Any]:
-    sketch: npt.NDArray[Any] = stored_described(snapshot.take(row, DESCRIBED_COLUMNS), rules.method)[1][0]
+    sketch: npt.NDArray[Any] = stored_features(snapshot.take(row, DESCRIBED_COLUMNS), rules.method)[1][0]
     return sketch
 
 
@@ -123,10 +124,10 @@ def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[I
     for table in snapshot.scan(("id", "state", "payload", "text", *DESCRIBED_COLUMNS)):
         table = table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
         if table.num_rows:
-            described, sketch = stored_described(table, rules.method)
+            features, sketch, _ = stored_features(table, rules.method)
             texts = pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
             ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
-            yield Incoming(ids, texts, payloads, described, sketch)
+            yield Incoming(ids, texts, payloads, Described(features, stored_keys(table, rules.method)), sketch)
 
 
 def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
@@ -148,9 +149,7 @@ def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
         for name, column in (("row", new_rows), ("kept_row", moved)):
             at = table.schema.get_field_index(name)
             table = table.set_column(at, table.schema.field(at), column)
-        described, _ = stored_described(table.select(DESCRIBED_COLUMNS), rules.method)
-        members = table["member"].to_numpy()
-        entries = take_entries(rules.lookup.entries(described.keys), members)
+        entries = take_entries(rules.lookup.entries(stored_keys(table, rules.method)), table["member"].to_numpy())
         writer.write(Changes(table.cast(indexed_schema(rules.method.measures)), entries))
 
 
@@ -161,8 +160,7 @@ def verify(rules: Rules, snapshot: Snapshot) -> list[str]:
         table = table.filter(table["member"])
         if not table.num_rows:
             continue
-        described, _ = stored_described(table.select(DESCRIBED_COLUMNS), rules.method)
-        probes = rules.lookup.entries(described.keys)
+        probes = rules.lookup.entries(stored_keys(table, rules.method))
         found = snapshot.find(probes, rules.max_bucket_size)
         rows = table["row"].to_numpy().astype(np.int64)
         missing = ~found.truncated

@@ -86,11 +86,18 @@ def similarity_of_lists(
     left, right : the lists, which may be the same.
     left_rows, right_rows : integers (num_pairs,), rows of `left` and of `right`.
     """
-    used_left, left_rows = np.unique(left_rows, return_inverse=True)
-    used_right, right_rows = np.unique(right_rows, return_inverse=True)
-    chosen, others = left.take(used_left), right.take(used_right)
+    chosen, left_rows = _used(left, left_rows)
+    others, right_rows = _used(right, right_rows)
     both = Lists(
         np.concatenate([chosen.hashes, others.hashes]),
         np.concatenate([chosen.offsets, others.offsets[1:] + len(chosen.hashes)]),
     )
-    return exact_similarity(sort_sets(both), right_rows + len(used_left), left_rows, similarity)
+    return exact_similarity(sort_sets(both), right_rows + len(chosen.sizes), left_rows, similarity)
+
+
+def _used(lists: Lists, rows: npt.NDArray[Any]) -> tuple[Lists, npt.NDArray[Any]]:
+    """Return the lists that are in `rows`, and the place of each row among them."""
+    if len(rows) == len(lists.offsets) - 1 and bool((rows == np.arange(len(rows))).all()):
+        return lists, rows
+    used, places = np.unique(rows, return_inverse=True)
+    return lists.take(used), places
