@@ -74,6 +74,15 @@ def set_bits(bits, rows):
 
 
 @kernel
+def count_bits(bits):
+    """Return how many bits of uint64 are set."""
+    count = 0
+    for word in bits:
+        count += count_ones(word)
+    return count
+
+
+@kernel
 def sort_entries(keys, rows):
     """Sort keys (uint64), and with them rows (uint32); equal keys stay in their order.
 

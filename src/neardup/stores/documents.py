@@ -26,58 +26,74 @@ _GROWTH = 4
 class Chunk:
     """The documents of the rows from `first` to `stop`, some of which may be gone.
 
-    batch : columns of the documents; one that is missing has nulls only. name : of the file that contains it, if any.
+    batch : columns of the documents. One that is missing has nulls only, but for `row`, which counts on from `first`,
+    and `last_seen`, which is `first_seen`. name : of the file that contains the chunk, if any.
     """
 
     first: int
     stop: int
     batch: pa.RecordBatch
     name: str | None = None
-    rows: npt.NDArray[np.uint32] = field(init=False)
     columns: dict[str, pa.Array] = field(init=False)
 
     def __post_init__(self) -> None:
         columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
+        if self.batch.num_rows == self.stop - self.first:
+            columns.pop("row", None)
+        if "last_seen" not in columns:
+            columns["last_seen"] = columns["first_seen"]
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "rows", columns["row"].to_numpy())
+
+    def rows(self, begin: int, end: int) -> Rows:
+        """Return the rows at the positions from `begin` to `end`."""
+        if "row" not in self.columns:
+            return np.arange(self.first + begin, self.first + end)
+        rows: Rows = self.columns["row"].to_numpy()[begin:end].astype(np.int64)
+        return rows
 
     def positions(self, rows: Rows) -> Rows:
         """Return where rows are in the chunk. Requires: they are there."""
-        if len(self.rows) == self.stop - self.first:
+        if "row" not in self.columns:
             return rows - self.first
-        return np.searchsorted(self.rows, rows.astype(np.uint32))
+        return np.searchsorted(self.columns["row"].to_numpy(), rows.astype(np.uint32))
 
     def select(self, positions: Rows, schema: pa.Schema) -> list[pa.Array]:
         """Return columns at some positions."""
         where = arrow_of(positions)
-        return [self._column(field, where) for field in schema]
+        return [self._column(field, positions, where) for field in schema]
 
-    def _column(self, field: pa.Field, where: pa.Array) -> pa.Array:
+    def _column(self, field: pa.Field, positions: Rows, where: pa.Array) -> pa.Array:
         column = self.columns.get(field.name)
         if column is None:
+            if field.name == "row":
+                return arrow_of((positions + self.first).astype(np.uint32))
             return pa.nulls(len(where), field.type)
         found = column.take(where)
         return found if found.type == field.type else found.cast(field.type)
 
 
 class Seen(NamedTuple):
-    """Times that replace `last_seen`, by row. rows : int64, rising; times : int64, microseconds since 1970.
+    """Times that replace `last_seen`, by row. rows : uint32, rising; times : int64, microseconds since 1970.
 
     name : of the file that contains them, if any.
     """
 
-    rows: Rows
+    rows: npt.NDArray[np.uint32]
     times: Rows
     name: str | None = None
 
 
-def add_seen(runs: tuple[Seen, ...], rows: Rows, time: int) -> tuple[Seen, ...]:
+def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
     """Return the runs with a later one, merged so that each in memory is at least four times as long as the next."""
-    rows = np.unique(rows)
-    runs = (*runs, Seen(rows, np.full(len(rows), time, np.int64)))
+    runs = (*runs, added)
     while len(runs) > 1 and runs[-2].name is None and len(runs[-2].rows) < _GROWTH * len(runs[-1].rows):
         runs = (*runs[:-2], merge_seen(runs[-2:]))
     return runs
+
+
+def seen_at(rows: Rows, times: npt.NDArray[np.int64]) -> Seen:
+    """Return times of rows, in any order; of repeats, the last counts."""
+    return merge_seen([Seen(rows.astype(np.uint32), times)])
 
 
 def merge_seen(runs: Sequence[Seen]) -> Seen:
@@ -124,8 +140,8 @@ class DocumentsView(NamedTuple):
         """Yield columns of all rows that were not forgotten, some thousand at a time."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         for chunk in self.chunks:
-            for begin in range(0, len(chunk.rows), _ROWS_A_SCAN):
-                rows = chunk.rows[begin : begin + _ROWS_A_SCAN].astype(np.int64)
+            for begin in range(0, chunk.batch.num_rows, _ROWS_A_SCAN):
+                rows = chunk.rows(begin, min(begin + _ROWS_A_SCAN, chunk.batch.num_rows))
                 alive = np.flatnonzero(~bits_at(forgotten, rows))
                 if len(alive):
                     table = pa.Table.from_arrays(chunk.select(alive + begin, schema), schema=schema)
@@ -137,10 +153,11 @@ class DocumentsView(NamedTuple):
         if index < 0 or not self.seen:
             return table
         times = np.array(table.column(index).cast(pa.int64()).to_numpy())
+        wanted = rows.astype(np.uint32)
         for run in self.seen:
             if len(run.rows):
-                at = np.minimum(np.searchsorted(run.rows, rows), len(run.rows) - 1)
-                times = np.where(run.rows[at] == rows, run.times[at], times)
+                at = np.minimum(np.searchsorted(run.rows, wanted), len(run.rows) - 1)
+                times = np.where(run.rows[at] == wanted, run.times[at], times)
         return table.set_column(index, table.schema.field(index), arrow_of(times).cast(schemas.TIME))
 
 
@@ -163,7 +180,7 @@ class Documents:
 
     def drop(self, forgotten: npt.NDArray[np.uint64]) -> None:
         """Drop the documents of forgotten rows."""
-        self.chunks = [without(chunk, forgotten) for chunk in self.chunks]
+        self.chunks = [without(chunk, forgotten, self.schema) for chunk in self.chunks]
 
     def replace(self, chunk: Chunk) -> None:
         """Put a chunk in the place of those whose rows it covers."""
@@ -180,16 +197,17 @@ class Documents:
         last = self.chunks[-_FAN_IN:]
         if len(last) < _FAN_IN or last[0].first < least_row:
             return None
-        most = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * len(last[-1].rows))
-        return len(self.chunks) - _FAN_IN if all(len(chunk.rows) < most for chunk in last) else None
+        most = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * last[-1].batch.num_rows)
+        return len(self.chunks) - _FAN_IN if all(chunk.batch.num_rows < most for chunk in last) else None
 
 
-def without(chunk: Chunk, forgotten: npt.NDArray[np.uint64]) -> Chunk:
-    """Return a chunk in memory without the documents of forgotten rows."""
-    alive = ~bits_at(forgotten, chunk.rows.astype(np.int64))
+def without(chunk: Chunk, forgotten: npt.NDArray[np.uint64], schema: pa.Schema) -> Chunk:
+    """Return a chunk in memory, with all columns, without the documents of forgotten rows; itself if none are."""
+    alive = ~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))
     if alive.all():
         return chunk
-    return Chunk(chunk.first, chunk.stop, chunk.batch.take(arrow_of(np.flatnonzero(alive))))
+    arrays = chunk.select(np.flatnonzero(alive), schema)
+    return Chunk(chunk.first, chunk.stop, pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:

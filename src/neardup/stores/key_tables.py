@@ -24,7 +24,7 @@ GROWTH = 4
 MAX_ENTRIES = 2**32 - 1
 """Entries of a table in one run: cells count in 32 bits."""
 _TAIL_ENTRIES = 512  # of a table, scanned in a quarter of a microsecond
-_ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 28
+_ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 24
 
 Keys = npt.NDArray[np.uint64]
 Bits = npt.NDArray[np.uint64]
@@ -148,7 +148,8 @@ class KeyTables:
 
     def merge_latest(self, forgotten: Bits, least_row: int) -> None:
         """Merge the latest runs as the ratio of sizes demands, none that begins before `least_row`."""
-        sizes = [run.num_entries if run.first >= least_row else MAX_ENTRIES for run in self.runs]
+        free = [run.name is None and run.first >= least_row for run in self.runs]
+        sizes = [run.num_entries if free[i] else MAX_ENTRIES for i, run in enumerate(self.runs)]
         begin = first_to_merge(sizes)
         if len(self.runs) - begin > 1:
             self.replace(merge_runs(self.runs[begin:], self.prefix_bits, forgotten))
@@ -167,7 +168,7 @@ class KeyTables:
     def view(self) -> KeyView:
         """Return the entries of this moment."""
         if self._parts is None:
-            self._parts = _parts_of(self.runs, len(self.prefix_bits))
+            self._parts = parts_of(self.runs, len(self.prefix_bits))
         tail = kernels.key_tables.Tail(self._keys, self._rows, self._sizes)
         return KeyView(self.prefix_bits, self.max_distance, self._parts, tail, tuple(self.runs))
 
@@ -178,10 +179,13 @@ class KeyTables:
         self._sizes = np.zeros(shape[0], np.int64)
 
 
-def first_to_merge(sizes: Sequence[int]) -> int:
-    """Return the first of the runs that are merged with the last, by their sizes; the last alone if none is."""
+def first_to_merge(sizes: Sequence[int], most: int = MAX_ENTRIES) -> int:
+    """Return the first of the runs that are merged with the last, by their sizes; the last alone if none is.
+
+    most : the greatest size of what is merged.
+    """
     begin, total = len(sizes) - 1, sum(sizes[-1:])
-    while begin > 0 and sizes[begin - 1] < GROWTH * total and sizes[begin - 1] + total <= MAX_ENTRIES:
+    while begin > 0 and sizes[begin - 1] < GROWTH * total and sizes[begin - 1] + total <= most:
         begin -= 1
         total += sizes[begin]
     return begin
@@ -216,20 +220,20 @@ def sort_entries(
     tables = []
     for table, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         kernels.key_tables.sort_entries(keys[begin:end], rows[begin:end])
-        tables.append(_with_cells(keys[begin:end], rows[begin:end], int(prefix_bits[table])))
+        tables.append(with_cells(keys[begin:end], rows[begin:end], int(prefix_bits[table])))
     return KeyRun(first, stop, tuple(tables))
 
 
 def merge_runs(runs: Sequence[KeyRun], prefix_bits: npt.NDArray[np.int64], forgotten: Bits) -> KeyRun:
     """Return adjacent runs as one in memory, without the entries of forgotten rows."""
-    parts = _parts_of(runs, len(prefix_bits))
+    parts = parts_of(runs, len(prefix_bits))
     tables = []
     for table, bits in enumerate(prefix_bits):
         fields = parts.fields[parts.ends[table] : parts.ends[table + 1]]
         size = int(fields[:, kernels.key_tables.SIZE].sum())
         keys, rows = np.empty(size, np.uint64), np.empty(size, np.uint32)
         used = kernels.key_tables.merge_parts(fields, np.zeros(len(fields), np.int64), forgotten, keys, rows)
-        tables.append(_with_cells(keys[:used], rows[:used], int(bits)))
+        tables.append(with_cells(keys[:used], rows[:used], int(bits)))
     return KeyRun(runs[0].first, runs[-1].stop, tuple(tables))
 
 
@@ -239,14 +243,14 @@ def choose_shift(size: int, prefix_bits: int) -> int:
     return 64 - max(1, min(bits, prefix_bits))
 
 
-def _with_cells(keys: Keys, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
+def with_cells(keys: Keys, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
     shift = choose_shift(len(keys), prefix_bits)
     counts = np.zeros((1 << (64 - shift)) + 1, np.uint32)
     kernels.key_tables.count_cells(keys, shift, counts)
     return SortedTable(keys, rows, np.cumsum(counts, dtype=np.uint32), shift)
 
 
-def _parts_of(runs: Sequence[KeyRun], num_tables: int) -> Parts:
+def parts_of(runs: Sequence[KeyRun], num_tables: int) -> Parts:
     """Return where the tables of runs lie; those without entries are left out."""
     fields, ends = [], [0]
     for table in range(num_tables):

@@ -15,8 +15,8 @@ from neardup import kernels
 from neardup.arrays import arrow_of, view_strings
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, check_changes
-from neardup.stores.documents import Documents, DocumentsView, add_seen, bits_at
-from neardup.stores.key_tables import KeyEntries, KeyTables, KeyView, merge_runs
+from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, add_seen, bits_at, seen_at
+from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
 
 if TYPE_CHECKING:
     from neardup.kernels.key_tables import States
@@ -44,12 +44,40 @@ class State:
 
     def apply(self, changes: Changes) -> None:
         """Apply the changes of rows. Requires: they were checked by `check`."""
-        if changes.documents is not None and len(changes.documents):
-            self._append(changes.documents, changes.entries)
-        if len(changes.seen):
-            self.documents.seen = add_seen(self.documents.seen, changes.seen, changes.seen_at)
-        if len(changes.forgotten):
-            self.forget(changes.forgotten)
+        seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
+        self.apply_all(changes.documents, changes.entries, seen, changes.forgotten)
+
+    def apply_all(self, documents: pa.Table | None, entries: Entries | None, seen: Seen, forgotten: Rows) -> None:
+        """Apply several changes as one: documents and their entries, times, rows to forget."""
+        if documents is not None and len(documents):
+            stop = self.num_rows + len(documents)
+            self.keys.append(self.entries_of(documents, entries), stop)
+            self.documents.append(documents, self.num_rows, self.least_row)
+            self.count_rows(documents)
+            self.keys.merge_latest(self.forgotten, self.least_row)
+        if len(seen.rows):
+            self.documents.seen = add_seen(self.documents.seen, seen)
+        if len(forgotten):
+            self.forget(forgotten)
+
+    def restore(
+        self, runs: Sequence[KeyRun], chunks: Sequence[Chunk], seen: Sequence[Seen], kept: Bits, forgotten: Bits
+    ) -> None:
+        """Begin with what files contain.
+
+        Parameters
+        ----------
+        runs : of all rows, without gaps.
+        chunks : the documents of all rows.
+        seen : times, the latest last.
+        kept, forgotten : bits of all rows.
+        """
+        self.num_rows = self.least_row = runs[-1].stop if runs else 0
+        self.keys.restore(runs, self.num_rows)
+        self.documents.chunks, self.documents.seen = list(chunks), tuple(seen)
+        self.kept, self.forgotten = _lengthen(kept, self.num_rows), _lengthen(forgotten, self.num_rows)
+        self.num_kept = int(kernels.key_tables.count_bits(self.kept & ~self.forgotten))
+        self.num_removed = self.num_rows - int(kernels.key_tables.count_bits(self.forgotten)) - self.num_kept
 
     def check(self, changes: Changes) -> None:
         """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`."""
@@ -105,13 +133,6 @@ class State:
         states = kernels.key_tables.States(self.forgotten, self.kept)
         counts = Counts(self.num_kept, self.num_removed)
         return View(self.num_rows, self.keys.view(), self.documents.view(), states, counts, runs, staged)
-
-    def _append(self, documents: pa.Table, entries: Entries | None) -> None:
-        stop = self.num_rows + len(documents)
-        self.keys.append(self.entries_of(documents, entries), stop)
-        self.documents.append(documents, self.num_rows, self.least_row)
-        self.count_rows(documents)
-        self.keys.merge_latest(self.forgotten, self.least_row)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,261 @@
+"""The database of an index in a folder: settings, the list of files, the journal, staged documents."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from neardup.errors import StoreError
+from neardup.stores.base import Run
+from neardup.stores.embedded.array_files import FileInfo
+from neardup.stores.embedded.failures import damaged, later_version
+
+NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
+_TABLES = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (name TEXT PRIMARY KEY, kind TEXT NOT NULL, first INTEGER NOT NULL, stop INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, file_checksum INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE journal (number INTEGER PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE runs (name TEXT PRIMARY KEY, opened INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE staged (number INTEGER PRIMARY KEY, run TEXT NOT NULL, documents INTEGER NOT NULL, data BLOB NOT NULL,
+    checksum INTEGER NOT NULL);
+CREATE INDEX staged_by_run ON staged (run);
+"""
+_COLUMNS = {  # those of a row that its checksum covers
+    "settings": ("name", "data"),
+    "files": ("name", "kind", "first", "stop", "bytes", "file_checksum"),
+    "journal": ("number", "data"),
+    "runs": ("name", "opened"),
+    "staged": ("number", "run", "documents", "data"),
+}
+
+
+class Record(NamedTuple):
+    """A record of the journal."""
+
+    number: int
+    data: bytes
+
+
+class Database:
+    """A connection to index.db. Not for use by several threads at once.
+
+    Parameters
+    ----------
+    folder : of the index.
+    read_only : whether nothing is written.
+
+    Raises
+    ------
+    StoreError
+        If the file is not the database of an index, or of a later version.
+    """
+
+    def __init__(self, folder: Path, read_only: bool) -> None:
+        self.path = folder / NAME
+        self._connection = connect(self.path, "ro" if read_only else "rw")
+        try:
+            self._check()
+            if not read_only:
+                self._run("PRAGMA synchronous = FULL")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _check(self) -> None:
+        application = self._run("PRAGMA application_id").fetchone()[0]
+        if application != APPLICATION_ID:
+            raise damaged(self.path, "it is not the database of an index of neardup")
+        version = self._run("PRAGMA user_version").fetchone()[0]
+        if version > FORMAT:
+            raise later_version(self.path, version, FORMAT)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def shorten_log(self) -> None:
+        """Move all of the write-ahead log into the database, if nobody reads it."""
+        self._run("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def vacuum(self) -> None:
+        """Give the pages that are free back to the file system."""
+        self._run("VACUUM")
+
+    def data_version(self) -> int:
+        """Return a number that changes when another connection has committed."""
+        return int(self._run("PRAGMA data_version").fetchone()[0])
+
+    @contextmanager
+    def transaction(self, writing: bool = True) -> Iterator[None]:
+        """Run a block as one transaction, all or nothing. Raises sqlite3.Error."""
+        self._run("BEGIN IMMEDIATE" if writing else "BEGIN")
+        try:
+            yield
+            self._run("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._run("ROLLBACK")
+            raise
+
+    # Settings.
+
+    def setting(self, name: str) -> bytes | None:
+        """Return a setting, or None."""
+        for found, data in self._rows("settings", "WHERE name = ?", (name,)):
+            assert found == name
+            return bytes(data)
+        return None
+
+    def json_setting(self, name: str) -> Any:
+        """Return a setting that is JSON. Raises StoreError if it is missing."""
+        data = self.setting(name)
+        if data is None:
+            raise damaged(self.path, f"the setting {name} is missing")
+        return json.loads(data)
+
+    def set_setting(self, name: str, data: bytes) -> None:
+        """Write a setting."""
+        self._insert("settings", name, data)
+
+    # Files.
+
+    def files(self) -> list[FileInfo]:
+        """Return the files, by kind and rows."""
+        return [FileInfo(*row) for row in self._rows("files", "ORDER BY kind, first, stop")]
+
+    def add_file(self, info: FileInfo) -> None:
+        """List a file."""
+        self._insert("files", *info)
+
+    def drop_files(self, names: Sequence[str]) -> None:
+        """Take files off the list."""
+        self._connection.executemany("DELETE FROM files WHERE name = ?", [(name,) for name in names])
+
+    # The journal.
+
+    def append(self, number: int, data: bytes) -> None:
+        """Append a record to the journal."""
+        self._insert("journal", number, data)
+
+    def records(self, after: int) -> list[Record]:
+        """Return the records of the journal behind a number."""
+        rows = self._rows("journal", "WHERE number > ? ORDER BY number", (after,))
+        return [Record(*row) for row in rows]
+
+    def count_records(self) -> int:
+        """Return the number of records in the journal."""
+        return int(self._run("SELECT count(*) FROM journal").fetchone()[0])
+
+    def drop_records(self, last: int) -> None:
+        """Remove the records up to a number."""
+        self._run("DELETE FROM journal WHERE number <= ?", (last,))
+
+    # Runs.
+
+    def runs(self) -> list[Run]:
+        """Return the open runs, by the time they were opened."""
+        counts = dict(self._run("SELECT run, sum(documents) FROM staged GROUP BY run"))
+        return [Run(name, opened, counts.get(name, 0)) for name, opened in self._rows("runs", "ORDER BY opened, name")]
+
+    def open_run(self, name: str, opened: int) -> None:
+        """Open a run, unless it is open."""
+        if not self._run("SELECT 1 FROM runs WHERE name = ?", (name,)).fetchone():
+            self._insert("runs", name, opened)
+
+    def end_run(self, name: str) -> None:
+        """Drop a run and its documents."""
+        self._run("DELETE FROM staged WHERE run = ?", (name,))
+        self._run("DELETE FROM runs WHERE name = ?", (name,))
+
+    def stage(self, run: str, num_documents: int, data: bytes) -> None:
+        """Append documents to a run."""
+        number = self._run("SELECT coalesce(max(number), 0) + 1 FROM staged").fetchone()[0]
+        self._insert("staged", number, run, num_documents, data)
+
+    def staged(self, run: str, after: int) -> Record | None:
+        """Return the first staged documents of a run behind a number, or None."""
+        for number, _, _, data in self._rows(
+            "staged", "WHERE run = ? AND number > ? ORDER BY number LIMIT 1", (run, after)
+        ):
+            return Record(number, data)
+        return None
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is damaged, a sentence each."""
+        for (text,) in self._run("PRAGMA integrity_check"):
+            if text != "ok":
+                yield f"{NAME}: {text}"
+        for table, columns in _COLUMNS.items():
+            for *row, checksum in self._run(f"SELECT {', '.join(columns)}, checksum FROM {table}"):
+                if _checksum(row) != checksum:
+                    yield f"{NAME}: the checksum of {row[0]!r} in table {table} differs"
+
+    def backup(self, path: Path) -> None:
+        """Write a copy of the database to a new file."""
+        target = sqlite3.connect(path)
+        try:
+            self._connection.backup(target)
+        finally:
+            target.close()
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self._connection.execute(statement, values)
+
+    def _insert(self, table: str, *row: Any) -> None:
+        marks = ", ".join("?" * (len(row) + 1))
+        self._run(
+            f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES ({marks})",
+            (*row, _checksum(row)),
+        )
+
+    def _rows(self, table: str, clause: str, values: Sequence[Any] = ()) -> Iterator[list[Any]]:
+        """Yield rows of a table. Raises StoreError where a checksum differs."""
+        query = f"SELECT {', '.join(_COLUMNS[table])}, checksum FROM {table} {clause}"
+        for *row, checksum in self._run(query, values):
+            if _checksum(row) != checksum:
+                raise damaged(self.path, f"the checksum of {row[0]!r} in table {table} differs")
+            yield row
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Return a connection without implicit transactions; mode : ro, rw or rwc."""
+    if mode != "rwc" and not path.is_file():
+        raise StoreError(
+            f"There is no index at {path.parent}: it has no file {path.name}. Name the folder of an index, or create "
+            "one with `neardup index create`."
+        )
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
+
+
+def create_database(path: Path, settings: dict[str, bytes]) -> None:
+    """Create index.db with settings. Raises sqlite3.Error."""
+    connection = connect(path, "rwc")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
+        connection.execute("BEGIN")
+        for name, data in settings.items():
+            connection.execute("INSERT INTO settings VALUES (?, ?, ?)", (name, data, _checksum((name, data))))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+
+
+def _checksum(row: Sequence[Any]) -> int:
+    """Return the CRC-32 of the values of a row: bytes as they are, others as text, each with a zero behind it."""
+    checksum = 0
+    for value in row:
+        data = value if isinstance(value, bytes) else str(value).encode()
+        checksum = zlib.crc32(b"\0", zlib.crc32(data, checksum))
+    return checksum

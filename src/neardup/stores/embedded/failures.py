@@ -1,0 +1,47 @@
+"""The errors of an index in a folder."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from neardup.errors import StoreError
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """Return the error of a damaged file."""
+    return StoreError(
+        f"The file {path} is damaged: {what}. Run `neardup index verify` to see all damage, and restore the "
+        "folder from a backup."
+    )
+
+
+def later_version(path: Path, version: int, known: int) -> StoreError:
+    """Return the error of a file of a later format."""
+    return StoreError(
+        f"The file {path} has format {version}; this version of neardup reads formats up to {known}. Install a later "
+        "version of neardup."
+    )
+
+
+@contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    """Raise StoreError in the place of errors of files and of SQLite."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"The index {path} cannot be read or written: {error.strerror or error}. Nothing was changed. Check the "
+            "space on the disk, its limits and the permissions, and repeat the call."
+        ) from error
+    except sqlite3.DatabaseError as error:
+        if type(error) is sqlite3.DatabaseError:  # as SQLite has it for a damaged file
+            raise damaged(path / "index.db", str(error)) from error
+        raise StoreError(
+            f"The index {path} cannot be read or written: {error}. Nothing was changed. Check the space on the disk, "
+            "its limits and the permissions, and repeat the call."
+        ) from error

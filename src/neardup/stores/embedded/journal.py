@@ -1,0 +1,81 @@
+"""Records of the journal: one change of rows each, and many read as one."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.stores.base import Changes, Entries, Rows
+from neardup.stores.documents import Seen, as_batch, seen_at
+
+_HEAD = struct.Struct("<qqqqqq")  # documents, bytes of their batch, entries, seen, its time, forgotten
+_ROW, _TABLE, _KEY = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<u8")
+
+
+class Replayed(NamedTuple):
+    """Several changes as one, in the arguments of `State.apply_all`."""
+
+    documents: pa.Table | None
+    entries: Entries | None
+    seen: Seen
+    forgotten: Rows
+
+
+def encode(changes: Changes) -> bytes:
+    """Return a record: the documents as a message of Arrow IPC without the schema, then arrays."""
+    documents, entries = changes.documents, changes.entries
+    num_documents = 0 if documents is None else len(documents)
+    batch = as_batch(documents).serialize().to_pybytes() if documents is not None and num_documents else b""
+    num_entries = 0 if entries is None else len(entries.key)
+    arrays: list[npt.NDArray[Any]] = []
+    if entries is not None:
+        arrays = [entries.document.astype(_ROW), entries.table.astype(_TABLE), entries.key.astype(_KEY)]
+    head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, len(changes.forgotten))
+    rows = [changes.seen.astype(_ROW), changes.forgotten.astype(_ROW)]
+    return b"".join([_HEAD.pack(*head), batch, *(array.tobytes() for array in (*arrays, *rows))])
+
+
+def replay(records: Sequence[bytes], schema: pa.Schema | None) -> Replayed:
+    """Return the changes of records as one.
+
+    Parameters
+    ----------
+    records : as `encode` returned them, in their order.
+    schema : of the documents; None if there are none.
+    """
+    batches: list[pa.RecordBatch] = []
+    columns: tuple[list[npt.NDArray[Any]], ...] = ([], [], [], [], [], [])
+    num_documents = 0
+    for record in records:
+        size, batch_bytes, num_entries, num_seen, time, num_forgotten = _HEAD.unpack_from(record)
+        offset = _HEAD.size
+        if batch_bytes:
+            message = pa.py_buffer(record).slice(offset, batch_bytes)
+            batches.append(pa.ipc.read_record_batch(message, schema))
+            offset += batch_bytes
+        counts = (num_entries, num_entries, num_entries, num_seen, num_forgotten)
+        kinds: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY, _ROW, _ROW)
+        for column, count, kind in zip(columns, counts, kinds, strict=False):
+            if count:
+                column.append(np.frombuffer(record, kind, count, offset))
+            offset += count * kind.itemsize
+        if num_entries:
+            columns[0][-1] = columns[0][-1].astype(np.int64) + num_documents
+        if num_seen:
+            columns[5].append(np.full(num_seen, time, np.int64))
+        num_documents += size
+    document, table, key, seen, forgotten, times = (
+        np.concatenate(column) if column else np.empty(0, kind)
+        for column, kind in zip(columns, (np.int64, np.uint16, np.uint64, np.int64, np.int64, np.int64), strict=True)
+    )
+    return Replayed(
+        pa.Table.from_batches(batches) if batches else None,
+        Entries(document, table, key),
+        seen_at(seen, times),
+        forgotten.astype(np.int64),
+    )

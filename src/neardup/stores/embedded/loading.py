@@ -1,0 +1,153 @@
+"""Open the files and the journal of an index; follow what the writer commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.stores.base import Layout
+from neardup.stores.documents import Chunk, Seen
+from neardup.stores.embedded import row_files
+from neardup.stores.embedded.array_files import FileInfo
+from neardup.stores.embedded.database import Database, Record
+from neardup.stores.embedded.failures import damaged
+from neardup.stores.embedded.journal import replay
+from neardup.stores.state import State
+
+SCHEMA = "schema"
+"""The setting that contains the columns of documents, as a schema of Arrow IPC."""
+COUNTERS = "counters"
+"""The setting that contains `Counters`, as JSON."""
+_ATTEMPTS = 100
+T = TypeVar("T")
+
+
+class Counters(NamedTuple):
+    """Numbers that never repeat. record : the last of the journal that is in files. file : the last file."""
+
+    record: int = 0
+    file: int = 0
+
+
+class Loader:
+    """The rows of an index, as the database lists them.
+
+    Parameters
+    ----------
+    folder : of the index.
+    database : a connection.
+    layout : of the tables of keys.
+
+    Attributes
+    ----------
+    state : of the rows. files : by name. number : of the last record of the journal that is in `state`. file_number :
+    of the file that was written last. flushed : the last record that is in files. forgotten_on_disk : bits in files.
+    """
+
+    def __init__(self, folder: Path, database: Database, layout: Layout) -> None:
+        self.folder, self.database, self.layout = folder, database, layout
+        self.state = State(layout)
+        self.files: dict[str, FileInfo] = {}
+        self.number = self.file_number = self.flushed = 0
+        self.forgotten_on_disk = self.state.forgotten
+        self._loaded = False
+        self._opened: dict[FileInfo, Any] = {}
+
+    def load(self) -> None:
+        """Bring the state up to date with the database.
+
+        Raises
+        ------
+        StoreError
+            If a file is missing or damaged.
+        """
+        missing: FileNotFoundError | None = None
+        for _ in range(_ATTEMPTS):
+            with self.database.transaction(writing=False):
+                files = self.database.files()
+                known = self._loaded and {info.name: info for info in files} == self.files
+                records = self.database.records(self.number if known else 0)
+                schema = self.database.setting(SCHEMA)
+                counters = Counters(**self.database.json_setting(COUNTERS))
+            if missing is not None and str(missing.filename) in {str(self.folder / info.name) for info in files}:
+                raise damaged(Path(missing.filename), "it is missing") from missing
+            try:
+                if not known:
+                    self._take_files(files, counters)
+                self._take_records(records, None if schema is None else pa.ipc.read_schema(pa.py_buffer(schema)))
+            except FileNotFoundError as error:  # the writer has replaced it since
+                missing = error
+                continue
+            return
+        raise damaged(self.folder, "its files change faster than they can be opened")
+
+    def keep(self, info: FileInfo, opened: Any) -> None:
+        """Take note of a file that this process wrote."""
+        self.files[info.name], self._opened[info] = info, opened
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Drop files that are no longer listed."""
+        for name in names:
+            self._opened.pop(self.files.pop(name), None)
+
+    def _take_files(self, files: Sequence[FileInfo], counters: Counters) -> None:
+        self.state = self._restore(files)
+        self.files = {info.name: info for info in files}
+        self._opened = {info: opened for info, opened in self._opened.items() if info.name in self.files}
+        self.number, self.file_number = counters
+        self.flushed, self.forgotten_on_disk = counters.record, self.state.forgotten.copy()
+        self._loaded = True
+
+    def _take_records(self, records: list[Record], schema: pa.Schema | None) -> None:
+        if schema is not None:
+            self.state.documents.schema = schema
+        if records:
+            self.state.apply_all(*replay([record.data for record in records], schema))
+            self.number = records[-1].number
+
+    def _restore(self, files: Sequence[FileInfo]) -> State:
+        """Return the state that files contain."""
+        num_tables = len(self.layout.prefix_bits) + 2
+        by_kind = {kind: [info for info in files if info.kind == kind] for kind in row_files.KINDS}
+        keys = [
+            self._open(info, lambda i: row_files.open_keys(self.folder, i, num_tables))
+            for info in by_kind[row_files.KEYS]
+        ]
+        chunks: list[Chunk] = [
+            self._open(info, lambda i: row_files.open_documents(self.folder, i))
+            for info in by_kind[row_files.DOCUMENTS]
+        ]
+        seen: list[Seen] = [
+            self._open(info, lambda i: row_files.open_seen(self.folder, i)) for info in by_kind[row_files.SEEN]
+        ]
+        num_rows = self._check_rows([run for run, _ in keys])
+        if self._check_rows(chunks) != num_rows:
+            raise damaged(self.database.path, "the rows of the files of documents and of keys differ")
+        kept, forgotten = np.zeros((num_rows >> 6) + 2, np.uint64), np.zeros((num_rows >> 6) + 2, np.uint64)
+        for run, bits in keys:
+            row_files.place_bits(bits, run.first, run.stop, kept)
+        for info in by_kind[row_files.FORGOTTEN]:
+            bits = self._open(info, lambda i: row_files.open_forgotten(self.folder, i))
+            row_files.place_bits(bits, 0, info.stop, forgotten)
+        state = State(self.layout)
+        state.restore([run for run, _ in keys], chunks, seen, kept, forgotten)
+        return state
+
+    def _open(self, info: FileInfo, opener: Callable[[FileInfo], T]) -> T:
+        if info not in self._opened:
+            self._opened[info] = opener(info)
+        opened: T = self._opened[info]
+        return opened
+
+    def _check_rows(self, ranges: Sequence[Any]) -> int:
+        """Return the end of ranges of rows. Raises StoreError if they leave gaps or overlap."""
+        stop = 0
+        for part in ranges:
+            if part.first != stop:
+                raise damaged(self.database.path, f"row {stop} is in no file, or in two")
+            stop = part.stop
+        return stop

@@ -1,0 +1,232 @@
+"""The immutable files of an index: documents, runs of keys, times, forgotten rows."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import kernels
+from neardup.stores.documents import Chunk, Seen, bits_at
+from neardup.stores.embedded.array_files import ArrayFile, ArraySpace, FileInfo, check_arrays, open_arrays
+from neardup.stores.embedded.failures import damaged
+from neardup.stores.key_tables import Bits, KeyRun, SortedTable, choose_shift, parts_of
+
+DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
+"""The kinds of files."""
+KINDS = (DOCUMENTS, KEYS, SEEN, FORGOTTEN)
+_SUFFIXES = {DOCUMENTS: "arrow", KEYS: "keys", SEEN: "seen", FORGOTTEN: "bits"}
+_ENTRIES_AT_ONCE, _BITS_AT_ONCE, _BYTES_AT_ONCE = 1 << 19, 1 << 20, 1 << 22
+_NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
+
+def file_name(kind: str, number: int) -> str:
+    """Return the name of a file."""
+    return f"{kind}-{number:08}.{_SUFFIXES[kind]}"
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether an index writes files of this name."""
+    kind, _, rest = name.partition("-")
+    number, _, suffix = rest.partition(".")
+    return kind in _SUFFIXES and number.isdecimal() and suffix == _SUFFIXES[kind]
+
+
+def check_file(folder: Path, info: FileInfo) -> str | None:
+    """Return what is wrong with a file, None if it is whole. Raises StoreError, FileNotFoundError."""
+    if info.kind != DOCUMENTS:
+        return check_arrays(folder, info)
+    checksum = 0
+    with (folder / info.name).open("rb") as file:
+        while data := file.read(_BYTES_AT_ONCE):
+            checksum = zlib.crc32(data, checksum)
+        if file.tell() != info.num_bytes:
+            return f"{info.name}: it has {file.tell():,} bytes, {info.num_bytes:,} were written"
+    return None if checksum == info.checksum else f"{info.name}: its checksum differs"
+
+
+# Documents.
+
+
+class _Checked:
+    """A file that is written, with the CRC-32 and number of its bytes."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.checksum, self.num_bytes = file, 0, 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self.checksum = zlib.crc32(view, self.checksum)
+        self.num_bytes += len(view)
+        self._file.write(view)
+        return len(view)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def write_documents(folder: Path, number: int, first: int, stop: int, batch: pa.RecordBatch) -> FileInfo:
+    """Write the documents of some rows. Raises OSError; there is no file then."""
+    path = folder / file_name(DOCUMENTS, number)
+    narrow = _narrow(batch, stop - first)
+    try:
+        with path.open("xb") as file:
+            checked = _Checked(file)
+            with pa.ipc.new_file(pa.PythonFile(checked, mode="w"), narrow.schema) as writer:
+                writer.write_batch(narrow)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return FileInfo(path.name, DOCUMENTS, first, stop, checked.num_bytes, checked.checksum)
+
+
+def open_documents(folder: Path, info: FileInfo) -> Chunk:
+    """Return the documents of a file, mapped into memory. Raises StoreError, FileNotFoundError."""
+    path = folder / info.name
+    size = path.stat().st_size
+    if size != info.num_bytes:
+        raise damaged(path, f"it has {size:,} bytes, {info.num_bytes:,} were written")
+    try:
+        batch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, f"it is no file of Arrow IPC, {error}") from error
+    return Chunk(info.first, info.stop, batch, info.name)
+
+
+def _narrow(batch: pa.RecordBatch, num_rows: int) -> pa.RecordBatch:
+    """Return columns without those that need not be written, in narrower types; see `Chunk`."""
+    fields, columns = [], []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        counts_on = field.name == "row" and len(column) == num_rows
+        same = field.name == "last_seen" and column.equals(batch.column("first_seen"))
+        if counts_on or same or (len(column) and column.null_count == len(column)):
+            continue
+        column = _narrow_column(column)
+        fields.append(field.with_type(column.type))
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _narrow_column(column: pa.Array) -> pa.Array:
+    """Return strings with offsets of 32 bits; bytes without offsets where all are of one length."""
+    if column.type not in _NARROW or not len(column) or column.null_count:
+        return column.cast(_NARROW[column.type]) if column.type in _NARROW and column.nbytes < 2**31 else column
+    offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, 8 * column.offset)
+    width = int(offsets[1] - offsets[0])
+    data = column.buffers()[2]
+    if column.type == pa.large_binary() and width and data is not None and (np.diff(offsets) == width).all():
+        buffers = [None, data.slice(int(offsets[0]), width * len(column))]
+        return pa.Array.from_buffers(pa.binary(width), len(column), buffers)
+    return column.cast(_NARROW[column.type]) if column.nbytes < 2**31 else column
+
+
+# Keys.
+
+
+def write_keys(
+    folder: Path, number: int, runs: Sequence[KeyRun], prefix_bits: npt.NDArray[np.int64], kept: Bits, forgotten: Bits
+) -> FileInfo:
+    """Write adjacent runs as one, without the entries of forgotten rows. Raises OSError; there is no file then.
+
+    Parameters
+    ----------
+    folder, number : of the file.
+    runs : by rows.
+    prefix_bits : of each table.
+    kept, forgotten : bits of all rows; those kept are written for the rows of the runs.
+    """
+    first, stop = runs[0].first, runs[-1].stop
+    parts = parts_of(runs, len(prefix_bits))
+    sizes = [sum(len(run.tables[table].keys) for run in runs) for table in range(len(prefix_bits))]
+    shifts = [choose_shift(size, int(bits)) for size, bits in zip(sizes, prefix_bits, strict=True)]
+    spaces = [ArraySpace("kept", "|u1", -(-(stop - first) // 8))]
+    for table, size in enumerate(sizes):
+        spaces.append(ArraySpace(f"keys.{table}", "<u8", size))
+        spaces.append(ArraySpace(f"rows.{table}", "<u4", size))
+        spaces.append(ArraySpace(f"starts.{table}", "<u4", (1 << (64 - shifts[table])) + 1))
+    with ArrayFile(folder / file_name(KEYS, number), KEYS, first, stop, spaces) as file:
+        for begin in range(first, stop, _BITS_AT_ONCE):
+            rows = np.arange(begin, min(begin + _BITS_AT_ONCE, stop))
+            file.append("kept", np.packbits(bits_at(kept, rows), bitorder="little"))
+        for table, shift in enumerate(shifts):
+            fields = parts.fields[parts.ends[table] : parts.ends[table + 1]]
+            _merge_into(file, table, fields, shift, forgotten)
+        return file.finish()
+
+
+def _merge_into(file: ArrayFile, table: int, fields: npt.NDArray[np.int64], shift: int, forgotten: Bits) -> None:
+    keys, rows = np.empty(_ENTRIES_AT_ONCE, np.uint64), np.empty(_ENTRIES_AT_ONCE, np.uint32)
+    cursors = np.zeros(len(fields), np.int64)
+    counts = np.zeros((1 << (64 - shift)) + 1, np.uint32)
+    used = len(keys)
+    while used == len(keys):
+        used = kernels.key_tables.merge_parts(fields, cursors, forgotten, keys, rows)
+        kernels.key_tables.count_cells(keys[:used], shift, counts)
+        file.append(f"keys.{table}", keys[:used])
+        file.append(f"rows.{table}", rows[:used])
+    file.append(f"starts.{table}", np.cumsum(counts, dtype=np.uint32))
+
+
+def open_keys(folder: Path, info: FileInfo, num_tables: int) -> tuple[KeyRun, npt.NDArray[np.uint8]]:
+    """Return the run of a file, mapped into memory, and its bits of kept rows. Raises StoreError, FileNotFoundError."""
+    arrays = open_arrays(folder, info)
+    tables = []
+    for table in range(num_tables):
+        keys, rows, starts = (arrays.get(f"{name}.{table}") for name in ("keys", "rows", "starts"))
+        if keys is None or rows is None or starts is None or len(keys) != len(rows) or len(starts) < 3:
+            raise damaged(folder / info.name, f"table {table} is not complete")
+        tables.append(SortedTable(keys, rows, starts, 64 - (len(starts) - 1).bit_length() + 1))
+    return KeyRun(info.first, info.stop, tuple(tables), info.name), arrays["kept"]
+
+
+def place_bits(packed: npt.NDArray[np.uint8], first: int, stop: int, bits: Bits) -> None:
+    """Set the bits of the rows from `first` to `stop`. packed : as `write_keys` writes them."""
+    target = bits.view(np.uint8)[first // 8 : -(-stop // 8)]
+    if first % 8:
+        bools = np.unpackbits(packed, count=stop - first, bitorder="little")
+        packed = np.packbits(np.concatenate([np.zeros(first % 8, np.uint8), bools]), bitorder="little")
+    target |= packed
+
+
+# Times, and forgotten rows.
+
+
+def write_seen(folder: Path, number: int, first: int, stop: int, seen: Seen) -> FileInfo:
+    """Write the times of records of the journal behind `first`, up to `stop`. Raises OSError; there is no file then."""
+    size = len(seen.rows)
+    spaces = [ArraySpace("rows", "<u4", size), ArraySpace("times", "<i8", size)]
+    with ArrayFile(folder / file_name(SEEN, number), SEEN, first, stop, spaces) as file:
+        file.append("rows", seen.rows)
+        file.append("times", seen.times)
+        return file.finish()
+
+
+def open_seen(folder: Path, info: FileInfo) -> Seen:
+    """Return the times of a file, mapped into memory. Raises StoreError, FileNotFoundError."""
+    arrays = open_arrays(folder, info)
+    return Seen(arrays["rows"], arrays["times"], info.name)
+
+
+def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Bits) -> FileInfo:
+    """Write the bits of all rows. Raises OSError; there is no file then."""
+    bits = forgotten.view(np.uint8)[: -(-num_rows // 8)]
+    with ArrayFile(
+        folder / file_name(FORGOTTEN, number), FORGOTTEN, 0, num_rows, [ArraySpace("bits", "|u1", len(bits))]
+    ) as file:
+        file.append("bits", bits)
+        return file.finish()
+
+
+def open_forgotten(folder: Path, info: FileInfo) -> npt.NDArray[np.uint8]:
+    """Return the bits of a file. Raises StoreError, FileNotFoundError."""
+    return open_arrays(folder, info)["bits"]

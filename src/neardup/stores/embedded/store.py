@@ -1,0 +1,289 @@
+"""The store of an index in a folder: SQLite and immutable files that are mapped into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import pyarrow as pa
+
+from neardup.errors import StoreError
+from neardup.stores.base import Changes, Run, Store, Writer
+from neardup.stores.embedded import backup, checks, row_files
+from neardup.stores.embedded.database import Database
+from neardup.stores.embedded.failures import store_errors
+from neardup.stores.embedded.folder import remove_files
+from neardup.stores.embedded.journal import encode
+from neardup.stores.embedded.loading import SCHEMA, Loader
+from neardup.stores.embedded.lock import WriterLock
+from neardup.stores.embedded.maintenance import Maintenance
+from neardup.stores.embedded.settings import LAYOUT, META, attachment_name, dump, layout_of
+from neardup.stores.state import View
+from neardup.stores.writing import StateWriter
+
+MEMORY_BYTES = 256 << 20
+_RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
+_BYTES_A_ROW, _BYTES_AN_ENTRY = 200, 24  # of memory, beside the record
+_RECORDS_AT_CLOSE = 512  # fewer stay in the journal
+_STAGED_BYTES = 64 << 20  # of a record, of at most a billion
+
+
+class EmbeddedStore(Store):
+    """The store of an index in a folder.
+
+    Parameters
+    ----------
+    address : the folder.
+    read_only : whether `writing` is refused.
+    memory_bytes : about the most memory of documents and keys that are not in files yet.
+
+    Raises
+    ------
+    StoreError
+        If there is no index, or it is damaged, open for writing elsewhere, or of a later version.
+    """
+
+    durable = True
+    promise = (
+        "A call returns when its documents are synced to disk: they survive a crash of the process or of the system, "
+        "and a loss of power."
+    )
+
+    def __init__(self, address: str, read_only: bool, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.address, self._folder, self._read_only = address, Path(address), read_only
+        self._memory_bytes = memory_bytes
+        self._lock, self._writers = RLock(), RLock()
+        self._closed = False
+        with store_errors(self._folder):
+            database = Database(self._folder, True)  # before the lock makes a file where there is no index
+            try:
+                self._writer_lock = None if read_only else WriterLock(self._folder)
+            except BaseException:
+                database.close()
+                raise
+            try:
+                if not read_only:
+                    database.close()
+                    database = Database(self._folder, False)
+                self._open(database)
+            except BaseException:
+                database.close()
+                if self._writer_lock is not None:
+                    self._writer_lock.release()
+                raise
+
+    def _open(self, database: Database) -> None:
+        self._database = database
+        self._version = database.data_version()
+        self.layout = layout_of(database.json_setting(LAYOUT))
+        self.meta = database.json_setting(META)
+        self._loader = Loader(self._folder, database, self.layout)
+        self._loader.load()
+        self._publish()
+        if not self._read_only:
+            files = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
+            remove_files(self._folder, files - set(self._loader.files))
+            self._maintenance = Maintenance(self._folder, database, self._loader, self._lock, self._publish)
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
+            self._task: Future[None] | None = None
+            self._pending_bytes = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[View]:
+        """Open the latest state."""
+        if self._read_only:
+            with self._lock, store_errors(self._folder):
+                self._check_open()
+                self._follow()
+        self._check_open()
+        yield self._latest
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Wait for other writers of this process, and open the store."""
+        if self._read_only:
+            raise StoreError(
+                f"The index {self.address} was opened for reading only. Open it without read_only to change it."
+            )
+        with self._writers:
+            self._check_open()
+            yield StateWriter(lambda: self._latest, self._write, self._stage)
+
+    def attachment(self, name: str) -> bytes | None:
+        """Return a file that was stored when the index was created, or None."""
+        with self._lock, store_errors(self._folder):
+            self._check_open()
+            return self._database.setting(attachment_name(name))
+
+    def describe(self) -> dict[str, Any]:
+        """Return sizes for `info`."""
+        with self._lock, store_errors(self._folder):
+            self._check_open()
+            infos = self._database.files()
+            records = self._database.count_records()
+        sizes = {kind: sum(info.num_bytes for info in infos if info.kind == kind) for kind in row_files.KINDS}
+        database = sum(path.stat().st_size for path in self._folder.glob("index.db*"))
+        return {
+            "bytes": database + sum(sizes.values()),
+            "database_bytes": database,
+            **{f"{kind}_bytes": size for kind, size in sizes.items()},
+            "num_files": len(infos),
+            "num_key_runs": sum(info.kind == row_files.KEYS for info in infos),
+            "journal_records": records,
+        }
+
+    def verify(self) -> list[str]:
+        """Return what is damaged, a sentence each."""
+        with self.reading() as view, store_errors(self._folder):
+            with self._lock:
+                problems = list(self._database.problems())
+            problems += checks.check_files(self._folder, self._list_files)
+            return problems or list(checks.check_rows(view))
+
+    def compact(self) -> None:
+        """Drop the documents of forgotten rows, and merge what makes lookups slower."""
+        with self.writing(), store_errors(self._folder):
+            self._finish_task()
+            self._maintenance.compact()
+            with self._lock:
+                self._database.vacuum()
+
+    def backup(self, path: str) -> None:
+        """Write a copy of the latest state to a new folder, while the store is in use."""
+        self._check_open()
+        with store_errors(Path(path)):
+            backup.copy_index(self._folder, Path(path))
+
+    def close(self) -> None:
+        """Wait for what is being written, and release files and the lock."""
+        with self._writers:
+            if self._closed:
+                return
+            try:
+                if not self._read_only:
+                    self._finish_writing()
+            finally:
+                with self._lock:
+                    self._closed = True
+                    self._database.close()
+                    if self._writer_lock is not None:
+                        self._writer_lock.release()
+
+    def _finish_writing(self) -> None:
+        try:
+            with store_errors(self._folder):
+                self._finish_task()
+                if self._loader.number - self._maintenance.flushed > _RECORDS_AT_CLOSE:
+                    self._maintenance.run()
+                with self._lock:
+                    self._database.shorten_log()
+        finally:
+            self._pool.shutdown()
+
+    # Reading.
+
+    def _follow(self) -> None:
+        """Take in what the writer has committed. Requires: the lock."""
+        version = self._database.data_version()
+        if version != self._version:
+            self._loader.load()
+            self.meta = self._database.json_setting(META)
+            self._version = version
+            self._publish()
+
+    def _publish(self) -> None:
+        """Let calls of `reading` return the state of now. Requires: the lock."""
+        self._latest = self._loader.state.view(self._list_runs, self._read_staged)
+
+    def _list_files(self) -> list[Any]:
+        with self._lock:
+            return self._database.files()
+
+    def _list_runs(self) -> list[Run]:
+        with self._lock, store_errors(self._folder):
+            self._check_open()
+            return self._database.runs()
+
+    def _read_staged(self, run: str) -> Iterator[pa.Table]:
+        number = 0
+        while True:
+            with self._lock, store_errors(self._folder):
+                self._check_open()
+                record = self._database.staged(run, number)
+            if record is None:
+                return
+            number = record.number
+            yield pa.ipc.open_stream(record.data).read_all()
+
+    # Writing.
+
+    def _write(self, changes: Changes) -> None:
+        with store_errors(self._folder):
+            self._check_open()
+            self._loader.state.check(changes)
+            self._limit_memory()
+            record = encode(changes)
+            with self._lock:
+                with self._database.transaction():
+                    self._write_settings(changes)
+                    self._database.append(self._loader.number + 1, record)
+                self._loader.number += 1
+                self._loader.state.apply(changes)
+                if changes.meta is not None:
+                    self.meta = dict(changes.meta)
+                self._publish()
+        rows = 0 if changes.documents is None else len(changes.documents)
+        entries = 0 if changes.entries is None else len(changes.entries.key)
+        self._pending_bytes += len(record) + _BYTES_A_ROW * rows + _BYTES_AN_ENTRY * entries
+        self._start_task()
+
+    def _write_settings(self, changes: Changes) -> None:
+        documents = changes.documents
+        if documents is not None and self._loader.state.documents.schema is None:
+            self._database.set_setting(SCHEMA, documents.schema.serialize().to_pybytes())
+        if changes.ended_run is not None:
+            self._database.end_run(changes.ended_run)
+        if changes.meta is not None:
+            self._database.set_setting(META, dump(changes.meta))
+
+    def _stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
+        with store_errors(self._folder), self._lock:
+            self._check_open()
+            with self._database.transaction():
+                self._database.open_run(run, opened)
+                if documents is not None:
+                    rows = max(1, len(documents) * _STAGED_BYTES // max(1, documents.nbytes))
+                    for begin in range(0, len(documents), rows):
+                        part = documents.slice(begin, rows)
+                        sink = pa.BufferOutputStream()
+                        with pa.ipc.new_stream(sink, part.schema) as writer:
+                            writer.write_table(part)
+                        self._database.stage(run, len(part), sink.getvalue().to_pybytes())
+
+    def _is_due(self) -> bool:
+        records = self._loader.number - self._maintenance.flushed
+        return self._pending_bytes > self._memory_bytes // 8 or records > _RECORDS_IN_JOURNAL
+
+    def _start_task(self) -> None:
+        """Move the journal to files in the background, if it is long and no such task runs."""
+        if self._is_due() and (self._task is None or self._task.done()):
+            self._pending_bytes = 0
+            self._task = self._pool.submit(self._maintenance.run)
+
+    def _limit_memory(self) -> None:
+        """Wait for the task while there is much in memory. Raises what the task raised."""
+        if self._task is not None and (self._task.done() or self._pending_bytes > self._memory_bytes // 4):
+            self._finish_task()
+
+    def _finish_task(self) -> None:
+        if self._task is not None:
+            task, self._task = self._task, None
+            task.result()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"The index {self.address} was closed. Open it again.")
