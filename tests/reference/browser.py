@@ -81,15 +81,21 @@ class Browser:
             time.sleep(0.01)
 
     def show(self, path: Path, fragment: str = "", *, width: int = 1280, scheme: str = "light") -> None:
+        self.resize(width, scheme)
+        self.go(path.as_uri() + fragment)
+
+    def resize(self, width: int, scheme: str) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def go(self, url: str) -> None:
         self.call("Page.navigate", url="about:blank")
         self.wait("location.href === 'about:blank'")
         self.errors.clear()
-        self.call("Page.navigate", url=path.as_uri() + fragment)
-        self.wait("location.protocol === 'file:' && document.readyState === 'complete'")
+        self.call("Page.navigate", url=url)
+        self.wait("location.href !== 'about:blank' && document.readyState === 'complete'")
 
     def press(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}

@@ -90,19 +90,20 @@ class Library:
     def _compare(self, left: str, right: str) -> Compared:
         method = self.index.method
         found = neardup.compare(left, right, method=method)
+        measures = found.measures._asdict()
+        fingerprints = measures.pop("fingerprints") or (None, None)
         sides = None if method.tokens in PAGE_TOKENS else (found.left_passages, found.right_passages)
         stretches = sides and align(found.left, sides[0], found.right, sides[1])
-        has_bits = found.measures.distance is not None
-        fingerprints = [_fingerprint(text, method) if has_bits else None for text in (left, right)]
+        apart = sides if stretches is None else None
         return Compared(
             found.duplicate,
             found.similarity,
             found.threshold,
-            {name: value for name, value in found.measures._asdict().items() if value is not None},
-            [Stretch(*stretch) for stretch in stretches] if stretches else None,
-            _passages(found.left, sides[0]) if sides else None,
-            _passages(found.right, sides[1]) if sides else None,
-            *fingerprints,
+            {name: value for name, value in measures.items() if value is not None},
+            None if stretches is None else [Stretch(*stretch) for stretch in stretches],
+            apart and _passages(found.left, apart[0]),
+            apart and _passages(found.right, apart[1]),
+            *(value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}" for value in fingerprints),
         )
 
     def open_run(self, names: list[str]) -> list[None]:
@@ -233,14 +234,6 @@ def _time(microseconds: int) -> datetime:
 def _committed(table: pa.Table) -> Committed:
     kept, repeated = table["kept"].to_numpy(), table["repeated"].to_numpy()
     return Committed(int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum()))
-
-
-def _fingerprint(text: str, method: Any) -> str | None:
-    """Return the fingerprint of a text in hexadecimal digits; None if it has no features."""
-    try:
-        return f"{neardup.simhash(text, method=method):0{method.bits // 4}x}"
-    except neardup.InputError:
-        return None
 
 
 def _passages(text: str, passages: Iterable[tuple[int, int, bool]]) -> list[Passage]:

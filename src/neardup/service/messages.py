@@ -122,7 +122,9 @@ class Compared(Struct):
         list[Stretch] | None,
         Meta(description="Both texts side by side; null if they share passages in another order, or are pages."),
     ]
-    left_passages: list[Passage] | None
+    left_passages: Annotated[
+        list[Passage] | None, Meta(description="Each text by itself, if they share passages in another order.")
+    ]
     right_passages: list[Passage] | None
     left_fingerprint: Annotated[str | None, Meta(description="The SimHash fingerprint in hexadecimal digits, or null.")]
     right_fingerprint: str | None
