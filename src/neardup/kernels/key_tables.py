@@ -206,15 +206,21 @@ def _find_in_part(part, key, low, high, rules, states, keys, rows, used):
     at = np.int64(load_half_at(starts + 4 * np.int64(low >> shift)))
     stop = np.int64(load_half_at(starts + 4 * (np.int64(high >> shift) + 1)))
     address = part[KEYS]
-    if low & ((U64(1) << shift) - U64(1)) != U64(0):
+    below = (U64(1) << shift) - U64(1)
+    if low & below != U64(0):
         at = _first_from(address, at, stop, low)
-    while at < stop:
+    if high != low and high & below != below:
+        stop = _first_from(address, at, stop, high + U64(1))
+    most = rules.max_distance
+    while True:
+        # In a loop of its own a candidate takes a nanosecond, four times less.
+        while at < stop and count_ones(load_at(address + 8 * at) ^ key) > most:
+            at += 1
+        if at >= stop:
+            break
         found = load_at(address + 8 * at)
         if found > high:
             break
-        if count_ones(found ^ key) > rules.max_distance:
-            at += 1
-            continue
         listed = 0
         while at < stop and load_at(address + 8 * at) == found:
             row = np.int64(load_half_at(part[ROWS] + 4 * at))
