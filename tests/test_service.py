@@ -22,8 +22,8 @@ FOX = "the quick brown fox jumps over the lazy dog while the cat looks on from t
 FOX_AGAIN = FOX.replace("lazy", "sleeping")
 METHOD = neardup.MinHash(threshold=0.5, ngram=2)
 SECURITY_HEADERS = {
-    "content-security-policy", "cross-origin-opener-policy", "cross-origin-resource-policy", "permissions-policy",
-    "referrer-policy", "x-content-type-options", "x-frame-options",
+    "content-security-policy", "cross-origin-opener-policy", "cross-origin-resource-policy", "referrer-policy",
+    "x-content-type-options",
 }  # fmt: skip
 
 

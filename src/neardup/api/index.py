@@ -267,6 +267,9 @@ class Index:
         """
         threads = count_threads(options.pop("threads", None))
         batches = batches_of(source, self.method, **options)
+        if threads == 1:  # no other thread: handing over a few documents takes longer than describing them
+            yield from (self._write(self._describe(batch), batch, if_new, run) for batch in batches)
+            return
         for batch, incoming in map_ordered(batches, self._describe, threads, bytes_of=lambda batch: batch.texts.nbytes):
             yield self._write(incoming, batch, if_new, run)
 

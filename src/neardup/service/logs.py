@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import traceback
@@ -12,11 +13,12 @@ import msgspec
 
 
 class Log:
-    """Writes events. format : json, text or none."""
+    """Writes events; those of one turn of the event loop together. format : json, text or none."""
 
     def __init__(self, format: str) -> None:
         self._format = format
         self._encoder = msgspec.json.Encoder()
+        self._lines: list[bytes] = []
 
     def event(self, event: str, *, level: str = "info", error: BaseException | None = None, **values: Any) -> None:
         """Write an event with its values; of an error with its traceback."""
@@ -26,11 +28,23 @@ class Log:
         if error is not None:
             values["traceback"] = "".join(traceback.format_exception(error))
         if self._format == "json":
-            line = self._encoder.encode({"time": time, "level": level, "event": event, **values}).decode()
+            line = self._encoder.encode({"time": time, "level": level, "event": event, **values})
         else:
             shown = " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
-            line = f"{time} {level} {event} {shown}"
-        sys.stderr.write(line + "\n")
+            line = f"{time} {level} {event} {shown}".encode(errors="replace")
+        self._lines.append(line)
+        if len(self._lines) == 1:
+            try:
+                asyncio.get_running_loop().call_soon(self.flush)
+            except RuntimeError:  # before and after the event loop
+                self.flush()
+
+    def flush(self) -> None:
+        """Write the lines that wait."""
+        lines, self._lines = self._lines, []
+        if lines:
+            sys.stderr.buffer.write(b"\n".join(lines) + b"\n")
+            sys.stderr.buffer.flush()
 
 
 class LibraryHandler(logging.Handler):

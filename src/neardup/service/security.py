@@ -17,10 +17,8 @@ HEADERS = [
     ("content-security-policy", POLICY),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
-    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
 ]
 """Of every response, refusals included."""
 
