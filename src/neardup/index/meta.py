@@ -162,7 +162,8 @@ def settings_to_json(settings: Any) -> dict[str, Any]:
                 "the named choices, or HammingIndex or LSHIndex with fingerprints or signatures of your own."
             )
         values[field.name] = value
-    return values
+    normal: dict[str, Any] = json.loads(json.dumps(values))  # tuples as lists
+    return normal
 
 
 def settings_from_json(values: Mapping[str, Any]) -> Any:
