@@ -21,7 +21,7 @@ LAYOUT = LAYOUTS[0]
 NUMBERS = itertools.count()
 
 
-@pytest.fixture(params=["postgres"])
+@pytest.fixture(params=["postgres", "redis"])
 def server(request):
     return request.getfixturevalue(f"{request.param}_server")
 

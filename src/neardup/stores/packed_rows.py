@@ -48,8 +48,10 @@ def pack_table(table: pa.Table, compact: bool) -> Packed:
     return Packed(packed, offsets)
 
 
-def unpack_table(packed: Bytes, num_rows: int, fields: Sequence[pa.Field], compact: bool) -> pa.Table:
-    """Return the table of packed rows.
+def unpack_table(
+    packed: Bytes, num_rows: int, fields: Sequence[pa.Field], compact: bool, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Return the table of packed rows, which have these fields; only some columns, if these are named.
 
     Raises
     ------
@@ -60,8 +62,10 @@ def unpack_table(packed: Bytes, num_rows: int, fields: Sequence[pa.Field], compa
     damaged = kernels.packed_rows.find_fields(packed, compact, starts, lengths)
     if damaged >= 0:
         raise ValueError(f"row {damaged} of {num_rows} packed rows is damaged")
-    columns = [_column_of(packed, starts[i], lengths[i], field.type, compact) for i, field in enumerate(fields)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    position = {field.name: i for i, field in enumerate(fields)}
+    wanted = range(len(fields)) if columns is None else [position[name] for name in columns]
+    arrays = [_column_of(packed, starts[i], lengths[i], fields[i].type, compact) for i in wanted]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([fields[i] for i in wanted]))
 
 
 def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:

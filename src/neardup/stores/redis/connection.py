@@ -1,0 +1,154 @@
+"""The connection to Redis: its keys, its errors as ours, and what its settings promise."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+from redis import exceptions
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from neardup.errors import StoreError
+from neardup.stores.server_address import ServerAddress
+
+NAMES = "neardup:indexes"
+_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 120
+
+
+class Connection:
+    """A pool of connections to the server of an index. May be used by several threads at once."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self.address, self.prefix = address, f"neardup:{address.name}:".encode()
+        scheme, _, rest = address.server.partition("://")
+        url = f"{scheme.replace('valkey', 'redis')}://{rest}"
+        try:  # a change is never sent twice: whether it arrived is not known when a connection breaks
+            self.client: Any = redis.Redis.from_url(
+                url, socket_connect_timeout=_CONNECT_TIMEOUT_S, socket_timeout=_ANSWER_TIMEOUT_S,
+                socket_keepalive=True, retry=Retry(NoBackoff(), 0),
+            )  # fmt: skip
+        except ValueError as error:
+            raise StoreError(
+                f"The address is not one of a Redis server: got {address.shown}: {error}. An address is like "
+                "redis://host:6379/0?index=news. Correct it."
+            ) from error
+
+    def key(self, name: str) -> bytes:
+        """Return the name of a key of the index."""
+        return self.prefix + name.encode()
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """Run a script on the index and return its result."""
+        with self.our_errors():
+            return self.client.eval(script, 1, self.prefix, *arguments)
+
+    def run_together(self, calls: list[tuple[Any, ...]]) -> list[Any]:
+        """Run scripts, each with its arguments, in one round trip, and return their results."""
+        with self.our_errors():
+            pipeline = self.client.pipeline(transaction=False)
+            for script, *arguments in calls:
+                pipeline.eval(script, 1, self.prefix, *arguments)
+            results: list[Any] = pipeline.execute()
+        return results
+
+    def call(self, command: str, *arguments: Any) -> Any:
+        """Send a command and return the answer."""
+        with self.our_errors():
+            return self.client.execute_command(command, *arguments)
+
+    def hash(self, name: str) -> dict[bytes, bytes]:
+        """Return the fields and values of a hash of the index."""
+        with self.our_errors():
+            found: dict[bytes, bytes] = self.client.hgetall(self.key(name))
+        return found
+
+    def dropped(self) -> int:
+        """Return how many forgotten rows have no entries and documents any more."""
+        return int(self.call("HGET", self.key("state"), "dropping"))
+
+    @contextmanager
+    def our_errors(self) -> Iterator[None]:
+        """Raise a StoreError in place of an error of the client."""
+        try:
+            yield
+        except exceptions.RedisError as error:
+            raise explain(error, self.address) from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.client.close()
+        self.client.connection_pool.disconnect()
+
+
+def explain(error: exceptions.RedisError, address: ServerAddress) -> StoreError:
+    """Return the error to raise for one of redis-py's."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    where = f"at {address.shown}"
+    denied = (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError)
+    if isinstance(error, denied) or "NOAUTH" in reason:
+        return StoreError(
+            f"The server refused the user {where}: {reason}. A user and password of that server, with all commands on "
+            "keys that begin with neardup:, are needed. Name them as in redis://user:password@host:6379/0."
+        )
+    if isinstance(error, (exceptions.OutOfMemoryError, exceptions.ExecAbortError)) or "OOM" in reason:
+        return StoreError(
+            f"The server has no memory left {where}: {reason}. The index is as it was before this change. Raise "
+            "maxmemory, or remove documents and run `neardup index compact`; then repeat the change."
+        )
+    if "MISCONF" in reason:
+        return StoreError(
+            f"The server cannot write its files {where}: {reason}. The index is as it was before this change. Free "
+            "space on the server's disk, then repeat the change."
+        )
+    if isinstance(error, exceptions.ReadOnlyError):
+        return StoreError(
+            f"The server is a replica {where}: {reason}. Changes need the primary server. Name its address, or open "
+            "the index for reading only."
+        )
+    if isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError)):
+        return StoreError(
+            f"The server cannot be reached or ended the connection {where}: {reason}. A running Redis or Valkey server "
+            "is needed. Check the address and the server, then repeat the call; a change that was not acknowledged is "
+            "either complete or absent, and documents that are there already are not added twice."
+        )
+    return StoreError(
+        f"Redis reported an error {where}: {reason}. The index is as it was before this call. Check the log of the "
+        "server, and run `neardup index verify`."
+    )
+
+
+def promise_of(connection: Connection) -> tuple[bool, str]:
+    """Return whether acknowledged documents survive the server's process, and the sentence about it."""
+    synced: str | None = None
+    with connection.our_errors():
+        persistence = connection.client.info("persistence")
+        with contextlib.suppress(exceptions.ResponseError):  # services that manage servers hide their settings
+            synced = connection.client.config_get("appendfsync").get("appendfsync")
+    if not persistence.get("aof_enabled"):
+        return False, (
+            "The server does not log its changes (appendonly no): a crash or restart of the server loses all changes "
+            "since its last snapshot, or the whole index if it takes none."
+        )
+    if synced == "always":
+        return True, (
+            "Acknowledged changes are on the disk of the server: they survive a crash of the client, of Redis and of "
+            "its machine (appendonly yes, appendfsync always)."
+        )
+    if synced == "everysec":
+        return True, (
+            "Acknowledged changes survive a crash of the client or of Redis; a crash of the server's machine may lose "
+            "the changes of the last second, or two under load (appendonly yes, appendfsync everysec)."
+        )
+    if synced == "no":
+        return True, (
+            "Acknowledged changes survive a crash of the client or of Redis; a crash of the server's machine may lose "
+            "what its system had not written, often half a minute (appendonly yes, appendfsync no)."
+        )
+    return True, (
+        "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); the server does not tell "
+        "when it syncs them, so a crash of its machine may lose some."
+    )

@@ -1,0 +1,119 @@
+"""The lock of the writer of an index: a key with a random token, which expires unless it is renewed."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from neardup.errors import StoreError
+from neardup.stores.redis import scripts
+from neardup.stores.redis.connection import Connection
+
+WRITER_TIMEOUT_S = 60
+_EXPIRY_MS, _RENEWAL_S = 30_000, 10
+_LONGEST_WAIT_S = 1  # until a waiting writer looks whether the lock has expired
+
+
+class WriterLock:
+    """The lock of one store object. Its threads take turns here, then with other processes at the server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._key, self._next = connection.key("writer"), connection.key("writer-left")
+        self._threads, self._busy = threading.Lock(), threading.Lock()
+        self._token = b""
+        self._closed = threading.Event()
+        self._renewing: threading.Thread | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Wait for other writers, and have the lock in the block.
+
+        Raises
+        ------
+        StoreError
+            If another writer has it for more than WRITER_TIMEOUT_S seconds.
+        """
+        deadline = time.monotonic() + WRITER_TIMEOUT_S
+        if not self._threads.acquire(timeout=WRITER_TIMEOUT_S):
+            raise self._in_use()
+        try:
+            self._acquire(deadline)
+            try:
+                yield
+            finally:
+                self._release()
+        finally:
+            self._threads.release()
+
+    @contextmanager
+    def guarded(self) -> Iterator[Any]:
+        """Give a pipeline whose transaction fails if the lock was lost meanwhile. The lock is not renewed in the block.
+
+        Raises
+        ------
+        StoreError
+            If the lock was lost.
+        """
+        from redis.exceptions import WatchError
+
+        with self._busy, self._connection.our_errors(), self._connection.client.pipeline() as pipeline:
+            try:
+                pipeline.watch(self._key)
+                if pipeline.get(self._key) != self._token:
+                    raise self._lost()
+                pipeline.multi()
+                yield pipeline
+                pipeline.execute()
+            except WatchError as error:
+                raise self._lost() from error
+
+    def close(self) -> None:
+        """Stop renewing."""
+        self._closed.set()
+
+    def _acquire(self, deadline: float) -> None:
+        token = secrets.token_hex(16).encode()
+        while not self._connection.call("SET", self._key, token, "NX", "PX", _EXPIRY_MS):
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                raise self._in_use()
+            self._connection.call("BLPOP", self._next, max(min(rest, _LONGEST_WAIT_S), 0.01))
+        self._token = token
+        if self._renewing is None:
+            self._renewing = threading.Thread(target=self._renew, name="neardup-writer", daemon=True)
+            self._renewing.start()
+
+    def _release(self) -> None:
+        with self._busy:
+            token, self._token = self._token, b""
+        # Where this fails, the lock expires; what was written is written.
+        with contextlib.suppress(StoreError), self._connection.our_errors():
+            self._connection.client.eval(scripts.RELEASE, 2, self._key, self._next, token, _EXPIRY_MS)
+
+    def _renew(self) -> None:
+        """Renew the lock while it is held; a failure shows at the next write."""
+        while not self._closed.wait(_RENEWAL_S):
+            with self._busy, contextlib.suppress(StoreError), self._connection.our_errors():
+                if self._token:
+                    self._connection.client.eval(scripts.RENEW, 1, self._key, self._token, _EXPIRY_MS)
+
+    def _in_use(self) -> StoreError:
+        shown = self._connection.address.shown
+        return StoreError(
+            f"The index is in use at {shown}: another writer kept it for more than {WRITER_TIMEOUT_S} seconds. One "
+            "writer at a time is possible. Wait for it, or end it; the lock of a writer that is gone expires within "
+            f"{_EXPIRY_MS // 1000} seconds."
+        )
+
+    def _lost(self) -> StoreError:
+        return StoreError(
+            f"The writer lost its turn at {self._connection.address.shown}: it did not renew its lock for "
+            f"{_EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. Nothing was written; repeat "
+            "the call."
+        )

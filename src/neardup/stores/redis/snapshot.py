@@ -1,0 +1,229 @@
+"""Reads of an index in Redis: the rows that were there when the snapshot was taken, and not forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import kernels
+from neardup.errors import StoreError
+from neardup.schemas import KEPT
+from neardup.stores.base import Counts, Entries, Found, Layout, Rows, Run, Snapshot
+from neardup.stores.documents import EMPTY_SCHEMA
+from neardup.stores.packed_rows import decode_table, unpack_table
+from neardup.stores.redis import scripts
+from neardup.stores.redis.connection import Connection
+from neardup.stores.redis.rows import Header, alive_of
+from neardup.stores.state import contents_of, hash_ids
+
+LETTERS = {"features": "f", "tags": "g", "text": "x"}
+"""Columns with a key of their own for each row that has a value; the others are packed together."""
+APART = ("row", "last_seen", *LETTERS)
+_ROWS_A_CALL = 2_000
+_FIRST_BYTES, _GROWTH = kernels.packed_entries.WIDTH * 1024, 16
+_ALL_BYTES = 2**40
+_NO_LIMIT = 2**62
+
+
+class Columns:
+    """The columns of the documents of an index: unknown until the first document came, then never changed."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._schema = connection, None
+
+    def read(self) -> pa.Schema | None:
+        """Return the columns; None if there is no document yet."""
+        if self._schema is None:
+            data = self._connection.call("HGET", self._connection.key("settings"), "schema")
+            self._schema = None if data is None else pa.ipc.read_schema(pa.py_buffer(data))
+        return self._schema
+
+
+class RedisSnapshot(Snapshot):
+    """The rows of one moment. Entries and documents are read when they are needed; later ones are ignored.
+
+    The last two tables of keys find rows by the hash of the id, and members by the first half of their content.
+    """
+
+    def __init__(self, connection: Connection, header: Header, layout: Layout, columns: Columns) -> None:
+        self.connection, self.header, self.layout, self.columns = connection, header, layout, columns
+
+    @property
+    def num_rows(self) -> int:
+        return self.header.num_rows
+
+    def find(self, lookups: Entries, limit: int) -> Found:
+        lookup, key, row = self._matches(lookups.table, lookups.key, limit)
+        order = np.lexsort((row, key, lookup))
+        lookup, key, row = lookup[order], key[order], row[order]
+        new = np.ones(len(row), np.bool_)
+        new[1:] = (lookup[1:] != lookup[:-1]) | (key[1:] != key[:-1])
+        begins = np.maximum.accumulate(np.where(new, np.arange(len(row)), 0))
+        listed = np.arange(len(row)) - begins < limit
+        truncated = np.zeros(len(lookups.key), np.bool_)
+        truncated[lookup[~listed]] = True
+        lookup, row = lookup[listed], row[listed]
+        order = np.lexsort((row, lookup))
+        lookup, row = lookup[order], row[order]
+        return Found(lookup, row, self.header.states[row] == KEPT, truncated)
+
+    def rows_of_ids(self, ids: pa.Array) -> Rows:
+        result = np.full(len(ids), -1, np.int64)
+        number, row = self._equal(len(self.layout.prefix_bits), hash_ids(ids))
+        if len(row):
+            stored = self.take(row, ["id"]).column("id").to_pylist()
+            same = [id == ids[i].as_py() for i, id in zip(number.tolist(), stored, strict=True)]
+            result[number[same]] = row[same]
+        return result
+
+    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+        result = np.full(len(contents), -1, np.int64)
+        number, row = self._equal(len(self.layout.prefix_bits) + 1, np.ascontiguousarray(contents[:, 0]))
+        if len(row):
+            same = (contents_of(self.take(row, ["content"]).column("content")) == contents[number]).all(axis=1)
+            number, row = number[same], row[same]
+            last = np.lexsort((-row, self.header.states[row] == KEPT, number))  # the last of equal numbers is assigned
+            result[number[last]] = row[last]
+        return result
+
+    def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
+        schema = self.columns.read() or EMPTY_SCHEMA
+        wanted = pa.schema([schema.field(name) for name in columns])
+        parts = [self._take(rows[i : i + _ROWS_A_CALL], wanted, schema) for i in range(0, len(rows), _ROWS_A_CALL)]
+        return pa.concat_tables(parts) if parts else wanted.empty_table()
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        rows, begin, alive = np.empty(_ROWS_A_CALL, np.int64), 0, alive_of(self.header)
+        while begin < self.num_rows:
+            number, begin = kernels.packed_entries.list_alive(begin, alive, rows)
+            if number:
+                yield self.take(rows[:number], columns)
+
+    def count(self) -> Counts:
+        return self.header.counts
+
+    def runs(self) -> list[Run]:
+        found = self.connection.hash("runs")
+        runs = [Run(name.decode(), *json.loads(value)) for name, value in found.items()]
+        return sorted(runs, key=lambda run: (run.opened, run.name))
+
+    def staged(self, run: str) -> Iterator[pa.Table]:
+        number = 0
+        while (data := self.connection.call("LINDEX", self.connection.key(f"run:{run}"), number)) is not None:
+            yield decode_table(data)
+            number += 1
+
+    def _equal(self, table: int, keys: npt.NDArray[np.uint64]) -> tuple[Rows, Rows]:
+        """Return the numbers of keys, and the rows that have them in a table."""
+        number, _, row = self._matches(np.full(len(keys), table, np.uint16), keys, _NO_LIMIT)
+        return number, row
+
+    def _matches(
+        self, table: npt.NDArray[np.uint16], key: npt.NDArray[np.uint64], limit: int
+    ) -> tuple[Rows, npt.NDArray[np.uint64], Rows]:
+        """Return the lookup, the key and the row of each entry that is wanted; of equal keys, more than `limit` or all.
+
+        A bucket lists rows in their order, so of equal keys its beginning is enough where one of them is very common.
+        """
+        bits = np.array([*self.layout.prefix_bits, 64, 64])[table]
+        equal = (bits == 64) | (self.layout.max_distance == 0)
+        same = np.where(equal, np.uint64(2**64 - 1), ~((np.uint64(1) << (64 - np.maximum(bits, 1)).astype("u8")) - 1))
+        same[(bits == 0) & ~equal] = 0
+        parts = []
+        for chosen in (np.flatnonzero(~equal), np.flatnonzero(equal)):
+            begin, size = 0, _FIRST_BYTES if len(chosen) and equal[chosen[0]] else _ALL_BYTES
+            hits = np.zeros(len(table), np.int64)
+            while len(chosen):
+                sizes, data = self._fetch(table[chosen], key[chosen], begin, size)
+                found = self._match(data, sizes, key[chosen], same[chosen])
+                parts.append((chosen[found[0]], *found[1:]))
+                hits += np.bincount(parts[-1][0], minlength=len(table))
+                begin, size, more = begin + size, size * _GROWTH, sizes == size
+                chosen = chosen[more & (hits[chosen] <= limit)]
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
+        lookup, keys, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return lookup, keys, rows
+
+    def _match(
+        self, data: npt.NDArray[np.uint8], sizes: Rows, key: npt.NDArray[np.uint64], same: npt.NDArray[np.uint64]
+    ) -> tuple[Rows, npt.NDArray[np.uint64], Rows]:
+        size = len(data) // kernels.packed_entries.WIDTH
+        found = np.empty(size, np.int64), np.empty(size, np.uint64), np.empty(size, np.int64)
+        lookups = kernels.packed_entries.Lookups(key, same, self.layout.max_distance)
+        entries = sizes // kernels.packed_entries.WIDTH
+        number = kernels.packed_entries.match(data, entries, lookups, alive_of(self.header), *found)
+        return found[0][:number], found[1][:number], found[2][:number]
+
+    def _fetch(
+        self, table: npt.NDArray[np.uint16], key: npt.NDArray[np.uint64], begin: int, size: int
+    ) -> tuple[Rows, npt.NDArray[np.uint8]]:
+        """Return bytes of the buckets of keys, and how many each has."""
+        lookups = np.empty(len(key), [("table", ">u2"), ("top", ">u4")])
+        lookups["table"], lookups["top"] = table, key >> np.uint64(32)
+        dropping, sizes, data = self.connection.run(scripts.FETCH, lookups.tobytes(), begin, size)
+        if int(dropping) > self.header.num_forgotten:
+            raise self._outdated()
+        return np.frombuffer(sizes, "<u4").astype(np.int64), np.frombuffer(data, np.uint8)
+
+    def _take(self, rows: Rows, wanted: pa.Schema, schema: pa.Schema) -> pa.Table:
+        """Return columns of rows in one round trip."""
+        packed_fields = [field for field in schema if field.name not in APART]
+        packed = rows.astype("<u4").tobytes()
+        names = [name for name in wanted.names if name not in APART]
+        calls: list[tuple[object, ...]] = [(scripts.DOCUMENTS, packed)] if names else []
+        calls += [(scripts.TIMES, packed)] if "last_seen" in wanted.names else []
+        calls += [(scripts.VALUES, packed, LETTERS[name]) for name in wanted.names if name in LETTERS]
+        answers = iter(self.connection.run_together(calls) if calls else [])
+        columns = {"row": pa.array(rows, pa.uint32())}
+        if names:
+            table = self._unpack(next(answers), len(rows), packed_fields, names)
+            columns |= dict(zip(names, table.columns, strict=True))
+        if "last_seen" in wanted.names:
+            columns["last_seen"] = pa.Array.from_buffers(
+                wanted.field("last_seen").type, len(rows), [None, pa.py_buffer(next(answers))]
+            )
+        for name in wanted.names:
+            if name in LETTERS:
+                columns[name] = _values_of(next(answers), wanted.field(name).type)
+        return pa.Table.from_arrays([columns[name] for name in wanted.names], schema=wanted)
+
+    def _unpack(self, data: bytes | int, num_rows: int, fields: list[pa.Field], names: list[str]) -> pa.Table:
+        if isinstance(data, int):
+            raise (
+                self._outdated()
+                if self.connection.dropped() > self.header.num_forgotten
+                else self._damaged(f"row {data} has no document")
+            )
+        try:
+            return unpack_table(np.frombuffer(data, np.uint8), num_rows, fields, True, names)
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+
+    def _outdated(self) -> StoreError:
+        return StoreError(
+            f"The index was compacted while it was read: {self.connection.address.shown}, a state with "
+            f"{self.header.num_forgotten} forgotten rows. A state that is read must be later than the last compaction. "
+            "Repeat the call."
+        )
+
+    def _damaged(self, what: str) -> StoreError:
+        return StoreError(
+            f"The index is damaged at {self.connection.address.shown}: {what}. Each row that was not forgotten has a "
+            "document. Run `neardup index verify`, and restore the server's files from a backup."
+        )
+
+
+def _values_of(answer: list[bytes], dtype: pa.DataType) -> pa.Array:
+    """Return the column in the answer of `scripts.VALUES`."""
+    sizes = np.frombuffer(answer[0], "<i4").astype(np.int64)
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(np.maximum(sizes, 0), out=offsets[1:])
+    valid = np.packbits(sizes >= 0, bitorder="little")
+    return pa.Array.from_buffers(
+        dtype, len(sizes), [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(answer[1])]
+    )

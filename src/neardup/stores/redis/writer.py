@@ -1,0 +1,161 @@
+"""Changes of an index in Redis: one transaction each, which the lock of the writer guards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.kernels import packed_entries
+from neardup.schemas import KEPT
+from neardup.stores.base import Changes, Entries, Layout, Rows, Writer, check_changes
+from neardup.stores.packed_rows import encode_table, pack_table
+from neardup.stores.redis import scripts
+from neardup.stores.redis.buckets import group_entries
+from neardup.stores.redis.connection import Connection
+from neardup.stores.redis.lock import WriterLock
+from neardup.stores.redis.rows import KnownRows
+from neardup.stores.redis.snapshot import APART, LETTERS, Columns, RedisSnapshot
+from neardup.stores.state import contents_of, hash_ids
+
+_ENTRIES_A_BUCKET = 32
+_ROWS_A_CALL = 100_000
+
+
+class RedisWriter(RedisSnapshot, Writer):
+    """The writer of an index."""
+
+    def __init__(
+        self, connection: Connection, known: KnownRows, layout: Layout, columns: Columns, lock: WriterLock,
+        set_meta: Callable[[dict[str, Any]], None],
+    ) -> None:  # fmt: skip
+        super().__init__(connection, known.read(), layout, columns)
+        self._known, self._lock, self._set_meta = known, lock, set_meta
+
+    def write(self, changes: Changes) -> None:
+        documents, header = changes.documents, self.header
+        added = 0 if documents is None else documents.num_rows
+        check_changes(changes, self.num_rows, self.columns.read() if added else None)
+        key, counts = self.connection.key, np.array(header.counts)
+        with self._lock.guarded() as pipeline:
+            states = header.states[: header.num_rows]
+            if documents is not None and added:
+                new = documents.column("state").to_numpy()
+                self._add(pipeline, documents, changes.entries)
+                pipeline.append(key("states"), new.tobytes())
+                counts += (new == KEPT).sum(), (new != KEPT).sum()
+                states = np.concatenate([states, new])
+            if len(changes.seen):
+                time = np.int64(changes.seen_at).tobytes()
+                for begin in range(0, len(changes.seen), _ROWS_A_CALL):
+                    rows = changes.seen[begin : begin + _ROWS_A_CALL].astype("<u4")
+                    self._eval(pipeline, scripts.SEE, rows.tobytes(), time)
+            forgotten = self._still_there(changes.forgotten)
+            if len(forgotten):
+                pipeline.append(key("forgotten"), forgotten.astype("<u4").tobytes())
+                kept = int((states[forgotten] == KEPT).sum())
+                counts -= kept, len(forgotten) - kept
+            if changes.ended_run is not None:
+                pipeline.delete(key(f"run:{changes.ended_run}"))
+                pipeline.hdel(key("runs"), changes.ended_run.encode())
+            if changes.meta is not None:
+                pipeline.hset(key("settings"), "meta", json.dumps(dict(changes.meta)))
+            state = {
+                "rows": header.num_rows + added, "forgotten": header.num_forgotten + len(forgotten),
+                "kept": int(counts[0]), "removed": int(counts[1]),
+            }  # fmt: skip
+            pipeline.hset(key("state"), mapping=state)
+        if changes.meta is not None:
+            self._set_meta(dict(changes.meta))
+        self.header = self._known.read()
+
+    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
+        found = self.connection.call("HGET", self.connection.key("runs"), run.encode())
+        opened, before = (opened, 0) if found is None else json.loads(found)
+        size = 0 if documents is None else documents.num_rows
+        with self._lock.guarded() as pipeline:
+            pipeline.hset(self.connection.key("runs"), run.encode(), json.dumps([opened, before + size]))
+            if documents is not None:
+                pipeline.rpush(self.connection.key(f"run:{run}"), encode_table(documents))
+
+    def _still_there(self, rows: Rows) -> Rows:
+        """Return those of some rows that were not forgotten before; new rows too."""
+        known = rows < min(self.num_rows, len(self.header.forgotten_at))
+        gone = np.zeros(len(rows), np.bool_)
+        gone[known] = self.header.forgotten_at[rows[known]] < self.header.num_forgotten
+        old = rows < self.num_rows
+        gone[old] |= self.header.states[rows[old]] == packed_entries.GONE
+        return rows[~gone]
+
+    def _add(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
+        """Put new documents and their entries in the transaction."""
+        key, first = self.connection.key, self.num_rows
+        if first == 0:
+            pipeline.hset(key("settings"), "schema", bytes(documents.schema.serialize()))
+        packed = pack_table(documents.drop_columns(list(APART)), compact=True)
+        data, offsets = memoryview(packed.data.tobytes()), packed.offsets.tolist()
+        for begin, end in chunks(first, documents.num_rows, scripts.DOCUMENTS_A_LIST):
+            values = [data[offsets[i] : offsets[i + 1]] for i in range(begin - first, end - first)]
+            pipeline.rpush(key(f"d{begin // scripts.DOCUMENTS_A_LIST}"), *values)
+        times = memoryview(documents.column("last_seen").cast(pa.int64()).to_numpy().tobytes())
+        for begin, end in chunks(first, documents.num_rows, scripts.TIMES_A_STRING):
+            name = key(f"s{begin // scripts.TIMES_A_STRING}")
+            pipeline.setrange(
+                name, 8 * (begin % scripts.TIMES_A_STRING), times[8 * (begin - first) : 8 * (end - first)]
+            )
+        for column_name, letter in LETTERS.items():
+            column = documents.column(column_name)
+            apart = {
+                key(f"{letter}{first + i}"): value
+                for i, value in enumerate(column.to_pylist() if column.null_count < len(column) else [])
+                if value is not None
+            }
+            if apart:
+                pipeline.mset(apart)
+        self._enter(pipeline, documents, entries)
+
+    def _enter(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
+        """Put the entries of new documents in the transaction: of keys, ids and contents."""
+        first, num_tables = self.num_rows, len(self.layout.prefix_bits)
+        rows = np.arange(first, first + documents.num_rows)
+        members = documents.column("member").to_numpy()
+        parts = [
+            (np.full(len(rows), num_tables), hash_ids(documents.column("id")), rows),
+            (
+                np.full(int(members.sum()), num_tables + 1), contents_of(documents.column("content"))[members, 0],
+                rows[members],
+            ),
+        ]  # fmt: skip
+        if entries is not None:
+            parts.append((entries.table.astype(np.int64), entries.key, entries.document + first))
+        table, keys, row = (np.concatenate(part) for part in zip(*parts, strict=True))
+        buckets = self._grow(pipeline, np.bincount(table, minlength=num_tables + 2))
+        for packed in group_entries(table, keys, row, buckets):
+            self._eval(pipeline, scripts.ENTER, packed)
+
+    def _grow(self, pipeline: Any, added: Rows) -> Rows:
+        """Split buckets so that they stay short; return the number of buckets of each table."""
+        before = self.header.buckets
+        bits = np.minimum([*self.layout.prefix_bits, 64, 64], 31)
+        entries = self.header.entries + added
+        after: Rows = np.maximum(np.minimum(entries // _ENTRIES_A_BUCKET, 2**bits), before)
+        for table in np.flatnonzero(after > before).tolist():
+            self._eval(pipeline, scripts.SPLIT, table, int(before[table]), int(after[table]))
+        pipeline.set(self.connection.key("buckets"), after.astype(">u4").tobytes())
+        pipeline.hset(self.connection.key("state"), "entries", entries.astype("<u8").tobytes())
+        return after
+
+    def _eval(self, pipeline: Any, script: str, *arguments: Any) -> None:
+        pipeline.eval(script, 1, self.connection.prefix, *arguments)
+
+
+def chunks(first: int, number: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the begin and end of the parts of a range of rows that lie in one of the pieces of `size` rows."""
+    begin, last = first, first + number
+    while begin < last:
+        end = min(last, (begin // size + 1) * size)
+        yield begin, end
+        begin = end
