@@ -156,4 +156,5 @@ def test_plan_of_fingerprints():
 
 def test_every_command_is_named_here():
     tests = " ".join(name for name in globals() if name.startswith("test_"))
-    assert all(f"test_{command}" in tests for command in cli.commands)
+    elsewhere = {"index", "serve"}  # test_cli_index.py, test_service.py
+    assert all(f"test_{command}" in tests for command in set(cli.commands) - elsewhere)

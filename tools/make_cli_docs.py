@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from neardup.cli.main import cli
+from neardup.cli.main import cli, every_command
 from neardup.cli.settings import Command
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
@@ -29,7 +29,7 @@ page (`tools/make_cli_docs.py` writes it). Defaults and limits are those of the 
 
 def render() -> str:
     """Return the page."""
-    return "\n".join([_HEAD, _section("neardup", cli), *(_section(f"neardup {n}", c) for n, c in cli.commands.items())])
+    return "\n".join([_HEAD, _section("neardup", cli), *(_section(f"neardup {n}", c) for n, c in every_command())])
 
 
 def _section(name: str, command: click.Command) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.payload import Pages, RawLines, lines_array
+from neardup.documents.reading import Task
 from neardup.errors import ColumnError, InputError
 from neardup.settings.methods import MethodSettings
 
@@ -67,7 +68,6 @@ def batches_of(
     id_column: str | None = None,
     payload_column: str | Sequence[str] | None = None,
     in_format: str | None = None,
-    reject: Any = None,
 ) -> Iterator[Batch]:
     """Yield the documents of a source.
 
@@ -76,7 +76,6 @@ def batches_of(
     source, text_column, id_column, in_format : as in `dedup`.
     method : the settings that compare them.
     payload_column : the columns of payloads; the column `payload`, where there is one, if None.
-    reject : called with each `Rejected` row; None raises InputError at the first.
 
     Raises
     ------
@@ -85,22 +84,68 @@ def batches_of(
     ColumnError
         If a column is missing.
     """
-    tasks = tasks_of(Inputs(source, None, text_column, id_column, in_format=in_format), "first")
+    for task in tasks_for(Inputs(source, None, text_column, id_column, in_format=in_format), method):
+        for _, batch in read_batches(task, payload_column, _raise):
+            yield batch
+
+
+def tasks_for(inputs: Inputs, method: MethodSettings, warnings: list[str] | None = None) -> list[Task]:
+    """Return the parts of a source to read for an index.
+
+    Parameters
+    ----------
+    inputs : as in `dedup`.
+    method : the settings of the index.
+    warnings : a list that gets a warning of files that are left out.
+
+    Raises
+    ------
+    InputError
+        If the source has web pages and the method compares texts.
+    """
+    tasks = tasks_of(inputs, "first", warnings)
     if for_pages(method, tasks) != method:
         raise InputError(
             f"{tasks[0].part.name} has web pages, and this index compares texts. Make an index with method='content' "
             "for their main text (--method content), or 'structure' for their templates."
         )
-    for task in tasks:
-        types = task.part.column_types() or {}
-        names = [payload_column] if isinstance(payload_column, str) else list(payload_column or ())
-        missing = next((name for name in names if name not in types), None)
-        if missing is not None:
-            raise ColumnError(f"{task.part.name} has no column {missing!r}: it has {', '.join(types) or 'none'}.")
-        if payload_column is None and _PAYLOAD in types:
-            names = [_PAYLOAD]
-        for batch in task.read(reject or _raise, with_payload=bool(names)):
-            yield _batch(batch, names)
+    return tasks
+
+
+def read_batches(
+    task: Task,
+    payload_column: str | Sequence[str] | None,
+    reject: Callable[[Rejected], None],
+    *,
+    with_payload: bool = False,
+) -> Iterator[tuple[DocumentBatch, Batch]]:
+    """Yield the documents of a part as they were read, and as they enter an index.
+
+    Parameters
+    ----------
+    task : the part.
+    payload_column : as in `batches_of`.
+    reject : called with each row that cannot be read.
+    with_payload : whether the rows are to be copied to a kept file.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    InputError
+        If an id is null.
+    """
+    types = task.part.column_types()
+    names = [payload_column] if isinstance(payload_column, str) else list(payload_column or ())
+    missing = next((name for name in names if name not in (types or ())), None)
+    if missing is not None and types != {}:  # of an empty or damaged file
+        raise ColumnError(
+            f"{task.part.name} has no column {missing!r}: it has {', '.join(types or ()) or 'none'}. Name one of these."
+        )
+    if payload_column is None and _PAYLOAD in (types or ()):
+        names = [_PAYLOAD]
+    for batch in task.read(reject, with_payload=with_payload or bool(names)):
+        yield batch, _batch(batch, names)
 
 
 def _raise(row: Rejected) -> None:
@@ -122,14 +167,22 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
     payload = batch.payload.rows() if isinstance(batch.payload, Pages) else batch.payload
     if isinstance(payload, RawLines):
         lines = lines_array(payload.data, payload.offsets).to_pylist()
-        rows: list[Any] = [json.loads(line) for line in lines]
-        rows = [{name: row.get(name) for name in names} for row in rows]
+        rows = [_fields(line, names) for line in lines]
     else:
         assert payload is not None
         if len(names) == 1 and _is_text(payload.schema.field(names[0]).type):
             return pc.cast(payload[names[0]], pa.large_string())
         rows = payload.select(names).to_pylist()
     return pa.array([_payload(row, names) for row in rows], pa.large_string())
+
+
+def _fields(line: bytes, names: list[str]) -> dict[str, Any]:
+    """Return some fields of a line of JSON; all null of a line that only Arrow can read, as it nests deeply."""
+    try:
+        row = json.loads(line.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        row = {}
+    return {name: row.get(name) for name in names}
 
 
 def _payload(row: dict[str, Any], names: list[str]) -> str | None:

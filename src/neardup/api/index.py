@@ -26,12 +26,13 @@ from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe
 from neardup.index.overlay import Overlay
 from neardup.methods.registry import method_of
+from neardup.methods.stored import IDF
 from neardup.results import Answer, Document, Hit
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.stores.addresses import create_store, open_store
-from neardup.stores.base import Changes, Run, Store
+from neardup.stores.base import Changes, Run, Store, Writer
 
 
 class Index:
@@ -60,7 +61,7 @@ class Index:
     def __init__(self, store: Store) -> None:
         """Wrap an open store; `create` and `open` call this."""
         self._store, self.address = store, store.address
-        table = store.attachment(meta.IDF)
+        table = store.attachment(IDF)
         self._rules = meta.rules_of(store.meta, None if table is None else _read_table(table), store.address)
         self.method: MethodSettings = self._rules.method.settings
         self.settings = IndexSettings(**store.meta["index"])
@@ -105,7 +106,7 @@ class Index:
         prepared = meta.with_table(method_of(method_named(method, threshold, max_distance)).resolve(), table)
         prepared = meta.fixed(prepared, settings)
         prepared.sketch(prepared.describe(pa.array(["a text"], pa.large_string())))  # raises if a table is missing
-        attachments = {} if prepared.idf is None else {meta.IDF: _table_bytes(prepared.idf)}
+        attachments = {} if prepared.idf is None else {IDF: _table_bytes(prepared.idf)}
         assert prepared.lookup is not None
         about = meta.meta_of(prepared, settings, _now())
         return cls(create_store(os.fspath(address), about, prepared.lookup.layout, attachments))
@@ -141,6 +142,28 @@ class Index:
         except BaseException:
             store.close()
             raise
+
+    @classmethod
+    def from_run(
+        cls,
+        address: str | os.PathLike[str],
+        folder: str | os.PathLike[str],
+        *,
+        idf: IdfTable | str | os.PathLike[str] | None = None,
+        payload_column: str | Sequence[str] | None = None,
+        **settings: Any,
+    ) -> Index:
+        """Make an index of the documents that a run of `dedup` kept, with its method and their ids, and open it.
+
+        Parameters
+        ----------
+        address, idf, settings : as in `create`, which has the errors.
+        folder : the output of the run.
+        payload_column : as in `add_many_if_new`.
+        """
+        from neardup.api.index_from_run import make_index
+
+        return make_index(os.fspath(address), Path(folder), idf, payload_column, settings)
 
     def __enter__(self) -> Index:
         """Return the index."""
@@ -377,7 +400,7 @@ class Index:
         with self._store.writing() as writer:
             overlay = Overlay(writer, self._store.layout)
             answers = [
-                collection.add(self._rules, overlay, self._describe(Batch.of(table)), _now(), run=run)
+                collection.add(self._rules, overlay, self._incoming(Batch.of(table), overlay), _now(), run=run)
                 for table in writer.staged(run)
             ]
             changes = overlay.changes()
@@ -480,7 +503,7 @@ class Index:
         prepared = meta.with_table(meta.fixed(method_of(method), self.settings), self._rules.method.idf)
         meta.require_features(self._rules.method, prepared, self.address)
         assert prepared.lookup is not None
-        attachments = {} if prepared.idf is None else {meta.IDF: _table_bytes(prepared.idf)}
+        attachments = {} if prepared.idf is None else {IDF: _table_bytes(prepared.idf)}
         about = meta.meta_of(prepared, self.settings, _now())
         made = Index(create_store(os.fspath(address), about, prepared.lookup.layout, attachments))
         with self._store.reading() as snapshot, made._store.writing() as writer:
@@ -489,6 +512,10 @@ class Index:
 
     def _describe(self, batch: Batch) -> Incoming:
         return describe(self._rules.method, batch.texts, batch.ids, batch.payloads)
+
+    def _incoming(self, batch: Batch, writer: Writer) -> Incoming:
+        incoming = self._describe(batch)
+        return incoming.numbered(writer.num_rows) if batch.is_unnamed else incoming
 
     def _add_batch(self, batch: Batch, *, if_new: bool, run: str | None) -> pa.Table:
         return self._write(self._describe(batch), batch, if_new, run)
@@ -561,4 +588,4 @@ def _read_table(data: bytes) -> IdfTable:
 @contextmanager
 def _temporary_file() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
-        yield Path(folder) / meta.IDF
+        yield Path(folder) / IDF

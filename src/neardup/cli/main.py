@@ -9,6 +9,7 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from neardup.cli.compare import compare
 from neardup.cli.dedup import dedup
 from neardup.cli.evaluate import evaluate
 from neardup.cli.idf import idf
+from neardup.cli.index import index
 from neardup.cli.pairs import pairs
 from neardup.cli.plan import plan
 from neardup.cli.serve import serve
@@ -63,7 +65,7 @@ class Program(click.Group):
 
 @click.group(
     cls=Program,
-    commands=[dedup, pairs, cluster, compare, evaluate, idf, plan, sign, serve],
+    commands=[dedup, pairs, cluster, compare, evaluate, idf, plan, sign, index, serve],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")
@@ -76,10 +78,19 @@ def cli() -> None:
       neardup pairs corpus.parquet -o pairs.parquet
       neardup cluster pages/ -o out/ --method structure
       neardup compare a.txt b.txt
+      neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
     neardup COMMAND --help explains a command and its common options; --help-all, where there are more, lists all.
     """
+
+
+def every_command(group: click.Group = cli, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands with their names, those of groups after their group: `index`, `index create`."""
+    for name, command in group.commands.items():
+        yield prefix + name, command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{prefix}{name} ")
 
 
 def main() -> None:

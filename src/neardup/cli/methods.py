@@ -98,6 +98,12 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     return _with_options(METHODS[values.pop("method", None) or default], values)
 
 
+def is_method_given(values: dict[str, Any]) -> bool:
+    """Return whether a command was given a method or an option of one."""
+    names = ("method", *_JIEBA, *constraints_of(MinHash), *constraints_of(SimHash))
+    return any(values.get(name) not in (None, ()) for name in names)
+
+
 def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettings:
     """Return settings with the given options in place of their values."""
     method = type(start)

@@ -9,20 +9,18 @@ from typing import Any
 
 from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius, plan_blocks
-from neardup.errors import InputError, SchemeError, SettingError, StoreError
+from neardup.errors import SchemeError, SettingError, StoreError
 from neardup.features.idf import IdfTable
 from neardup.fingerprints.files import require_same
 from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
 from neardup.methods.base import Method
-from neardup.methods.registry import method_of, settings_types
+from neardup.methods.registry import method_of
+from neardup.methods.stored import settings_from_json, settings_to_json
 from neardup.settings.index import IndexSettings
-from neardup.settings.shingling import Jieba
 from neardup.version import __version__
 
 FORMAT, FORMAT_VERSION = "neardup-index", 1
-IDF = "idf.parquet"
-"""The attachment with the table of document frequencies."""
 _MAX_TABLES = 16  # of SimHash; more take less time for a query, and more bytes a document
 
 
@@ -139,54 +137,3 @@ def require_features(ours: Method, theirs: Method, address: str) -> None:
             f"The bands take {lengths[1]} hashes, and the index {address} stored {stored} of each document. Use fewer "
             "bands or rows, or make the index with longer signatures (num_hashes)."
         )
-
-
-def settings_to_json(settings: Any) -> dict[str, Any]:
-    """Return the settings of a method as values for JSON.
-
-    Raises
-    ------
-    SettingError
-        If a setting is a Python function, which an index cannot store.
-    """
-    values: dict[str, Any] = {"method": type(settings).__name__}
-    for field in dataclasses.fields(settings):
-        value = getattr(settings, field.name)
-        if isinstance(value, Jieba):
-            value = {"jieba": dataclasses.asdict(value)}
-        if isinstance(value, IdfTable):
-            value = IDF
-        if callable(value):
-            raise SettingError(
-                f"An index stores its settings, and {field.name} is a Python function: got {value!r:.80}. Use one of "
-                "the named choices, or HammingIndex or LSHIndex with fingerprints or signatures of your own."
-            )
-        values[field.name] = value
-    normal: dict[str, Any] = json.loads(json.dumps(values))  # tuples as lists
-    return normal
-
-
-def settings_from_json(values: Mapping[str, Any]) -> Any:
-    """Return the settings of a method that `settings_to_json` wrote.
-
-    Raises
-    ------
-    StoreError
-        If the method or a setting is unknown.
-    """
-    rest = dict(values)
-    name = rest.pop("method", None)
-    kinds = {kind.__name__: kind for kind in settings_types()}
-    for key, value in rest.items():
-        if isinstance(value, dict) and "jieba" in value:
-            words: Any = {
-                part: tuple(word) if isinstance(word, list) else word for part, word in value["jieba"].items()
-            }
-            rest[key] = Jieba(**words)
-    try:
-        return kinds[str(name)](**rest)
-    except (KeyError, TypeError, InputError, SettingError) as error:
-        raise StoreError(
-            f"The index was made with settings that this version does not have: {name} {error}. Use neardup "
-            "of the version that made it."
-        ) from error

@@ -25,17 +25,26 @@ class KeptWriter:
     byte for byte. It has a temporary name until it is complete. As a context manager, the writer closes the file, or
     discards it after an exception.
 
+    Parameters
+    ----------
+    part : the input.
+    directory : the folder of the file.
+    name : of the file, in place of `relative_name`.
+    overwrite : whether it may replace a file.
+
     Raises
     ------
     OutputError
         If the file already exists, or cannot be written.
     """
 
-    def __init__(self, part: Part, directory: str | os.PathLike[str]) -> None:
-        self.path = Path(directory) / part.relative_name
+    def __init__(
+        self, part: Part, directory: str | os.PathLike[str], *, name: str | None = None, overwrite: bool = False
+    ) -> None:
+        self.path = Path(directory) / (name or part.relative_name)
         self._file = AtomicFile(self.path)
         self._sink: Sink | None = None
-        if self.path.exists():
+        if self.path.exists() and not overwrite:
             raise OutputError(f"The output file {self.path} already exists. Use another folder, or delete the file.")
         try:
             self._make_sink = part.make_sink()

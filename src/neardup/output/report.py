@@ -15,6 +15,7 @@ from neardup.documents.corpus import MAX_UNREAD_NAMED
 from neardup.documents.reading import Task
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.methods.base import Method
+from neardup.methods.stored import settings_or_none
 from neardup.output.wording import plural
 from neardup.progress import Stages
 from neardup.settings.methods import SimHash
@@ -43,6 +44,8 @@ def build_report(
         "command": command,
         "scheme": method.scheme(),
         "settings": method.other_settings(selection),
+        "method": settings_or_none(method.settings),
+        "columns": _columns(tasks),
         "inputs": _inputs(tasks, outcome)[:MAX_INPUTS],
         "num_inputs": len(tasks),
         "counts": _counts(outcome),
@@ -102,12 +105,20 @@ def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
         {
             "name": task.part.name,
             "format": task.part.format,
+            "unit": task.part.unit,
+            "kept": None if task.against else task.part.relative_name,
             "documents": count,
             "rejected": rejected,
             "role": "against" if task.against else "source",
         }
         for task, count, rejected in zip(tasks, counts, outcome.corpus.part_rejected.tolist(), strict=True)
     ]
+
+
+def _columns(tasks: list[Task]) -> dict[str, str | None]:
+    """Return the columns that were read of the documents that may be removed."""
+    columns = next((task.columns for task in tasks if not task.against), None)
+    return {"text": None, "id": None} if columns is None else {"text": columns.text, "id": columns.id}
 
 
 def _counts(outcome: Outcome) -> dict[str, int]:

@@ -18,6 +18,15 @@ from neardup.errors import OutputError
 from neardup.output.directory import refuse_address
 
 
+def json_line(row: dict[str, Any]) -> str:
+    """Return a row as a line of JSON; times as in ISO 8601, bytes in hexadecimal digits."""
+    return json.dumps(row, ensure_ascii=False, default=_json_value) + "\n"
+
+
+def _json_value(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
 class _JsonLines(AbstractContextManager["_JsonLines"]):
     """Writes one JSON object per line."""
 
@@ -26,7 +35,7 @@ class _JsonLines(AbstractContextManager["_JsonLines"]):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a line for each row."""
-        self._file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
+        self._file.writelines(json_line(row) for row in batch.to_pylist())
 
     def __exit__(self, *_: object) -> None:
         self._file.close()

@@ -1,0 +1,170 @@
+"""Make an index of the documents that a run of dedup kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.api.documents_of_index import Batch, read_batches, tasks_for
+from neardup.api.index import Index
+from neardup.api.inputs import Inputs
+from neardup.documents.batch import Rejected
+from neardup.documents.columns import FILE_COLUMN
+from neardup.documents.corpus import describe_rejected
+from neardup.documents.reading import Task
+from neardup.errors import InputError, SettingError
+from neardup.features.idf import IdfTable
+from neardup.methods.registry import method_of
+from neardup.methods.stored import IDF, settings_from_json
+from neardup.output.report import MAX_INPUTS
+from neardup.settings.methods import MethodSettings
+
+_Name = Callable[[Task, Batch], Batch]
+
+
+def make_index(
+    address: str,
+    folder: Path,
+    idf: IdfTable | str | os.PathLike[str] | None,
+    payload_column: str | Sequence[str] | None,
+    settings: dict[str, Any],
+) -> Index:
+    """Return an index of what a run kept, open; parameters as in `Index.from_run`.
+
+    Raises
+    ------
+    InputError
+        If the folder has no run of dedup.
+    SettingError
+        If the run used a Python function, or counted the words of its documents and `idf` is None.
+    """
+    report = _report_of(folder)
+    method = _method_of(folder, report, idf)
+    if settings.get("max_bucket_size") is None:
+        settings = settings | {"max_bucket_size": report["settings"]["max_bucket_size"]}
+    tasks = _kept_tasks(folder, report, method)
+    is_folder = "://" not in address and not address.startswith("memory:")
+    if not is_folder:
+        index = Index.create(address, method=method, idf=idf, **settings)
+        _fill(index, tasks, _names(folder, report), payload_column)
+        return index
+    if os.path.lexists(address):
+        Index.create(address, method=method, idf=idf, **settings)  # raises, and names what is there
+    partial = f"{address.rstrip('/')}.partial"  # an index appears once it is complete
+    shutil.rmtree(partial, ignore_errors=True)
+    with Index.create(partial, method=method, idf=idf, **settings) as index:
+        _fill(index, tasks, _names(folder, report), payload_column)
+    os.rename(partial, address)
+    return Index.open(address)
+
+
+def _report_of(folder: Path) -> dict[str, Any]:
+    try:
+        report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{folder} has no report of a run: {error}. Name the output folder of `neardup dedup`."
+        ) from error
+    if report.get("command") != "dedup" or "method" not in report:
+        raise InputError(
+            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an index is made of the output "
+            "of `neardup dedup`, of this version. Run dedup again."
+        )
+    return report
+
+
+def _method_of(folder: Path, report: dict[str, Any], idf: Any) -> MethodSettings:
+    if report["method"] is None:
+        raise SettingError(
+            f"The run in {folder} used a Python function, which its report cannot name. Use Index.create with the "
+            f"method, and add_many({str(folder / 'kept')!r})."
+        )
+    method: MethodSettings = settings_from_json(report["method"])
+    counted = method_of(method).counted or (method if getattr(method, "idf", None) == IDF else None)
+    if counted is not None and idf is None:
+        tokens = counted.tokens if isinstance(counted.tokens, str) else "jieba"
+        options = f"--tokens {tokens} --ngram {counted.ngram}" + (f" --html {counted.html}" if counted.html else "")
+        raise SettingError(
+            f"The run in {folder} weighed features by the number of documents that have them, and the index needs that "
+            f"table: got none. Count its inputs by `neardup idf INPUT... {options} -o idf.parquet`, and pass "
+            "idf='idf.parquet' (--idf idf.parquet)."
+        )
+    return method
+
+
+def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) -> list[Task]:
+    """Return the kept files in the order in which the run read them."""
+    kept = folder / "kept"
+    sources = [part for part in report["inputs"] if part["role"] == "source"]
+    named = [kept / part["kept"] for part in sources]
+    rest = sorted(path for path in kept.rglob("*") if path.is_file()) if report["num_inputs"] > MAX_INPUTS else []
+    files = [path for path in dict.fromkeys([*named, *rest]) if path.exists()]
+    formats, units = {part["format"] for part in sources}, {part["unit"] for part in sources if part["unit"] != "row"}
+    id_column = report["columns"]["id"]
+    inputs = Inputs(
+        files, None, report["columns"]["text"], id_column,
+        text_unit="line" if units == {"line"} else "auto",
+        in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
+    )  # fmt: skip
+    return tasks_for(inputs, method) if files else []
+
+
+def _names(folder: Path, report: dict[str, Any]) -> _Name:
+    """Return what gives a batch the ids that its documents had in the run."""
+    if report["columns"]["id"] == FILE_COLUMN:
+        return _paths_of(folder / "kept", report)
+    if report["columns"]["id"] is not None or report["num_inputs"] > MAX_INPUTS:
+        return lambda _, batch: batch
+    numbers = _kept_numbers(folder, report)
+
+    def number(_: Task, batch: Batch) -> Batch:
+        ids = pa.array([str(next(numbers)) for _ in range(len(batch.texts))], pa.large_string())
+        return batch._replace(ids=ids, is_unnamed=False)
+
+    return number
+
+
+def _kept_numbers(folder: Path, report: dict[str, Any]) -> Iterator[int]:
+    """Yield the running numbers of the documents that a run kept, which has no column of ids."""
+    removed = pq.read_table(folder / "removed.parquet", columns=["id"])["id"].cast(pa.int64()).to_numpy()
+    against = [part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"]
+    first = sum(part["documents"] for part in against)
+    kept = np.ones(report["counts"]["read"], np.bool_)
+    kept[removed - first] = False
+    yield from (np.flatnonzero(kept) + first).tolist()
+    yield from count(first + len(kept))  # pragma: no cover - the files have as many documents as the run kept
+
+
+def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
+    """Return what gives documents that are files the paths that they had in the run, in place of those below kept."""
+    paths = {str(kept / part["kept"]): part["name"] for part in report["inputs"] if part["kept"] is not None}
+    roots = {name[: -len(part)] for part, name in ((p["kept"], p["name"]) for p in report["inputs"] if p["kept"])
+             if name.endswith(part)}  # fmt: skip
+    root = roots.pop() if len(roots) == 1 else ""
+
+    def rename(task: Task, batch: Batch) -> Batch:
+        name = task.part.name
+        known = paths.get(name, root + os.path.relpath(name, kept).replace(os.sep, "/"))
+        return batch._replace(ids=pa.array([known] * len(batch.texts), pa.large_string()))
+
+    return rename
+
+
+def _fill(index: Index, tasks: list[Task], name: _Name, payload_column: str | Sequence[str] | None) -> None:
+    for task in tasks:
+        for _, batch in read_batches(task, payload_column, _raise):
+            named = name(task, batch)
+            index._write(index._describe(named), named, False, None)
+
+
+def _raise(row: Rejected) -> None:
+    raise InputError(f"{describe_rejected(row)}. The kept files changed since the run. Run dedup again.")

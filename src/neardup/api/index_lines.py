@@ -1,0 +1,151 @@
+"""Answer lines of JSON by an index, as they come: for programs that write a line for each page they fetch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from neardup.api.documents_of_index import Batch
+from neardup.api.index import Index
+from neardup.documents.columns import ID_NAMES, TEXT_NAMES
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
+
+
+class _Line(NamedTuple):
+    """A document of a line, or the reason why there is none."""
+
+    text: str = ""
+    id: str | None = None
+    payload: str | None = None
+    error: str | None = None
+
+
+class LineAnswers:
+    """Adds the documents of lines of JSON to an index, and answers each line.
+
+    Parameters
+    ----------
+    index : to add to.
+    text_column, id_column : the fields of the text and of the id; a dot leads into an object: `response.body`. Default:
+        the first of the usual names that the first line has. Without an id, documents are numbered.
+    payload_columns : the fields to store; several become a JSON object.
+    run : a name for what the lines bring.
+    max_document_bytes : longer texts are refused.
+
+    Notes
+    -----
+    Keeps the names that it chose for the first line: a later line without them is refused.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        *,
+        text_column: str | None = None,
+        id_column: str | None = None,
+        payload_columns: Sequence[str] = (),
+        run: str | None = None,
+        max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    ) -> None:
+        self._index, self._run, self._max_bytes = index, run, max_document_bytes
+        self._text_column, self._id_column, self._payload_columns = text_column, id_column, tuple(payload_columns)
+        self._has_chosen = False
+
+    def answer(self, lines: Sequence[bytes], *, if_new: bool = True) -> list[dict[str, Any]]:
+        """Add the documents of some lines, all at once, and return an answer for each line.
+
+        Parameters
+        ----------
+        lines : of JSON, each an object.
+        if_new : whether a document that is similar to a kept one is removed.
+
+        Returns
+        -------
+        list of dict: the columns of `schemas.answers_schema`; or `error`, for a line that has no document. When this
+        returns, the documents are stored.
+        """
+        read = [self._read(line) for line in lines]
+        good = [line for line in read if line.error is None]
+        told: Iterator[dict[str, Any]] = iter(self._add(good, if_new)) if good else iter(())
+        return [next(told) if line.error is None else {"error": line.error} for line in read]
+
+    def _add(self, lines: Sequence[_Line], if_new: bool) -> list[dict[str, Any]]:
+        columns = (
+            pa.array(values, pa.large_string())
+            for values in zip(*((line.text, line.id or "", line.payload) for line in lines), strict=True)
+        )
+        texts, ids, payloads = columns
+        batch = Batch(texts, ids, payloads, is_unnamed=self._id_column is None)
+        rows: list[dict[str, Any]] = self._index._add_batch(batch, if_new=if_new, run=self._run).to_pylist()
+        return rows
+
+    def _read(self, line: bytes) -> _Line:
+        """Return the document of a line."""
+        try:
+            record = json.loads(line.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            return _Line(error=f"the line is not valid UTF-8: {error.reason} at byte {error.start}")
+        except RecursionError:
+            return _Line(error="the line is nested too deeply")
+        except ValueError as error:
+            return _Line(error=f"the line is not JSON: {error}" if line.strip() else "the line is empty")
+        if not isinstance(record, dict):
+            return _Line(error="the line is not a JSON object")
+        self._choose(record)
+        if self._text_column is None:
+            return _Line(error=f"the line has no field {', '.join(TEXT_NAMES)}: name that of the text (--text-column)")
+        text = _field(record, self._text_column)
+        if not isinstance(text, str):
+            return _Line(error=f"'{self._text_column}' is {_kind(text)}, not a string")
+        id = None if self._id_column is None else _field(record, self._id_column)
+        if self._id_column is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
+            return _Line(error=f"'{self._id_column}' is {_kind(id)}, not a string or a number")
+        document = _Line(text, None if id is None else str(id), _payload(record, self._payload_columns))
+        return self._checked(document)
+
+    def _checked(self, document: _Line) -> _Line:
+        try:
+            size = len(document.text.encode())
+            for value in (document.id, document.payload):
+                (value or "").encode()
+        except UnicodeEncodeError:
+            return _Line(error="the line holds a lone surrogate, which is no text")
+        if size > self._max_bytes:
+            return _Line(error=f"the document has {size} bytes, more than {self._max_bytes} (--max-document-bytes)")
+        return document
+
+    def _choose(self, record: dict[str, Any]) -> None:
+        """Choose the fields of the text and the id that were not named, by the first object."""
+        if self._has_chosen:
+            return
+        if self._text_column is None:
+            self._text_column = next((name for name in TEXT_NAMES if name in record), None)
+        if self._id_column is None:
+            self._id_column = next((name for name in ID_NAMES if name in record), None)
+        self._has_chosen = self._text_column is not None
+
+
+def _field(record: dict[str, Any], name: str) -> Any:
+    """Return a field by its name; where there is none of that name, by the names of objects within objects."""
+    if name in record or "." not in name:
+        return record.get(name)
+    value: Any = record
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _payload(record: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    if not names:
+        return None
+    values = {name: _field(record, name) for name in names}
+    value = values[names[0]] if len(names) == 1 else values
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", bool: "a boolean", str: "a string", type(None): "missing or null"}
+    return names.get(type(value), "a number")

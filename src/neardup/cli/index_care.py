@@ -1,0 +1,123 @@
+"""The commands for an index as a whole: `neardup index info`, `verify`, `compact`, `backup`, `export`."""
+
+from __future__ import annotations
+
+import click
+
+from neardup.cli.index_options import address_argument, result_options
+from neardup.cli.running import running
+from neardup.cli.settings import Command
+from neardup.cli.sources import file_options, printing_options
+
+DAMAGED = 1
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Show the size, settings and promise of an index.")
+@address_argument
+@result_options
+def info(address: str, quiet: bool, as_json: bool) -> None:
+    """Show the documents, bytes and settings of an index, and what its store promises.
+
+    \b
+    Examples:
+      neardup index info news.index
+      neardup index info news.index --json
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    with Index.open(address, read_only=True) as index:
+        rendering.print_info(index.info(), quiet=quiet, as_json=as_json)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Check an index for damage.")
+@address_argument
+@result_options
+def verify(address: str, quiet: bool, as_json: bool) -> None:
+    """Check that files are as they were written, and that each document is found by its own keys.
+
+    Reads all of the index. Exits with 1 if something is damaged, after a line for each damage.
+
+    \b
+    Examples:
+      neardup index verify news.index
+    """
+    with running(lambda: "Nothing was changed."):
+        from neardup import Index
+        from neardup.cli.render import reports
+
+        with Index.open(address, read_only=True) as index:
+            damages = index.verify()
+    if as_json:
+        reports.print_json({"index": address, "damages": damages})
+    for damage in damages:
+        click.echo(f"neardup: damaged: {damage}", err=True)
+    if damages:
+        raise click.exceptions.Exit(DAMAGED)
+    if not (quiet or as_json):
+        click.echo(f"{address} is whole.")
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Drop forgotten documents, and merge files.")
+@address_argument
+@result_options
+def compact(address: str, quiet: bool, as_json: bool) -> None:
+    """Drop forgotten documents, and merge files so that lookups visit fewer. Queries are answered meanwhile.
+
+    \b
+    Examples:
+      neardup index compact news.index
+    """
+    with running(lambda: "The index is as before."):
+        from neardup import Index
+        from neardup.cli.render import index as rendering
+
+        with Index.open(address) as index:
+            index.compact()
+            rendering.print_info(index.info(), quiet=quiet, as_json=as_json)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Copy an index while it is in use.")
+@address_argument
+@click.argument("folder", metavar="DIR")
+@result_options
+def backup(address: str, folder: str, quiet: bool, as_json: bool) -> None:
+    """Copy the latest state of an index to the new folder DIR, while it is in use. The copy is an index.
+
+    \b
+    Examples:
+      neardup index backup news.index monday.index
+    """
+    with running(lambda: f"Delete {folder} before you run the command again."):
+        from neardup import Index
+        from neardup.cli.render import index as rendering
+
+        with Index.open(address, read_only=True) as index:
+            index.backup(folder)
+        with Index.open(folder, read_only=True) as copy:
+            rendering.print_info(copy.info(), quiet=quiet, as_json=as_json)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Write the documents of an index to a file.")
+@address_argument
+@file_options("The file to write: .parquet, .jsonl or .csv.")
+@printing_options
+def export(address: str, output: str, overwrite: bool, quiet: bool, as_json: bool, progress: bool) -> None:
+    """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and signatures.
+
+    \b
+    Examples:
+      neardup index export news.index -o documents.parquet
+    """
+    with running(lambda: f"Nothing was written to {output}."):
+        from neardup import Index
+        from neardup.api.index_files import export_documents
+        from neardup.api.runs import open_stages
+        from neardup.cli.render import reports
+
+        with Index.open(address, read_only=True) as index, open_stages(progress) as stages:
+            report = export_documents(index, output, stages, overwrite=overwrite)
+    if as_json:
+        reports.print_json(report)
+    elif not quiet:
+        click.echo(f"{report['counts']['exported']:,} documents were written to {output}.")

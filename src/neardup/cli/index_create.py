@@ -1,0 +1,139 @@
+"""The commands that make an index: `neardup index create`, `merge`, `rebuild`."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from neardup.cli.index_options import address_argument, columns_of, payload_option, result_options
+from neardup.cli.methods import build_method, is_method_given, method_options
+from neardup.cli.running import running
+from neardup.cli.settings import Command, composed, option, setting_option, settings_options
+from neardup.errors import SettingError
+from neardup.settings.constraints import constraints_of
+from neardup.settings.index import IndexSettings
+from neardup.settings.methods import MinHash, SimHash
+
+if TYPE_CHECKING:
+    from neardup.settings.methods import MethodSettings
+
+_COMMON = ("method", "threshold", "max_distance", "ngram", "storage", "from_run")
+_LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", "num_blocks")
+_LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
+
+
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Make an empty index, or one of a run.")
+@address_argument
+@option(
+    "--from-run", section="Index", metavar="DIR", type=click.Path(exists=True, file_okay=False),
+    help="Add the documents that a run of dedup kept, with its method and their ids.",
+)  # fmt: skip
+@settings_options(IndexSettings, "Index")
+@payload_option
+@method_options
+@setting_option(
+    "num_hashes", None, constraints_of(MinHash)["num_hashes"], "MinHash (--method minhash, structure, content, page)"
+)
+@result_options
+def create(
+    address: str, from_run: str | None, payload_columns: str | None, quiet: bool, as_json: bool, **values: Any
+) -> None:
+    """Make an index.
+
+    INDEX is a folder to make, or the address of a database: postgresql://..., redis://... The method and its limit are
+    fixed when the index is made.
+
+    \b
+    Examples:
+      neardup index create news.index
+      neardup index create pages.index --method structure
+      neardup index create fp.index --method simhash --confirm hamming --storage fingerprints
+      neardup index create news.index --from-run out/
+    """
+    settings = {field.name: values.pop(field.name) for field in fields(IndexSettings)}
+    idf, is_given = values.pop("idf"), is_method_given(values)
+    values["idf"] = None
+    method = build_method(values)
+    with running(lambda: f"Delete {address} before you run the command again."):
+        from neardup import Index
+        from neardup.cli.render import index as rendering
+
+        if from_run is None:
+            made = Index.create(address, method=method, idf=idf, **settings)
+        else:
+            if is_given:
+                raise SettingError(
+                    "--from-run uses the method of the run: got options of a method beside it. Leave them out."
+                )
+            made = Index.from_run(
+                address, from_run, idf=idf, payload_column=columns_of(payload_columns) or None, **settings
+            )
+        with made:
+            rendering.print_info(made.info(), quiet=quiet, as_json=as_json)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Add the documents of another index that are new.")
+@address_argument
+@click.argument("other", metavar="OTHER")
+@result_options
+def merge(address: str, other: str, quiet: bool, as_json: bool) -> None:
+    """Add the kept documents of OTHER that are new in INDEX. Both have one method.
+
+    \b
+    Examples:
+      neardup index merge news.index monday.index
+    """
+    with running(lambda: "Documents before the interruption are stored. Run the same command again."):
+        from neardup import Index
+        from neardup.cli.render import index as rendering
+
+        with Index.open(address) as index, Index.open(other, read_only=True) as source:
+            rendering.print_merged(index.merge(source), quiet=quiet, as_json=as_json)
+
+
+_limit_options = composed(
+    *(
+        setting_option(name, None, constraints_of(MinHash if hasattr(MinHash, name) else SimHash)[name], "Method")
+        for name in _LIMITS
+    )
+)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Make an index again with other bands, blocks or limits.")
+@address_argument
+@click.argument("new", metavar="NEW")
+@_limit_options
+@result_options
+def rebuild(address: str, new: str, quiet: bool, as_json: bool, **limits: Any) -> None:
+    """Make the index NEW of the documents of INDEX, with other bands, blocks or another limit, without their texts.
+
+    Documents that were removed stay removed; the new limit decides about those that come.
+
+    \b
+    Examples:
+      neardup index rebuild news.index wider.index --threshold 0.85
+      neardup index rebuild fp.index faster.index --num-blocks 6
+    """
+    with running(lambda: f"Delete {new} before you run the command again."):
+        from neardup import Index
+        from neardup.cli.render import index as rendering
+
+        with Index.open(address, read_only=True) as index:
+            method = _changed(index.method, {name: value for name, value in limits.items() if value is not None})
+            with index.rebuild(new, method=method) as made:
+                rendering.print_info(made.info(), quiet=quiet, as_json=as_json)
+
+
+def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:
+    """Return the settings with other limits; bands or blocks that were chosen by the limits are chosen again."""
+    accepted = constraints_of(type(method))
+    for name in given:
+        if name not in accepted:
+            raise SettingError(
+                f"--{name.replace('_', '-')} does not go with the index, which was made with {type(method).__name__}. "
+                "Leave it out."
+            )
+    layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
+    return replace(method, **{**layout, **given})

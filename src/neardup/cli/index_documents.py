@@ -1,0 +1,266 @@
+"""The commands for documents of an index: `neardup index add`, `add-if-new`, `query`, `get`, `remove`, `expire`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import click
+
+from neardup.cli.index_options import (
+    Age,
+    address_argument,
+    columns_of,
+    count_option,
+    payload_option,
+    result_options,
+    run_option,
+)
+from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.settings import Command, composed, option, settings_options
+from neardup.cli.sources import inputs_argument, named, printing_options, source_options
+from neardup.errors import InputError
+from neardup.settings.run import RunSettings
+
+_COMMON = ("text_column", "id_column", "payload_columns", "run", "answers", "overwrite")
+_COMMON_IF_NEW = ("kept", "stream", *_COMMON)
+_COMMON_QUERY = ("output", "overwrite", "limit", "text_column", "id_column")
+_INPUTS = ("text_column", "id_column", "text_unit", "in_format", "max_document_bytes")
+_UNSTORED = "Batches before the interruption are stored. Send the same documents again: ids get the same answers."
+
+_answers_options = composed(
+    option(
+        "--answers", section="Output", metavar="FILE",
+        help="A row about each document, kept or not, and why: .jsonl, .parquet or .csv.",
+    ),
+    option("--overwrite", section="Output", is_flag=True, help="Replace files once the new ones are complete."),
+)  # fmt: skip
+_documents_options = composed(
+    source_options,
+    payload_option,
+    run_option,
+    settings_options(RunSettings, "Running", without=("batch_rows",)),
+    printing_options,
+)
+
+
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Add documents, whatever they resemble.")
+@address_argument
+@inputs_argument
+@_answers_options
+@_documents_options
+def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
+    """Add documents, whatever they are similar to. A document whose id and content are there changes nothing.
+
+    \b
+    Examples:
+      neardup index add news.index corpus.parquet
+      neardup index add news.index monday/*.jsonl.zst --payload-columns url,date --run monday
+    """
+    _add(address, inputs, "index add", if_new=False, kept=None, **values)
+
+
+@click.command(
+    cls=Command,
+    common=_COMMON_IF_NEW,
+    no_args_is_help=True,
+    short_help="Add the documents that are new; remove the others.",
+)
+@address_argument
+@inputs_argument
+@option(
+    "-o", "--output", "kept", section="Output", metavar="FILE",
+    help="The rows of the documents that were kept, in the format of their input; of several inputs, a folder.",
+)  # fmt: skip
+@_answers_options
+@option(
+    "--stream", section="Output", is_flag=True,
+    help="Read JSON lines from standard input, and print an answer for each line at once. Dotted names lead into "
+    "objects: --text-column response.body.",
+)  # fmt: skip
+@option("--print-kept", section="Output", is_flag=True, help="With --stream, print the kept lines, not the answers.")
+@_documents_options
+def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: bool, **values: Any) -> None:
+    """Add the documents that are similar to no kept one. The others are removed: their ids and answers are stored.
+
+    The decisions are those of `neardup dedup` on all documents in the order of arrival. A document whose id and content
+    are there gets its first answer, so a stream that broke off is sent again.
+
+    \b
+    Examples:
+      neardup index add-if-new news.index stream.jsonl -o kept.jsonl --json
+      neardup index add-if-new news.index new.parquet --answers answers.jsonl
+      katana -u https://example.org -jsonl | neardup index add-if-new pages.index - --stream --text-column response.body
+    """
+    if stream or print_kept:
+        from neardup.cli.index_stream import answer_stream
+
+        answer_stream(address, inputs, stream=stream, print_kept=print_kept, **values)
+        return
+    _add(address, inputs, "index add-if-new", if_new=True, **values)
+
+
+def _add(address: str, inputs: tuple[str, ...], command: str, **values: Any) -> None:
+    with running(lambda: _UNSTORED):
+        from neardup.api.index_files import add_files
+
+        report = run_on_inputs(
+            address, inputs, partial(
+                add_files, command=command, payload_column=columns_of(values.pop("payload_columns")),
+                **{name: values.pop(name) for name in ("if_new", "kept", "answers", "overwrite", "run")},
+            ), values,
+        )  # fmt: skip
+    finish(report, values)
+
+
+def run_on_inputs(
+    address: str,
+    inputs: tuple[str, ...],
+    work: Callable[..., Any],
+    values: dict[str, Any],
+    *,
+    read_only: bool = False,
+) -> Any:
+    """Open an index, and call `work` with it, the inputs, the settings of the run and the stages of its progress."""
+    from neardup import Index
+    from neardup.api.inputs import Inputs
+    from neardup.api.runs import open_stages
+
+    settings = RunSettings(threads=values["threads"], on_error=values["on_error"])
+    named_inputs = Inputs(named(inputs), **{name: values[name] for name in _INPUTS if name in values})
+    with Index.open(address, read_only=read_only) as index, open_stages(values["progress"]) as stages:
+        return work(index, named_inputs, settings, stages)
+
+
+def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
+    """Print the report of added or staged documents; exit with 1 if a file could not be read to its end."""
+    from neardup.cli.render import index as rendering
+
+    rendering.print_added(report, quiet=values["quiet"], as_json=values["as_json"])
+    exit_if_incomplete(report["incomplete"], values["on_error"])
+
+
+@click.command(
+    cls=Command, common=_COMMON_QUERY, no_args_is_help=True, short_help="Find the documents that others resemble."
+)
+@address_argument
+@inputs_argument
+@option(
+    "-o", "--output", section="Output", metavar="FILE",
+    help="A row for each hit: .parquet, .jsonl or .csv. Default: print them.",
+)  # fmt: skip
+@option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete.")
+@count_option("--limit", section="Output", default=10, help="The greatest number of hits of a document.")
+@source_options
+@settings_options(RunSettings, "Running", without=("batch_rows",))
+@printing_options
+def query(
+    address: str, inputs: tuple[str, ...], output: str | None, overwrite: bool, limit: int, **values: Any
+) -> None:
+    """Find the kept documents that each document is similar to, the most similar first. Nothing is stored.
+
+    \b
+    Examples:
+      neardup index query news.index new.jsonl -o hits.parquet
+      neardup index query news.index article.txt --limit 3
+    """
+    with running(lambda: "Nothing was written."):
+        from neardup.api.index_files import query_files
+        from neardup.cli.render import index as rendering
+
+        work = partial(query_files, limit=limit, output=output, overwrite=overwrite)
+        report, hits = run_on_inputs(address, inputs, work, values, read_only=True)
+    rendering.print_hits(report, hits, output, quiet=values["quiet"], as_json=values["as_json"])
+    exit_if_incomplete(report["incomplete"], values["on_error"])
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Show documents by their ids.")
+@address_argument
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@result_options
+def get(address: str, ids: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+    """Show the documents of some ids: kept or removed, by which document, when, with their payloads.
+
+    Exits with 1 if an id is not there.
+
+    \b
+    Examples:
+      neardup index get news.index reuters-8812
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    with Index.open(address, read_only=True) as index:
+        found = {id: index.get(id) for id in ids}
+    rendering.print_documents([found[id] for id in ids if found[id] is not None], quiet=quiet, as_json=as_json)
+    for id in ids:
+        if found[id] is None:
+            click.echo(f"neardup: {address} has no document {id!r}.", err=True)
+    if None in found.values():
+        raise click.exceptions.Exit(1)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Forget documents by their ids.")
+@address_argument
+@click.argument("ids", metavar="ID...", nargs=-1)
+@option(
+    "--ids-from", section="Input", type=click.File(encoding="utf-8"), metavar="FILE",
+    help="A file of ids, a line each; - for standard input.",
+)  # fmt: skip
+@result_options
+def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_json: bool) -> None:
+    """Forget documents by their ids. Ids that are not there are left out.
+
+    \b
+    Examples:
+      neardup index remove news.index reuters-8812 reuters-8813
+      neardup index remove news.index --ids-from withdrawn.txt
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    wanted = [*ids, *([] if ids_from is None else ids_from.read().splitlines())]
+    if not wanted:
+        raise InputError("remove needs ids: got none. Name them, or a file of them with --ids-from.")
+    with Index.open(address) as index:
+        rendering.print_count("forgotten", index.remove(wanted), quiet=quiet, as_json=as_json)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Forget old documents.")
+@address_argument
+@option("--older-than", section="Index", type=Age(), metavar="AGE", help="Forget documents that were added longer ago.")
+@option(
+    "--unseen-for", section="Index", type=Age(), metavar="AGE",
+    help="Forget documents that were not added, found as a duplicate or sent again for so long.",
+)  # fmt: skip
+@count_option(
+    "--max-documents", section="Index", help="Forget the oldest documents until no more than so many are left."
+)
+@result_options
+def expire(
+    address: str,
+    older_than: timedelta | None,
+    unseen_for: timedelta | None,
+    max_documents: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Forget old documents, kept and removed ones alike. Ages are 30d, 12h, 90m or 45s.
+
+    \b
+    Examples:
+      neardup index expire news.index --older-than 30d
+      neardup index expire news.index --unseen-for 12h --max-documents 1e6
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    if older_than is None and unseen_for is None and max_documents is None:
+        raise InputError(
+            "expire needs a limit: got none. Add --older-than 30d, --unseen-for 12h or --max-documents 1e6."
+        )
+    with Index.open(address) as index:
+        count = index.expire(older_than=older_than, unseen_for=unseen_for, max_documents=max_documents)
+        rendering.print_count("forgotten", count, quiet=quiet, as_json=as_json)

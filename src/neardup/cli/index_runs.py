@@ -1,0 +1,152 @@
+"""The commands of `neardup index runs`: documents that enter an index together, or leave it together."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from neardup.cli.index_documents import finish, run_on_inputs
+from neardup.cli.index_options import address_argument, columns_of, payload_option, result_options
+from neardup.cli.running import running
+from neardup.cli.settings import Command, settings_options
+from neardup.cli.sources import inputs_argument, printing_options, source_options
+from neardup.settings.run import RunSettings
+
+_name_argument = click.argument("name", metavar="RUN")
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="List the open runs.")
+@address_argument
+@result_options
+def list_runs(address: str, quiet: bool, as_json: bool) -> None:
+    """List the open runs, and the documents that are staged in them.
+
+    \b
+    Examples:
+      neardup index runs list news.index
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    with Index.open(address, read_only=True) as index:
+        rendering.print_runs(index.runs(), quiet=quiet, as_json=as_json)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Open a run.")
+@address_argument
+@_name_argument
+def open_run(address: str, name: str) -> None:
+    """Open a run: documents are staged in it, and enter the index when it is committed.
+
+    \b
+    Examples:
+      neardup index runs open news.index monday
+    """
+    from neardup import Index
+
+    with Index.open(address) as index:
+        index.open_run(name)
+
+
+@click.command(
+    cls=Command, common=("text_column", "id_column", "payload_columns"), no_args_is_help=True,
+    short_help="Store documents in an open run.",
+)  # fmt: skip
+@address_argument
+@_name_argument
+@inputs_argument
+@source_options
+@payload_option
+@settings_options(RunSettings, "Running", without=("batch_rows",))
+@printing_options
+def stage(address: str, name: str, inputs: tuple[str, ...], payload_columns: str | None, **values: Any) -> None:
+    """Store documents in an open run. No query finds them before the run is committed.
+
+    \b
+    Examples:
+      neardup index runs stage news.index monday pages.jsonl --payload-columns url
+    """
+    with running(lambda: "Documents before the interruption are staged. Cancel the run, or commit it."):
+        from neardup.api.index_files import stage_files
+
+        work = partial(stage_files, run=name, payload_column=columns_of(payload_columns))
+        report = run_on_inputs(address, inputs, work, values)
+    finish(report, values)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Add the staged documents that are new, all at once.")
+@address_argument
+@_name_argument
+@result_options
+def commit(address: str, name: str, quiet: bool, as_json: bool) -> None:
+    """Add the documents of a run that are new, all at once, and close it.
+
+    \b
+    Examples:
+      neardup index runs commit news.index monday
+    """
+    with running(lambda: "The run is open as before."):
+        from neardup import Index
+        from neardup.cli.render import index as rendering
+
+        with Index.open(address) as index:
+            rendering.print_merged(index.commit_run(name), quiet=quiet, as_json=as_json)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Drop an open run with its documents.")
+@address_argument
+@_name_argument
+def cancel(address: str, name: str) -> None:
+    """Drop an open run with its documents.
+
+    \b
+    Examples:
+      neardup index runs cancel news.index monday
+    """
+    from neardup import Index
+
+    with Index.open(address) as index:
+        index.cancel_run(name)
+
+
+@click.command(cls=Command, no_args_is_help=True, short_help="Forget all documents that a run brought.")
+@address_argument
+@_name_argument
+@result_options
+def remove(address: str, name: str, quiet: bool, as_json: bool) -> None:
+    """Forget all documents that a run brought: one that was committed, or one named by `add --run`.
+
+    \b
+    Examples:
+      neardup index runs remove news.index monday
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    with Index.open(address) as index:
+        rendering.print_count("forgotten", index.remove_run(name), quiet=quiet, as_json=as_json)
+
+
+runs = click.Group(
+    "runs",
+    commands={
+        "list": list_runs,
+        "open": open_run,
+        "stage": stage,
+        "commit": commit,
+        "cancel": cancel,
+        "remove": remove,
+    },
+    short_help="Documents that enter the index together, or leave it together.",
+    help="""Stage documents in a run, and add them all at once, or drop them.
+
+    \b
+    Examples:
+      neardup index runs open news.index monday
+      neardup index runs stage news.index monday pages.jsonl
+      neardup index runs commit news.index monday
+      neardup index runs remove news.index monday       to forget them again
+    """,
+)

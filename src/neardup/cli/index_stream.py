@@ -1,0 +1,103 @@
+"""`neardup index add-if-new --stream`: an answer for each line of standard input, as soon as it is stored."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from queue import Queue
+from threading import Thread
+from typing import IO, Any
+
+from neardup.cli.index_options import columns_of
+from neardup.cli.running import running
+from neardup.errors import SettingError
+
+_READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
+_MAX_LINE_BYTES = 256 << 20
+_UNUSED = ("kept", "answers", "in_format", "threads")
+
+
+def answer_stream(address: str, inputs: tuple[str, ...], *, stream: bool, print_kept: bool, **values: Any) -> None:
+    """Answer the lines of standard input until it ends; documents that have arrived together are decided together."""
+    _refuse_others(inputs, stream, values)
+    with running(lambda: "Every line that was answered is stored."):
+        from neardup import Index
+        from neardup.api.index_lines import LineAnswers
+        from neardup.output.table_file import json_line
+
+        with Index.open(address) as index:
+            answers = LineAnswers(
+                index, text_column=values["text_column"], id_column=values["id_column"],
+                payload_columns=columns_of(values["payload_columns"]), run=values["run"],
+                max_document_bytes=values["max_document_bytes"],
+            )  # fmt: skip
+            output = sys.stdout.buffer
+            for lines in arriving_lines(sys.stdin.buffer):
+                for line, answer in zip(lines, answers.answer(lines), strict=True):
+                    if not print_kept:
+                        output.write(json_line(answer).encode())
+                    elif answer.get("kept"):
+                        output.write(line + b"\n")
+                    if "error" in answer and (print_kept or values["on_error"] == "stop"):
+                        _tell(answer["error"], values["on_error"])
+                output.flush()
+
+
+def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield the lines of a stream in groups: all that have arrived, one at least. Never waits for more."""
+    chunks: Queue[bytes] = Queue(_CHUNKS_AHEAD)
+    Thread(target=_read, args=(stream, chunks), daemon=True, name="neardup-standard-input").start()
+    pending: list[bytes] = []
+    while chunk := chunks.get():
+        arrived = [chunk]
+        while arrived[-1] and not chunks.empty():
+            arrived.append(chunks.get())
+        data = b"".join(arrived)
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*pending, lines[0]])
+            pending = []
+            yield lines
+        pending.append(rest)
+        if sum(map(len, pending)) > _MAX_LINE_BYTES:
+            raise SettingError(
+                f"A line of standard input is longer than {_MAX_LINE_BYTES} bytes, the longest that is read. Leave "
+                "such documents out."
+            )
+        if not arrived[-1]:
+            break
+    if any(pending):
+        yield [b"".join(pending)]
+
+
+def _read(stream: IO[bytes], chunks: Queue[bytes]) -> None:
+    """Pass on what arrives, and an empty chunk at the end."""
+    while True:
+        try:
+            chunk = os.read(stream.fileno(), _READ_BYTES)
+        except OSError:
+            chunk = b""
+        chunks.put(chunk)
+        if not chunk:
+            return
+
+
+def _tell(error: str, on_error: str) -> None:
+    if on_error == "stop":
+        raise SettingError(
+            f"A line cannot be read: {error}. Lines before it are stored. Use --on-error reject to go on."
+        )
+    print(f"neardup: rejected: {error}", file=sys.stderr, flush=True)
+
+
+def _refuse_others(inputs: tuple[str, ...], stream: bool, values: dict[str, Any]) -> None:
+    """Raise SettingError if an option has no effect beside --stream."""
+    if not stream:
+        raise SettingError("--print-kept goes with --stream: got it without. Add --stream, or use -o FILE.")
+    if inputs != ("-",):
+        raise SettingError(f"--stream reads standard input: got {' '.join(inputs)}. Name - as the only input.")
+    for name in _UNUSED:
+        if values[name] is not None:
+            flag = "--output" if name == "kept" else "--" + name.replace("_", "-")
+            raise SettingError(f"{flag} does not go with --stream, which prints its answers: got it. Leave it out.")

@@ -1,0 +1,166 @@
+"""Print an index, its documents and its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.text import Text
+
+from neardup.cli.render import reports
+from neardup.cli.render.table import Rows
+from neardup.output.table_file import json_line
+from neardup.output.wording import duration, memory, plural, visible
+from neardup.results import Document
+from neardup.stores.base import Run
+
+_LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
+_LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits")
+
+
+def print_info(info: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
+    """Print what `Index.info` returns."""
+    if as_json:
+        reports.print_json(dict(info))
+    if quiet or as_json:
+        return
+    rows, documents = Rows(), info["documents"]
+    rows.count("Kept", documents["kept"], "documents", "bold green")
+    rows.count("Removed", documents["removed"], "documents, similar to a kept one")
+    if info["bytes"]:
+        each = info["bytes_per_document"]
+        rows.figure("Size", memory(info["bytes"]), "" if each is None else f"{each:,.1f} bytes a document")
+    for run in info["runs"]:
+        rows.count("Open run", run["num_documents"], f"documents staged in {visible(run['name'])}")
+    rows.line()
+    rows.line("Index", visible(info["address"]), "bold cyan")
+    rows.line("Method", _settings(info["method"], ("method", *_LIMITS)))
+    rows.line("Tables", _settings(info["method"], _LAYOUT))
+    rows.line("Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents")))
+    if info["idf"]:
+        rows.line("Frequencies", info["idf"])
+    rows.line("Created", f"{_moment(info['created'])}, by neardup {info['neardup']}")
+    rows.line("Promise", info["promise"])
+    rows.print(Console(highlight=False))
+
+
+def _settings(values: Mapping[str, Any], names: Sequence[str]) -> str:
+    shown = [(name, values[name]) for name in names if values.get(name) is not None]
+    return ", ".join(str(value) if name == "method" else f"{name}={value}" for name, value in shown)
+
+
+def _moment(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def print_added(report: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
+    """Print the report of documents that were added or staged."""
+    if as_json:
+        reports.print_json(report)
+    if quiet or as_json:
+        return
+    counts, rows, console = report["counts"], Rows(), Console(highlight=False)
+    rows.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
+    if "kept" in counts:
+        rows.count("Kept", counts["kept"], "similar to none that was kept before", "bold green")
+        rows.count("Removed", counts["removed"], "similar to a kept document", "bold")
+        rows.count("  exact copies", counts["removed_exact"], "")
+        rows.count("Repeated", counts["repeated"], "were there before, and got their first answer")
+    rows.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
+    if counts.get("truncated"):
+        rows.count("Bounded", counts["truncated"], "share a bucket with more documents than were compared")
+    rows.line()
+    rows.figure("Time", duration(report["seconds"]), f"{report['documents_per_second']:,} documents/s")
+    rows.line("Promise", report["promise"])
+    rows.print(console)
+    reports.print_warnings(report, console)
+    reports.print_rejected(report, console)
+
+
+def print_merged(answers: pa.Table, *, quiet: bool, as_json: bool) -> None:
+    """Print the number of documents by answer."""
+    kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
+    counts = {
+        "read": len(answers),
+        "kept": int(np.count_nonzero(kept & ~repeated)),
+        "removed": int(np.count_nonzero(~kept & ~repeated)),
+        "repeated": int(np.count_nonzero(repeated)),
+    }
+    if as_json:
+        reports.print_json(counts)
+    elif not quiet:
+        click.echo(
+            f"{plural(counts['read'], 'document')}: {counts['kept']:,} kept, {counts['removed']:,} removed, "
+            f"{counts['repeated']:,} were there before."
+        )
+
+
+def print_count(name: str, count: int, *, quiet: bool, as_json: bool) -> None:
+    """Print the number of documents of which something was done."""
+    if as_json:
+        reports.print_json({name: count})
+    elif not quiet:
+        click.echo(f"{plural(count, 'document')} {name}.")
+
+
+def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
+    """Print the report of a query, and the hits, unless they were written to a file."""
+    if as_json:
+        rows = {} if output is not None else {"hits": [json.loads(json_line(row)) for row in hits.to_pylist()]}
+        reports.print_json({**report, **rows})
+        return
+    counts, console = report["counts"], Console(highlight=False)
+    if output is None:
+        for row in hits.to_pylist():
+            console.print(_hit(row), soft_wrap=True)
+    if not quiet:
+        where = "" if output is None else f" They were written to {output}."
+        documents = plural(counts["read"], "document")
+        click.echo(f"{counts['found']:,} of {documents} have been seen: {plural(counts['hits'], 'hit')}.{where}")
+        reports.print_rejected(report, console)
+
+
+def _hit(row: Mapping[str, Any]) -> Text:
+    measures = [f"{row[name]:.4f} {name}" for name in ("similarity", "structure") if row.get(name) is not None]
+    measures += [plural(row["distance"], "bit")] if row.get("distance") is not None else []
+    line = Text(f"  {visible(row['query_id'])}", "bold").append(f"  {visible(row['id'])}", "not bold green")
+    line.append(f"  {', '.join(measures)}, first seen {row['first_seen']:%Y-%m-%d %H:%M}", "not bold")
+    return line if row["payload"] is None else line.append(f"  {visible(row['payload'])}", "not bold dim")
+
+
+def print_documents(documents: Sequence[Document | None], *, quiet: bool, as_json: bool) -> None:
+    """Print documents of an index."""
+    found = [asdict(document) | {"sketch": document.sketch.tobytes().hex()} for document in documents if document]
+    if as_json:
+        reports.print_json({"documents": [json.loads(json_line(row)) for row in found]})
+    if quiet or as_json:
+        return
+    for row in found:
+        rows = Rows()
+        rows.line("Document", visible(row["id"]), "bold cyan")
+        rows.line("Kept", "yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}")
+        for name, key in (("First seen", "first_seen"), ("Last seen", "last_seen")):
+            rows.line(name, f"{row[key]:%Y-%m-%d %H:%M:%S} UTC")
+        for name in ("payload", "run", "text"):
+            if row[name] is not None:
+                rows.line(name.capitalize(), visible(row[name]))
+        rows.line("Sketch", row["sketch"])
+        rows.print(Console(highlight=False))
+
+
+def print_runs(runs: Sequence[Run], *, quiet: bool, as_json: bool) -> None:
+    """Print the open runs."""
+    if as_json:
+        reports.print_json({"runs": [run._asdict() for run in runs]})
+    elif not quiet:
+        for run in runs:
+            click.echo(f"{visible(run.name)}  {plural(run.num_documents, 'document')}, opened {_moment(run.opened)}")
+        if not runs:
+            click.echo("No run is open.")
