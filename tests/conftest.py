@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--thorough", action="store_true",
         help="the slow tests too, more examples of each property, and the larger data of ../shared where it is",
     )  # fmt: skip
+    parser.addoption("--load-seconds", default="10", help="how long the test of the service under load takes")
 
 
 def pytest_configure(config: pytest.Config) -> None:

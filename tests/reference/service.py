@@ -39,7 +39,11 @@ class RunningService:
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.url = self.wait("listening")["address"]
+        try:
+            self.url = self.wait("listening")["address"]
+        except BaseException:
+            self.__exit__()
+            raise
         self.host, _, port = self.url.removeprefix("http://").rpartition(":")
         self.port = int(port)
 

@@ -1,0 +1,231 @@
+"""The service as a process: it stops without losing a document, keeps its promises under load, and survives fuzzing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import neardup
+from neardup.client import Client, ServiceError
+from neardup.service.operations import OPERATIONS
+from reference.service import RunningService
+
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+pytestmark = pytest.mark.slow
+METHOD = neardup.SimHash()
+
+
+def texts(number: int, seed: int = 1) -> list[str]:
+    """Return texts of 120 words, one in ten a near-duplicate of the one before."""
+    choose = random.Random(seed)
+    vocabulary = [f"word{i}" for i in range(20_000)]
+    found: list[str] = []
+    for i in range(number):
+        words = choose.choices(vocabulary, k=120) if i % 10 or not found else found[-1].split()
+        words[choose.randrange(120)] = "changed"
+        found.append(" ".join(words))
+    return found
+
+
+class Writers:
+    """Threads that add documents one by one until the service is gone, and note what was acknowledged."""
+
+    def __init__(self, url: str, number: int) -> None:
+        self.acknowledged: dict[str, str] = {}
+        self.errors: list[ServiceError] = []
+        self._client = Client(url, retries=0)
+        self._threads = [threading.Thread(target=self._write, args=(i,)) for i in range(number)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, number: int) -> None:
+        for position, text in enumerate(texts(5000, number)):
+            id = f"{number}/{position}"
+            try:
+                self._client.add_if_new([{"id": id, "text": text}])
+            except ServiceError as error:
+                self.errors.append(error)
+                return
+            self.acknowledged[id] = text
+
+    def wait_for(self, number: int) -> None:
+        while len(self.acknowledged) < number:
+            threading.Event().wait(0.002)
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(timeout=60)
+        self._client.close()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_under_load_and_no_acknowledged_document_is_lost(tmp_path: Path, sent: signal.Signals) -> None:
+    path = tmp_path / "an.index"
+    neardup.Index.create(path, method=METHOD).close()
+    with RunningService(path) as running:
+        writers = Writers(running.url, 8)
+        writers.wait_for(300)
+        running.process.send_signal(sent)
+        assert running.ended() == 0
+        writers.join()
+        events = [line["event"] for line in running.log if line["event"] != "request"]
+        assert events == ["listening", "stopping", "stopped"]
+        assert not [line for line in running.log if line.get("status", 200) not in (200, 503)]
+    assert {error.status for error in writers.errors} <= {0, 503}
+    with neardup.Index.open(path) as index:
+        assert not [id for id in writers.acknowledged if id not in index]
+        assert index.verify() == []
+
+
+def test_it_is_killed_under_load_and_no_acknowledged_document_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "an.index"
+    neardup.Index.create(path, method=METHOD).close()
+    for number in range(3):
+        with RunningService(path) as running:
+            writers = Writers(running.url, 8)
+            writers.wait_for(50 + 100 * number)
+            running.process.kill()
+            running.ended()
+            writers.join()
+        with neardup.Index.open(path) as index:
+            assert not [id for id in writers.acknowledged if id not in index]
+
+
+def test_a_request_under_way_is_answered_although_the_service_stops(tmp_path: Path) -> None:
+    path = tmp_path / "an.index"
+    neardup.Index.create(path, method=METHOD).close()
+    with RunningService(path) as running, Client(running.url, retries=0) as client:
+        documents = [{"id": str(i), "text": text} for i, text in enumerate(texts(1000))]
+        answers: list[int] = []
+        thread = threading.Thread(target=lambda: answers.append(len(client.add(documents))))
+        thread.start()
+        while 'queue="writes"} 1000' not in running.request("GET", "/metrics").content.decode() and thread.is_alive():
+            pass
+        assert running.stop() == 0
+        thread.join()
+        assert answers == [1000]
+
+
+def test_a_second_service_of_an_index_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "an.index"
+    neardup.Index.create(path).close()
+    with RunningService(path) as running:
+        with pytest.raises(AssertionError, match="error: ") as caught:
+            RunningService(path)
+        assert str(running.process.pid) in str(caught.value)
+
+
+# Fuzzing.
+
+
+@pytest.mark.parametrize("mode", ["POSITIVE", "NEGATIVE"])
+def test_fuzzing_the_operations_of_the_openapi_document_finds_no_server_error(tmp_path: Path, mode: str) -> None:
+    schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis.errors import Unsatisfiable
+
+    path = tmp_path / "an.index"
+    neardup.Index.create(path, method=METHOD, storage="text").close()
+    checks = [
+        getattr(schemathesis.checks, f"{name}_conformance")
+        for name in ("content_type", "response_schema", "status_code")
+    ]
+    fuzzed = {("GET", "/openapi.json")}  # which schemathesis leaves out
+    with RunningService(path) as running:
+        schema = schemathesis.openapi.from_url(f"{running.url}/openapi.json")
+        for result in schema.get_all_operations():
+            operation = result.ok()
+
+            @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode[mode]))
+            @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+            def fuzz(case) -> None:  # type: ignore[no-untyped-def]
+                case.call_and_validate(checks=[schemathesis.checks.not_a_server_error, *checks])
+
+            with suppress(Unsatisfiable):  # without parameters, nothing can be wrong
+                fuzz()
+            fuzzed.add((operation.method.upper(), operation.path))
+        assert not [line for line in running.log if line["level"] == "error"]
+    assert fuzzed == {(operation.method, operation.path) for operation in OPERATIONS}
+
+
+# Load.
+
+
+class Load:
+    """Connections that send one request after the other at a rate in total; times count from when each was due."""
+
+    def __init__(self, url: str, rate: float, seconds: float, connections: int) -> None:
+        self.host, _, port = url.removeprefix("http://").rpartition(":")
+        self.port, self.rate, self.connections = int(port), rate, connections
+        self.number = int(rate * seconds)
+        self.times: list[float] = []
+        self.answers: dict[str, dict] = {}
+
+    async def run(self) -> None:
+        waiting: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
+        workers = [asyncio.create_task(self._work(waiting)) for _ in range(self.connections)]
+        begun = time.perf_counter()
+        for i, text in enumerate(texts(self.number, seed=os.getpid())):
+            due = begun + i / self.rate
+            while (left := due - time.perf_counter()) > 0:
+                await asyncio.sleep(left)
+            body = json.dumps({"documents": [{"id": f"load/{i}", "text": text}]}).encode()
+            waiting.put_nowait((due, body))
+        for _ in workers:
+            waiting.put_nowait(None)
+        await asyncio.gather(*workers)
+
+    async def _work(self, waiting: asyncio.Queue) -> None:
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        head = f"POST /v1/documents HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length:"
+        while (item := await waiting.get()) is not None:
+            due, body = item
+            writer.write(f"{head} {len(body)}\r\n\r\n".encode() + body)
+            answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0])
+            content = await reader.readexactly(length)
+            self.times.append(time.perf_counter() - due)
+            assert answer_head.startswith(b"http/1.1 200 "), content
+            [answer] = json.loads(content)["answers"]
+            self.answers[answer["id"]] = answer
+        writer.close()
+
+    def percentile(self, share: float) -> float:
+        return sorted(self.times)[int(share * (len(self.times) - 1))]
+
+
+def test_under_load_no_answer_is_wrong_or_lost_and_memory_stays_flat(tmp_path: Path, pytestconfig) -> None:
+    """The rate is a third of that of `tools/measure_service.py`, so that a busy machine passes too."""
+    path = tmp_path / "an.index"
+    seconds = float(pytestconfig.getoption("--load-seconds"))
+    neardup.Index.create(path, method=METHOD).close()
+    with RunningService(path) as running, Client(running.url) as client:
+        load = Load(running.url, 1000, seconds, 100)
+        threading_run = threading.Thread(target=lambda: asyncio.run(load.run()))
+        threading_run.start()
+        memory = []
+        while threading_run.is_alive():
+            threading_run.join(seconds / 10)
+            page = running.request("GET", "/metrics").content.decode()
+            memory.append(int(page.split("\nprocess_resident_memory_bytes ")[1].split()[0]))
+        assert client.stats()["requests"] >= load.number
+        assert running.stop() == 0
+    assert len(load.answers) == load.number
+    half = memory[len(memory) // 2]
+    assert memory[-1] - half < max(0.25 * half, 400 * load.number)  # bytes; the index itself grows with its documents
+    with neardup.Index.open(path, read_only=True) as index:
+        order = [id for table in index.documents() for id in table["id"].to_pylist()]
+    sent = texts(load.number, seed=os.getpid())
+    sieve = neardup.Index.create("memory:", method=METHOD)
+    answers = sieve.add_many_if_new([sent[int(id.removeprefix("load/"))] for id in order])
+    expected = zip(order, answers["kept"].to_pylist(), answers["distance"].to_pylist(), strict=True)
+    assert [(id, load.answers[id]["kept"], load.answers[id]["distance"]) for id in order] == list(expected)
