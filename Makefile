@@ -9,7 +9,7 @@ DATA ?= ../shared/data
 TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-pages \
+.PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index bench-pages \
 	accuracy wheel clean
 .DELETE_ON_ERROR:
 
@@ -55,6 +55,9 @@ bench-simhash: $(VENV)/test.stamp  ## the benchmark of SimHash: a quarter of an 
 
 bench-minhash: $(VENV)/test.stamp  ## the benchmark of MinHash signatures and LSH: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_minhash.py $(BENCH)
+
+bench-index: $(VENV)/test.stamp  ## the benchmark of the durable index: a quarter of an hour, see benchmarks/README.md
+	$(BIN)/python benchmarks/run_index.py $(BENCH)
 
 bench-pages: $(VENV)/test.stamp  ## the benchmark of web pages: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_pages.py --data "$(DATA)/html_sites" $(BENCH)
