@@ -16,6 +16,10 @@ from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.failures import damaged, later_version
 
 NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
+_PAGE_BYTES = 8192
+_LOG_PAGES = (
+    32 << 20
+) // _PAGE_BYTES  # of the write-ahead log: fewer moves into the database double the rate of writes
 _TABLES = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT PRIMARY KEY, kind TEXT NOT NULL, first INTEGER NOT NULL, stop INTEGER NOT NULL,
@@ -63,6 +67,7 @@ class Database:
             self._check()
             if not read_only:
                 self._run("PRAGMA synchronous = FULL")
+                self._run(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         except BaseException:
             self._connection.close()
             raise
@@ -85,7 +90,7 @@ class Database:
 
     def vacuum(self) -> None:
         """Give the pages that are free back to the file system."""
-        self._run("VACUUM")
+        self._run("PRAGMA incremental_vacuum").fetchall()
 
     def data_version(self) -> int:
         """Return a number that changes when another connection has committed."""
@@ -238,6 +243,8 @@ def create_database(path: Path, settings: dict[str, bytes]) -> None:
     """Create index.db with settings. Raises sqlite3.Error."""
     connection = connect(path, "rwc")
     try:
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.executescript(f"BEGIN; {_TABLES} COMMIT;")

@@ -180,6 +180,7 @@ class EmbeddedStore(Store):
                 if self._loader.number - self._maintenance.flushed > _RECORDS_AT_CLOSE:
                     self._maintenance.run()
                 with self._lock:
+                    self._database.vacuum()
                     self._database.shorten_log()
         finally:
             self._pool.shutdown()
