@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from redis.exceptions import ConnectionError, WatchError
+
 from neardup.errors import StoreError
 from neardup.stores.redis import scripts
-from neardup.stores.redis.connection import Connection
+from neardup.stores.redis.connection import Connection, explain
 
 WRITER_TIMEOUT_S = 60
-_EXPIRY_MS, _RENEWAL_S = 30_000, 10
+EXPIRY_MS, _RENEWAL_S = 15_000, 5
 _LONGEST_WAIT_S = 1  # until a waiting writer looks whether the lock has expired
 
 
@@ -26,7 +28,7 @@ class WriterLock:
         self._connection = connection
         self._key, self._next = connection.key("writer"), connection.key("writer-left")
         self._threads, self._busy = threading.Lock(), threading.Lock()
-        self._token = b""
+        self._token = self._unreleased = b""
         self._closed = threading.Event()
         self._renewing: threading.Thread | None = None
 
@@ -60,8 +62,6 @@ class WriterLock:
         StoreError
             If the lock was lost.
         """
-        from redis.exceptions import WatchError
-
         with self._busy, self._connection.our_errors(), self._connection.client.pipeline() as pipeline:
             try:
                 pipeline.watch(self._key)
@@ -71,19 +71,24 @@ class WriterLock:
                 yield pipeline
                 pipeline.execute()
             except WatchError as error:
-                raise self._lost() from error
+                if "changed" in str(error):
+                    raise self._lost() from error
+                raise explain(ConnectionError(str(error)), self._connection.address) from error  # as redis-py has it
 
     def close(self) -> None:
         """Stop renewing."""
         self._closed.set()
 
     def _acquire(self, deadline: float) -> None:
-        token = secrets.token_hex(16).encode()
-        while not self._connection.call("SET", self._key, token, "NX", "PX", _EXPIRY_MS):
-            rest = deadline - time.monotonic()
-            if rest <= 0:
-                raise self._in_use()
-            self._connection.call("BLPOP", self._next, max(min(rest, _LONGEST_WAIT_S), 0.01))
+        token = self._unreleased or secrets.token_hex(16).encode()
+        there = self._unreleased and self._prolong(token)
+        self._unreleased = token  # until the end of the block is acknowledged
+        if not there:
+            while not self._connection.call("SET", self._key, token, "NX", "PX", EXPIRY_MS):
+                rest = deadline - time.monotonic()
+                if rest <= 0:
+                    raise self._in_use()
+                self._connection.call("BLPOP", self._next, max(min(rest, _LONGEST_WAIT_S), 0.01))
         self._token = token
         if self._renewing is None:
             self._renewing = threading.Thread(target=self._renew, name="neardup-writer", daemon=True)
@@ -91,29 +96,35 @@ class WriterLock:
 
     def _release(self) -> None:
         with self._busy:
-            token, self._token = self._token, b""
-        # Where this fails, the lock expires; what was written is written.
+            self._token = b""
+        # Where the server is gone, the lock is in its files: it expires, or this writer takes it up again.
         with contextlib.suppress(StoreError), self._connection.our_errors():
-            self._connection.client.eval(scripts.RELEASE, 2, self._key, self._next, token, _EXPIRY_MS)
+            self._connection.client.eval(scripts.RELEASE, 2, self._key, self._next, self._unreleased, EXPIRY_MS)
+            self._unreleased = b""
 
     def _renew(self) -> None:
         """Renew the lock while it is held; a failure shows at the next write."""
         while not self._closed.wait(_RENEWAL_S):
-            with self._busy, contextlib.suppress(StoreError), self._connection.our_errors():
+            with self._busy, contextlib.suppress(StoreError):
                 if self._token:
-                    self._connection.client.eval(scripts.RENEW, 1, self._key, self._token, _EXPIRY_MS)
+                    self._prolong(self._token)
+
+    def _prolong(self, token: bytes) -> bool:
+        """Let the lock expire later, if it has the token; return whether it has."""
+        with self._connection.our_errors():
+            return bool(self._connection.client.eval(scripts.RENEW, 1, self._key, token, EXPIRY_MS))
 
     def _in_use(self) -> StoreError:
         shown = self._connection.address.shown
         return StoreError(
             f"The index is in use at {shown}: another writer kept it for more than {WRITER_TIMEOUT_S} seconds. One "
             "writer at a time is possible. Wait for it, or end it; the lock of a writer that is gone expires within "
-            f"{_EXPIRY_MS // 1000} seconds."
+            f"{EXPIRY_MS // 1000} seconds."
         )
 
     def _lost(self) -> StoreError:
         return StoreError(
             f"The writer lost its turn at {self._connection.address.shown}: it did not renew its lock for "
-            f"{_EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. Nothing was written; repeat "
+            f"{EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. Nothing was written; repeat "
             "the call."
         )
