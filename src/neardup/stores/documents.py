@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -59,16 +59,20 @@ class Chunk:
 
     def select(self, positions: Rows, schema: pa.Schema) -> list[pa.Array]:
         """Return columns at some positions."""
+        first, size = int(positions[0]) if len(positions) else 0, len(positions)
+        if size == 1 or bool((positions == np.arange(first, first + size)).all()):
+            # A slice takes a tenth of the time of `take`.
+            return [self._column(field, positions, lambda column: column.slice(first, size)) for field in schema]
         where = arrow_of(positions)
-        return [self._column(field, positions, where) for field in schema]
+        return [self._column(field, positions, lambda column: column.take(where)) for field in schema]
 
-    def _column(self, field: pa.Field, positions: Rows, where: pa.Array) -> pa.Array:
+    def _column(self, field: pa.Field, positions: Rows, take: Callable[[pa.Array], pa.Array]) -> pa.Array:
         column = self.columns.get(field.name)
         if column is None:
             if field.name == "row":
                 return arrow_of((positions + self.first).astype(np.uint32))
-            return pa.nulls(len(where), field.type)
-        found = column.take(where)
+            return pa.nulls(len(positions), field.type)
+        found = take(column)
         return found if found.type == field.type else found.cast(field.type)
 
 
