@@ -142,7 +142,9 @@ class SampleLookup:
 def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.NDArray[np.int64]]:
     """Return each pair of a query and a row once, with the number of probes that found it."""
     query = probes.document[found.entry]
-    order = np.lexsort((found.row, query))
+    if not len(query):
+        return CandidateRows(query, found.row, found.kept), query
+    order = np.argsort(found.row) if query[0] == query[-1] else np.lexsort((found.row, query))
     query, row, kept = query[order], found.row[order], found.kept[order]
     new = np.ones(len(query), np.bool_)
     new[1:] = (query[1:] != query[:-1]) | (row[1:] != row[:-1])

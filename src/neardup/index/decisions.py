@@ -15,7 +15,7 @@ from neardup import kernels
 from neardup.candidates.buckets import find_copies
 from neardup.candidates.lookups import CandidateRows, Lookup, take_entries
 from neardup.decide.sieve import decide
-from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, binary_rows, stored_described
+from neardup.index.incoming import DESCRIBED_COLUMNS, SKETCHED_COLUMNS, Incoming, binary_rows, stored_described
 from neardup.index.listing import list_after, sketches_of
 from neardup.methods.base import Described, Method
 from neardup.stores.base import Entries, Found, Layout, Snapshot
@@ -216,7 +216,8 @@ def measure_stored(
     The measures; more `columns` of the stored rows; and the row of each pair in these.
     """
     rows, position = np.unique(pairs.row, return_inverse=True)
-    table = snapshot.take(rows, (*DESCRIBED_COLUMNS, *columns))
+    described_by = DESCRIBED_COLUMNS if method.confirms_sets else SKETCHED_COLUMNS
+    table = snapshot.take(rows, (*described_by, *columns))
     return (
         method.measure(stored_described(table, method), described, position, pairs.query),
         table.select(columns),

@@ -17,7 +17,8 @@ from neardup.methods.base import Described, Method
 from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
-DESCRIBED_COLUMNS = ("content", "featured", "sketch", "features", "tags")
+SKETCHED_COLUMNS = ("content", "featured", "sketch")
+DESCRIBED_COLUMNS = (*SKETCHED_COLUMNS, "features", "tags")
 _CODEC = "zstd"
 _LENGTH_BYTES = 4
 
@@ -102,7 +103,10 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
 
 
 def stored_described(table: pa.Table, method: Method) -> Described:
-    """Return stored documents, of DESCRIBED_COLUMNS, as input of `Method.measure`; their keys are their sketches."""
+    """Return stored documents as input of `Method.measure`; their keys are their sketches.
+
+    table : with DESCRIBED_COLUMNS, or with SKETCHED_COLUMNS for methods that compare no sets.
+    """
     features, sketch, featured = stored_features(table, method)
     return Described(features, Keys(sketch, features.content, featured))
 
@@ -111,9 +115,11 @@ def stored_features(table: pa.Table, method: Method) -> tuple[Features, npt.NDAr
     """Return the features of stored documents, of DESCRIBED_COLUMNS, what the method stored of each, and whether they
     have features."""
     content = _flat(_array(table["content"]), np.uint64).reshape(-1, 2)
-    tags = _array(table["tags"])
-    structure = _lists(tags) if tags.null_count < len(tags) else None
-    features = Features(content, _lists(_array(table["features"])), structure)
+    sets, structure = Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64)), None
+    if table.num_columns > len(SKETCHED_COLUMNS) and "features" in table.column_names:
+        sets, tags = _lists(_array(table["features"])), _array(table["tags"])
+        structure = _lists(tags) if tags.null_count < len(tags) else None
+    features = Features(content, sets, structure)
     sketch = _flat(_array(table["sketch"]), method.sketch_type)
     featured = np.asarray(_array(table["featured"]).to_numpy(zero_copy_only=False), np.bool_)
     return features, sketch.reshape(len(content), -1) if len(content) else sketch.reshape(0, 0), featured
@@ -206,6 +212,8 @@ def _flat(array: pa.Array, kind: type) -> npt.NDArray[Any]:
 
 def _lists(array: pa.Array) -> Lists:
     """Return a column of hashes as lists; a null is an empty one."""
+    if array.null_count == len(array):
+        return Lists(np.empty(0, np.uint64), np.zeros(len(array) + 1, np.int64))
     data, offsets = flatten_strings(array)
     return Lists(_numbers(data, np.uint64), offsets // 8)
 
