@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from neardup.errors import StoreError
 
@@ -31,12 +31,14 @@ def parse_server_address(address: str) -> ServerAddress:
     parts = urlsplit(address)
     options = parse_qsl(parts.query, keep_blank_values=True)
     index = next((value for option, value in reversed(options) if option == "index"), DEFAULT_INDEX)
-    rest = urlencode([(option, value) for option, value in options if option != "index"])
+    rest = urlencode([(option, value) for option, value in options if option != "index"], quote_via=quote)
     user, _, place = parts.netloc.rpartition("@")
     shown = urlunsplit(
         parts._replace(
             netloc=f"{user.partition(':')[0]}@{place}" if user else place,
-            query=urlencode([(option, "..." if "password" in option else value) for option, value in options]),
+            query=urlencode(
+                [(option, "..." if "password" in option else value) for option, value in options], quote_via=quote
+            ),
         )
     )
     if not _NAME.fullmatch(index):

@@ -27,7 +27,7 @@ _MAX_IDLE = 8
 _BIGINT, _BIGINTS = 20, 1016  # the numbers of the types bigint and bigint[]
 # A plan is made once and used however the tables grow: it must not read a table from end to end because the table was
 # small at first. A writer whose host vanished is noticed, and its lock released, within a minute.
-_SETTINGS = {
+SETTINGS = {
     "enable_seqscan": "off",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
@@ -90,7 +90,7 @@ class Session:
                     f"The server is too old: PostgreSQL {self.connection.info.server_version // 10_000} at "
                     f"{address.shown}. An index needs PostgreSQL 14 or later. Upgrade the server, or use another one."
                 )
-            settings = _SETTINGS | {"search_path": f'"{schema_of(address)}"'}
+            settings = SETTINGS | {"search_path": f'"{schema_of(address)}"'}
             self.row(f"SELECT {', '.join(['set_config(%s, %s, false)'] * len(settings))}", *sum(settings.items(), ()))
         except BaseException:
             self.connection.close()

@@ -18,7 +18,7 @@ from neardup.stores.redis.connection import Connection, explain
 
 WRITER_TIMEOUT_S = 60
 EXPIRY_MS, _RENEWAL_S = 15_000, 5
-_LONGEST_WAIT_S = 1  # until a waiting writer looks whether the lock has expired
+LONGEST_WAIT_S = 1  # until a waiting writer looks whether the lock has expired
 
 
 class WriterLock:
@@ -88,7 +88,7 @@ class WriterLock:
                 rest = deadline - time.monotonic()
                 if rest <= 0:
                     raise self._in_use()
-                self._connection.call("BLPOP", self._next, max(min(rest, _LONGEST_WAIT_S), 0.01))
+                self._connection.call("BLPOP", self._next, max(min(rest, LONGEST_WAIT_S), 0.01))
         self._token = token
         if self._renewing is None:
             self._renewing = threading.Thread(target=self._renew, name="neardup-writer", daemon=True)

@@ -1,0 +1,288 @@
+"""What goes wrong with a server: each error says what, where, and what to do; damage is found."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+
+import numpy as np
+import psycopg
+import pytest
+import redis
+
+import servers
+from neardup.errors import StoreError
+from neardup.stores.addresses import create_store, open_store
+from neardup.stores.base import Changes
+from neardup.stores.postgres import connections
+from neardup.stores.redis import lock
+from neardup.stores.server_address import parse_server_address
+from reference.store_writer import LAYOUT, change_at
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def server(request):
+    return request.getfixturevalue(f"{request.param}_server")
+
+
+@pytest.fixture
+def address(server):
+    return server.address(f"errors-{next(NUMBERS)}")
+
+
+@pytest.fixture
+def store(address):
+    """Return a store with some documents."""
+    store = create_store(address, {}, LAYOUT)
+    with store.writing() as writer:
+        for _ in range(5):
+            writer.write(change_at(writer.num_rows))
+    yield store
+    store.close()
+
+
+def name_of(store):
+    return store.address.rpartition("=")[2]
+
+
+def sql(server, store, statement):
+    """Change tables of an index behind its back."""
+    with psycopg.connect(server.address().partition("?")[0], autocommit=True) as connection:
+        connection.execute(f'SET search_path TO "neardup_{name_of(store)}"')
+        connection.execute(statement)
+
+
+def keys_of(server, store):
+    """Return a client, and the prefix of the keys of an index."""
+    return redis.Redis(port=server.port), f"neardup:{name_of(store)}:"
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "redis"])
+def test_a_server_that_is_not_there_is_named(scheme):
+    pytest.importorskip({"postgresql": "psycopg", "redis": "redis"}[scheme])
+    with pytest.raises(
+        StoreError, match=rf"cannot be reached .* at {scheme}://me@127.0.0.1:1/x.*Check the address"
+    ) as e:
+        open_store(f"{scheme}://me:secret@127.0.0.1:1/x")
+    assert "secret" not in str(e.value)
+
+
+def test_a_wrong_password_is_refused_and_not_shown(postgres_server):
+    with psycopg.connect(postgres_server.address().partition("?")[0], autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS limited")
+        connection.execute("CREATE ROLE limited LOGIN PASSWORD 'right'")
+    with pytest.raises(StoreError, match=r"refused the user at postgresql://limited@127.*Name them as in") as caught:
+        open_store(postgres_server.address(user="limited:wrong"))
+    assert "wrong" not in str(caught.value)
+    with pytest.raises(StoreError, match=r"refused a change at .*permission denied.*Use such a user"):
+        create_store(postgres_server.address(user="limited:right"), {}, LAYOUT)
+
+
+def test_a_redis_server_with_a_password_wants_it():
+    with servers.Redis(servers.redis_program(), "--requirepass", "right") as server:
+        right = server.address().replace("//", "//:right@")
+        for address in (server.address(), right.replace("right", "wrong")):
+            with pytest.raises(
+                StoreError, match=r"refused the user at redis://.*Name them as in redis://user"
+            ) as caught:
+                open_store(address)
+            assert ":wrong" not in str(caught.value)
+        create_store(right, {}, LAYOUT).close()
+
+
+def test_an_index_of_another_format_is_refused(server, store):
+    if isinstance(server, servers.Postgres):
+        sql(server, store, "UPDATE settings SET format = 2")
+    else:
+        client, prefix = keys_of(server, store)
+        client.hset(f"{prefix}settings", "format", 2)
+        client.close()
+    with pytest.raises(StoreError, match=r"of another format: version 2 at .*reads version 1.*create the index again"):
+        open_store(store.address)
+
+
+def test_an_index_that_was_dropped_while_it_was_open_is_noticed(server, store):
+    if isinstance(server, servers.Postgres):
+        sql(server, store, f'DROP SCHEMA "neardup_{name_of(store)}" CASCADE')
+        with pytest.raises(StoreError, match=r"dropped or changed while it was open at .*Restore them"):
+            store.reading().__enter__()
+    else:
+        client, prefix = keys_of(server, store)
+        client.delete(*client.keys(f"{prefix}*"))
+        client.close()
+        with pytest.raises(StoreError, match=r"The index is gone: .*Restore the server's files"):
+            store.reading().__enter__()
+
+
+def test_a_writer_that_waits_too_long_is_told_who_is_in_its_way(server, store, monkeypatch):
+    monkeypatch.setattr(lock, "WRITER_TIMEOUT_S", 0.1)
+    monkeypatch.setitem(connections.SETTINGS, "lock_timeout", "100ms")
+    other = open_store(store.address)
+    with store.writing(), pytest.raises(StoreError, match=r"The index is in use.*one at a time|One writer at a time"):
+        other.writing().__enter__()
+    with other.writing() as writer:  # the lock is free again
+        writer.write(change_at(writer.num_rows))
+    other.close()
+
+
+def test_a_writer_on_redis_that_lost_its_lock_cannot_write(redis_server):
+    store = create_store(redis_server.address("lost"), {}, LAYOUT)
+    client, prefix = keys_of(redis_server, store)
+    with store.writing() as writer:
+        writer.write(change_at(0))
+        client.set(f"{prefix}writer", "another")
+        with pytest.raises(StoreError, match=r"lost its turn at .*Nothing was written; repeat the call"):
+            writer.write(change_at(writer.num_rows))
+        assert client.get(f"{prefix}writer") == b"another"
+    assert client.get(f"{prefix}writer") == b"another"  # not released by whom it does not belong to
+    client.delete(f"{prefix}writer")
+    with store.reading() as snapshot:
+        assert snapshot.num_rows == change_at(0).documents.num_rows
+    assert store.verify() == []
+    client.close()
+    store.close()
+
+
+def test_a_waiting_writer_on_redis_is_woken_when_the_lock_is_free(redis_server, monkeypatch):
+    monkeypatch.setattr(lock, "LONGEST_WAIT_S", 30)
+    stores = [create_store(redis_server.address("woken"), {}, LAYOUT), open_store(redis_server.address("woken"))]
+    waits, done = threading.Event(), threading.Event()
+
+    def write():
+        waits.set()
+        with stores[1].writing() as writer:
+            writer.write(change_at(writer.num_rows))
+        done.set()
+
+    with stores[0].writing() as writer:
+        thread = threading.Thread(target=write)
+        thread.start()
+        waits.wait()
+        writer.write(change_at(writer.num_rows))
+    assert done.wait(10)
+    thread.join()
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "durable", "promise"),
+    [
+        (("--appendonly", "yes", "--appendfsync", "everysec"), True, "may lose the changes of the last second"),
+        (("--appendonly", "yes", "--appendfsync", "no"), True, "often half a minute"),
+        (("--appendonly", "no"), False, "loses all changes since its last snapshot"),
+    ],
+)
+def test_the_promise_of_redis_is_that_of_its_settings(arguments, durable, promise):
+    with servers.Redis(servers.redis_program(), *arguments) as server:
+        store = create_store(server.address(), {}, LAYOUT)
+        assert (store.durable, promise in store.promise) == (durable, True)
+        store.close()
+
+
+def test_servers_that_sync_each_change_promise_that_it_survives(store):
+    assert store.durable
+    assert "Acknowledged changes are on the disk of the server" in store.promise
+
+
+def test_the_promise_of_postgresql_is_that_of_its_settings(postgres_server):
+    def promise_with(options):
+        store = open_store(f"{postgres_server.address('promises')}&options={options}")
+        store.close()
+        return store.durable, store.promise
+
+    create_store(postgres_server.address("promises"), {}, LAYOUT).close()
+    durable, promise = promise_with("-c%20synchronous_commit%3Doff")
+    assert not durable
+    assert "may lose the changes of the last second" in promise
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        ("DELETE FROM entries WHERE row = 1", "1 documents are in no table of keys."),
+        ("DELETE FROM documents WHERE row = 1", "1 entries of tables of keys have no document."),
+        ("UPDATE entries SET kept = NOT kept WHERE row = 1", "1 entries of tables of keys have another state"),
+        ("UPDATE counts SET kept = kept + 2", "kept documents differs by 2 from the number that was counted."),
+        ("UPDATE counts SET num_rows = 3", "documents have a row that was never given out."),
+        ("INSERT INTO staged VALUES ('a', 1, 'b')", "1 staged tables belong to no run."),
+        ("DROP TABLE entries", "The index was dropped or changed while it was open"),
+    ],
+)
+def test_damage_in_postgresql_is_found(postgres_server, damage, found):
+    store = create_store(postgres_server.address(f"damaged-{next(NUMBERS)}"), {}, LAYOUT)
+    with store.writing() as writer:
+        writer.write(change_at(0))
+        writer.write(change_at(writer.num_rows))
+    assert store.verify() == []
+    sql(postgres_server, store, damage)
+    assert found in " ".join(store.verify())
+    store.close()
+
+
+def test_damage_in_redis_is_found(redis_server):
+    for damage, found in {
+        lambda client, p: client.delete(f"{p}d0"): "The index is damaged at .*: row 1 has no document",
+        lambda client, p: client.lset(f"{p}d0", 1, b"\1\2\3"): "is damaged",
+        lambda client, p: client.lset(f"{p}d0", 1, client.lindex(f"{p}d0", 2)): "differ from their entries",
+        lambda client, p: client.delete(f"{p}t1:0:0"): "The table 1 has 0 entries",
+        lambda client, p: client.append(f"{p}t1:0:0", "abc"): "t1:0:0 is no multiple of 12 bytes",
+        lambda client, p: client.append(
+            f"{p}t3:0:0", client.getrange(f"{p}t3:0:0", -12, -1)
+        ): "have no entries, or too many",
+        lambda client, p: client.append(f"{p}states", b"\1"): "There are states of",
+        lambda client, p: client.hincrby(f"{p}state", "kept", 1): "do not agree",
+    }.items():
+        store = create_store(redis_server.address(f"damaged-{next(NUMBERS)}"), {}, LAYOUT)
+        with store.writing() as writer:
+            writer.write(change_at(0))
+            writer.write(change_at(writer.num_rows))
+        assert store.verify() == []
+        client, prefix = keys_of(redis_server, store)
+        damage(client, prefix)
+        client.close()
+        assert re.search(found, " ".join(store.verify())), found
+        store.close()
+
+
+def test_compaction_on_redis_gives_memory_back_and_refuses_states_from_before(redis_server):
+    store = create_store(redis_server.address("compacted"), {}, LAYOUT)
+    reader = open_store(store.address, read_only=True)
+    with store.writing() as writer:
+        for _ in range(60):
+            writer.write(change_at(writer.num_rows))
+        rows = np.concatenate([table.column("row").to_numpy() for table in writer.scan(["row"])]).astype(np.int64)
+    before = store.describe()["bytes"]
+    with reader.reading() as old:
+        with store.writing() as writer:
+            writer.write(Changes(forgotten=rows[:-5]))
+        assert old.take(rows, ["row"]).num_rows == len(rows)
+        assert old.take(rows[:3], ["id"]).num_rows == 3
+        store.compact()
+        with pytest.raises(StoreError, match=r"compacted while it was read.*Repeat the call"):
+            old.take(rows[:3], ["id"])
+        with pytest.raises(StoreError, match=r"compacted while it was read"):
+            old.rows_of_contents(np.zeros((1, 2), np.uint64))
+    with reader.reading() as snapshot:
+        assert sum(table.num_rows for table in snapshot.scan(["id"])) == 5
+    assert store.describe()["bytes"] < before / 2
+    assert store.verify() == reader.verify() == []
+    reader.close()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("redis://h:1/0", ("redis://h:1/0", "index", "redis://h:1/0")),
+        ("redis://u:p@h/2?index=a", ("redis://u:p@h/2", "a", "redis://u@h/2?index=a")),
+        ("postgresql://h/db?password=p&index=a_b-1&sslmode=require",
+         ("postgresql://h/db?password=p&sslmode=require", "a_b-1",
+          "postgresql://h/db?password=...&index=a_b-1&sslmode=require")),
+    ],
+)  # fmt: skip
+def test_an_address_names_a_server_and_an_index_and_is_shown_without_its_password(address, expected):
+    assert parse_server_address(address) == expected
