@@ -90,7 +90,7 @@ class Database:
 
     def vacuum(self) -> None:
         """Give the pages that are free back to the file system."""
-        self._run("PRAGMA incremental_vacuum").fetchall()
+        self._connection.executescript("PRAGMA incremental_vacuum")  # `execute` would take its first step only
 
     def data_version(self) -> int:
         """Return a number that changes when another connection has committed."""
@@ -193,6 +193,9 @@ class Database:
 
     def problems(self) -> Iterator[str]:
         """Yield what is damaged, a sentence each."""
+        page, size = self._run("PRAGMA page_size").fetchone()[0], self.path.stat().st_size
+        if size % page:
+            yield f"{NAME}: it has {size:,} bytes, no multiple of its pages of {page:,}"
         for (text,) in self._run("PRAGMA integrity_check"):
             if text != "ok":
                 yield f"{NAME}: {text}"

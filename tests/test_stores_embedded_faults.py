@@ -1,0 +1,340 @@
+"""An index in a folder survives kills, damage, full disks and a second writer; readers follow the writer."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup.errors import StoreError
+from neardup.stores import embedded
+from neardup.stores.addresses import open_store
+from neardup.stores.base import Changes, Entries
+from reference.store import ReferenceStore, assert_equal, random_step
+from reference.writing_process import LAYOUT, changes_of, keys_of
+
+TESTS = Path(__file__).parent
+SOURCE = Path(embedded.__file__).parents[3]
+
+
+def process(*arguments: object, **options) -> subprocess.Popen:
+    """Start a Python process that finds neardup and the reference; its output is text."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), str(TESTS), *sys.path])}
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, **options)
+
+
+def rows_of(snapshot) -> list[int]:
+    return [row for table in snapshot.scan(["row"]) for row in table.column("row").to_pylist()]
+
+
+def check_rows(store, rows: list[int], seen: dict[int, int]) -> None:
+    """Check that the store has these rows, each found by its id and its keys, and the times at which some were seen."""
+    with store.reading() as snapshot:
+        assert rows_of(snapshot) == rows
+        ids = pa.array([f"document {row}" for row in rows], pa.large_string())
+        assert snapshot.rows_of_ids(ids).tolist() == rows
+        keys = np.array([keys_of(row) for row in rows], np.uint64).reshape(-1)
+        found = snapshot.find(Entries(None, np.tile(np.arange(2, dtype=np.uint16), len(rows)), keys), 5)
+        assert found.row.tolist() == np.repeat(rows, 2).tolist()
+        table = snapshot.take(np.array(rows, np.int64), ["id", "last_seen"])
+        assert table.column("id").to_pylist() == ids.to_pylist()
+        times = dict(zip(rows, table.column("last_seen").cast(pa.int64()).to_pylist(), strict=True))
+        assert {row: times[row] for row in seen if row in times} == {row: seen[row] for row in seen if row in times}
+
+
+def kill_while_writing(path: Path, times: int, rng: random.Random) -> None:
+    """Kill a writing process at random moments, and check all that it acknowledged."""
+    embedded.create(str(path), {}, LAYOUT).close()
+    stop, forgotten, seen, staged = 0, set(), {}, 0
+    for number in range(times):
+        with process("-m", "reference.writing_process", path, number) as child:
+            child.stdout.readline()
+            time.sleep(rng.random() * 0.08)  # a random moment
+            child.kill()
+            lines = child.stdout.read().split("\n")[:-1]  # the last may be cut short
+        for line in lines:
+            if line == "staged":
+                staged += 2
+                continue
+            first, stop, *rows = (int(word) for word in line.split())
+            forgotten |= set(rows)
+            seen |= {first - 1: first}
+        store = embedded.open(str(path))
+        assert store.verify() == []
+        with store.reading() as snapshot:
+            rows = rows_of(snapshot)
+            assert [row for row in rows if row < stop - 1] == [r for r in range(stop - 1) if r not in forgotten]
+            # One more change may be there: it was written, and not acknowledged.
+            assert snapshot.num_rows - stop in (0, 1, 40)
+            seen.pop(stop - 1, None)
+            stop = snapshot.num_rows
+            forgotten = set(range(stop)) - set(rows)
+            assert sum(run.num_documents for run in snapshot.runs()) - staged in (0, 2)
+            staged = sum(run.num_documents for run in snapshot.runs())
+        check_rows(store, rows, seen)
+        store.close()
+    assert stop > 5 * times
+
+
+def test_what_was_acknowledged_survives_kills(tmp_path):
+    kill_while_writing(tmp_path / "index", 3, random.Random(0))
+
+
+@pytest.mark.slow
+def test_what_was_acknowledged_survives_200_kills(tmp_path):
+    kill_while_writing(tmp_path / "index", 200, random.Random(1))
+
+
+def filled(path: Path, memory_bytes: int = 1 << 17) -> tuple[list[int], ReferenceStore]:
+    """Write an index with every kind of file, and some records in its journal."""
+    rng, expected = random.Random(0), ReferenceStore(LAYOUT)
+    store = embedded.create(str(path), {"method": "any"}, LAYOUT, {"idf": bytes(range(256))}, memory_bytes)
+    with store.writing() as writer:
+        for size in (300, 0, 200, 1, 0, 0, 300, 0, 1, 2):
+            random_step([writer], expected, rng, size)
+        writer.write(Changes(seen=np.array([1, 5]), seen_at=9, forgotten=np.array([2])))
+        expected.write(Changes(seen=np.array([1, 5]), seen_at=9, forgotten=np.array([2])))
+        writer.stage("monday", 1, pa.table({"id": ["a"]}))
+        expected.stage("monday", 1, pa.table({"id": ["a"]}))
+    store._finish_task()
+    store._maintenance.run()
+    with store.writing() as writer:
+        random_step([writer], expected, random.Random(3), 5)
+    store.close()
+    return rng, expected
+
+
+def answer(path: Path, expected: ReferenceStore) -> str:
+    """Return the first problem of an index: at open, or by `verify`; else check its answers and return nothing."""
+    try:
+        store = open_store(str(path), read_only=True)
+    except StoreError as error:
+        return str(error)
+    try:
+        problems = store.verify()
+        if not problems:
+            assert store.meta == (expected.meta or {"method": "any"})
+            assert store.attachment("idf") == bytes(range(256))
+            with store.reading() as snapshot:
+                assert_equal(snapshot, expected, random.Random(1))
+        return "; ".join(problems)
+    except StoreError as error:
+        return str(error)
+    finally:
+        store.close()
+
+
+def positions_to_damage(size: int, thorough: bool) -> list[int]:
+    """Return bytes of a file: its ends, and some between."""
+    step = max(1, size // (400 if thorough else 8))
+    return sorted({0, 8, 12, 20, size - 1, *range(step // 2, size, step)})
+
+
+@pytest.mark.parametrize("kind", ["documents", "keys", "seen", "forgotten", "index.db"])
+def test_a_flipped_byte_is_named_or_does_no_harm(tmp_path, kind, pytestconfig):
+    _, expected = filled(tmp_path / "index")
+    path = next((tmp_path / "index").glob(f"{kind}*"))
+    whole, quiet = path.read_bytes(), 0
+    positions = positions_to_damage(len(whole), pytestconfig.getoption("--thorough"))
+    for position in positions:
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
+        problem = answer(tmp_path / "index", expected)
+        assert not problem or kind in problem
+        quiet += not problem
+    path.write_bytes(whole)
+    assert answer(tmp_path / "index", expected) == ""
+    assert quiet <= (len(positions) if kind == "index.db" else 0)  # SQLite has bytes that nothing uses
+
+
+@pytest.mark.parametrize("kind", ["documents", "keys", "seen", "forgotten", "index.db"])
+def test_a_truncated_or_missing_file_is_named(tmp_path, kind):
+    _, expected = filled(tmp_path / "index")
+    path = next((tmp_path / "index").glob(f"{kind}*"))
+    whole = path.read_bytes()
+    for size in (len(whole) - 1, len(whole) // 2, 20, 1, 0):
+        path.write_bytes(whole[:size])
+        assert path.name in answer(tmp_path / "index", expected), size
+    path.unlink()
+    assert path.name in answer(tmp_path / "index", expected)
+
+
+def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
+    _, expected = filled(tmp_path / "index")
+    with sqlite3.connect(tmp_path / "index" / "index.db") as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(StoreError, match=r"index\.db has format 99; this version of neardup reads formats up to 1"):
+        embedded.open(str(tmp_path / "index"))
+    (tmp_path / "other").mkdir()
+    with sqlite3.connect(tmp_path / "other" / "index.db") as database:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
+    with pytest.raises(StoreError, match=r"index\.db is damaged: it is not the database of an index"):
+        embedded.open(str(tmp_path / "other"))
+    with pytest.raises(StoreError, match="There is no index at"):
+        embedded.open(str(tmp_path / "nothing"))
+    assert not (tmp_path / "nothing").exists()
+    with pytest.raises(StoreError, match="There is something at"):
+        embedded.create(str(tmp_path / "index"), {}, LAYOUT)
+    assert "has format 99" in answer(tmp_path / "index", expected)
+
+
+def test_a_second_writer_is_refused_and_the_first_is_named(tmp_path):
+    path = str(tmp_path / "index")
+    store = embedded.create(path, {}, LAYOUT)
+    with pytest.raises(StoreError, match=f"open for writing already, in process {os.getpid()}"):
+        embedded.open(path)
+    reader = embedded.open(path, read_only=True)
+    with pytest.raises(StoreError, match="was opened for reading only"), reader.writing():
+        pass
+    store.close()
+    embedded.open(path).close()
+    with pytest.raises(StoreError, match="was closed"), store.reading():
+        pass
+    reader.close()
+
+
+READ = """
+import sys
+from neardup.stores import embedded
+store, last = embedded.open(sys.argv[1], read_only=True), -1
+print("open", flush=True)
+while last < int(sys.argv[2]):
+    with store.reading() as snapshot:
+        rows = [row for table in snapshot.scan(["row"]) for row in table.column("row").to_pylist()]
+        assert snapshot.num_rows >= last and sum(snapshot.count()) == len(rows), (snapshot.count(), len(rows))
+        assert len(set(range(snapshot.num_rows)) - set(rows)) * 2 <= snapshot.num_rows
+        last = snapshot.num_rows
+assert store.verify() == []
+print("done")
+"""
+
+
+def test_readers_in_threads_and_processes_see_consistent_states_while_one_writes(tmp_path):
+    path, rng, failures, stop = str(tmp_path / "index"), random.Random(0), [], 900
+    store = embedded.create(path, {}, LAYOUT, memory_bytes=1 << 17)
+
+    def read() -> None:
+        try:
+            last = 0
+            while last < stop:
+                with store.reading() as snapshot:
+                    rows = rows_of(snapshot)
+                    assert last <= snapshot.num_rows
+                    assert sum(snapshot.count()) == len(rows)
+                    last = snapshot.num_rows
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    with process("-c", READ, path, stop) as child:
+        assert child.stdout.readline() == "open\n"
+        for thread in threads:
+            thread.start()
+        number = 0
+        while True:
+            with store.writing() as writer:
+                if writer.num_rows >= stop:
+                    break
+                writer.write(changes_of(writer.num_rows, rng.choice([1, 20, 90]), rng))
+            number += 1
+            if number % 15 == 0:
+                store.compact()
+        for thread in threads:
+            thread.join()
+        assert child.stdout.read() == "done\n"
+    assert not failures
+    store.close()
+
+
+def test_a_backup_while_writing_is_a_whole_state(tmp_path):
+    path, rng, sizes = tmp_path / "index", random.Random(0), []
+    store = embedded.create(str(path), {"a": 1}, LAYOUT, {"idf": b"x"}, 1 << 17)
+    finished = threading.Event()
+
+    def write() -> None:
+        while not finished.is_set():
+            with store.writing() as writer:
+                writer.write(changes_of(writer.num_rows, 30, rng))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for number in range(4):
+            store.backup(str(tmp_path / f"copy {number}"))
+            copy = embedded.open(str(tmp_path / f"copy {number}"))
+            assert copy.verify() == []
+            with copy.reading() as snapshot:
+                sizes.append(snapshot.num_rows)
+                assert sum(snapshot.count()) == len(rows_of(snapshot))
+            assert (copy.meta, copy.attachment("idf")) == ({"a": 1}, b"x")
+            copy.close()
+    finally:
+        finished.set()
+        thread.join()
+    assert sizes == sorted(sizes)
+    with pytest.raises(StoreError, match=r"There is something at .*copy 0"):
+        store.backup(str(tmp_path / "copy 0"))
+    store.close()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["copy 0", "copy 1", "copy 2", "copy 3", "index"]
+    shutil.rmtree(path)
+    embedded.open(str(tmp_path / "copy 0")).close()
+
+
+FULL = """
+import resource, sys, random
+from neardup.errors import StoreError
+from neardup.stores import embedded
+from reference.writing_process import changes_of
+rng, path = random.Random(0), sys.argv[1]
+store = embedded.open(path, memory_bytes=int(sys.argv[3]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+failed = 0
+with store.writing() as writer:
+    for _ in range(400):
+        before = writer.num_rows, writer.count()
+        changes = changes_of(writer.num_rows, 20, rng)
+        try:
+            writer.write(changes)
+        except StoreError as error:
+            assert (writer.num_rows, writer.count()) == before
+            assert "Nothing was changed" in str(error), error
+            failed += 1
+        else:
+            print(before[0], writer.num_rows, *changes.forgotten.tolist(), flush=True)
+assert failed > 10
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+store.close()
+"""
+
+
+SLOW = [pytest.param(*case, marks=pytest.mark.slow) for case in ((200_000, 1 << 28), (30_000, 1 << 17), (9, 1 << 20))]
+
+
+@pytest.mark.parametrize(("max_bytes", "memory_bytes"), [(300_000, 1 << 20), *SLOW])
+def test_a_full_disk_is_an_error_that_changes_nothing(tmp_path, max_bytes, memory_bytes):
+    path = tmp_path / "index"
+    embedded.create(str(path), {}, LAYOUT).close()
+    with process("-c", FULL, path, max_bytes, memory_bytes) as child:
+        written = [[int(word) for word in line.split()] for line in child.stdout]
+    assert child.returncode == 0
+    store = embedded.open(str(path))
+    assert store.verify() == []
+    forgotten = {row for _, _, *rows in written for row in rows}
+    seen = {first - 1: first for first, _, *_ in written}
+    stop = written[-1][1] if written else 0
+    check_rows(store, [row for row in range(stop) if row not in forgotten], seen)
+    with store.writing() as writer:
+        writer.write(changes_of(writer.num_rows, 20, random.Random(5)))
+    store.close()
