@@ -1,0 +1,55 @@
+"""An index on a server decides as one in memory does, whatever the method and the batches."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+
+from neardup import Index
+from test_index_sieve import METHODS, documents_for, idf_for
+
+NUMBERS = itertools.count()
+QUICK = ("minhash in crowded buckets", "containment", "simhash")
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def address(request):
+    return request.getfixturevalue(f"{request.param}_server").address(f"sieve-{next(NUMBERS)}")
+
+
+def answers_of(address, name, sizes):
+    """Add documents to a new index in batches of some sizes, over and over; return its answers and what it is then."""
+    method, options = METHODS[name]
+    documents = documents_for(method, 5, 200)
+    storage = "fingerprints" if getattr(method, "confirm", None) == "hamming" else "features"
+    with Index.create(address, method=method, storage=storage, idf=idf_for(method, documents), **options) as index:
+        answers, start = [], 0
+        for size in itertools.cycle(sizes):
+            if start >= len(documents):
+                break
+            answers.append(index.add_many_if_new(documents.slice(start, size)))
+            start += size
+        hits = index.query_many(documents.slice(0, 50))
+        assert index.verify() == []
+    return pa.concat_tables(answers).drop_columns(["first_seen", "last_seen"]).to_pylist(), hits.drop_columns(
+        ["first_seen", "last_seen"]
+    ).to_pylist()
+
+
+def assert_same(address, name, sizes):
+    for found, expected in zip(answers_of(address, name, sizes), answers_of("memory:", name, sizes), strict=True):
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_an_index_on_a_server_answers_as_one_in_memory(address, name):
+    assert_same(address, name, [1, 90, 30])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[1], [7, 50]], ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_answers_the_same_on_a_server(address, name, sizes):
+    assert_same(address, name, sizes)
