@@ -434,7 +434,7 @@ def test_what_is_no_document_is_refused(make):
 
 def test_an_index_of_other_settings_is_refused_and_both_are_named(tmp_path):
     Index.create(tmp_path / "a.index", method=BIGRAMS).close()
-    with pytest.raises(StoreError, match="There is something at .*a.index already"):
+    with pytest.raises(StoreError, match=r"There is something at .*a.index already"):
         Index.create(tmp_path / "a.index")
     with pytest.raises(SchemeError, match=r"was made with ngram=2: got ngram=3"):
         Index.open(tmp_path / "a.index", method=MinHash(threshold=0.6, ngram=3))

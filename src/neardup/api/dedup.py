@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import pyarrow as pa
 
+from neardup.api.against_index import IndexRun, NamedMethod, index_in, open_index_run, refuse_selection
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import Run, decide, open_stages, row_mask, workspace
+from neardup.api.runs import FilesRun, Run, open_stages, row_mask, workspace
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
+from neardup.errors import SettingError
 from neardup.output import write
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
@@ -27,10 +31,11 @@ from neardup.settings.run import RunSettings, SelectionSettings
 def dedup(
     source: Source,
     *,
-    method: MethodSettings | str = "minhash",
+    method: MethodSettings | str | None = None,
     threshold: float | None = None,
     max_distance: int | None = None,
     against: Source | None = None,
+    update: bool = False,
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
     linkage: str = "sieve",
@@ -56,10 +61,14 @@ def dedup(
     source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any object with Arrow's
         PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path. A list of str is
         a list of paths if each of them exists, has a known suffix, or is a pattern or an address; else a list of texts.
-    method : settings of the comparison, or their name: minhash, simhash, structure, content, page.
+    method : settings of the comparison, or their name: minhash, simhash, structure, content, page. Default: minhash, or
+        the method of an index as `against`, which another one must equal.
     threshold, max_distance : the limit of a duplicate, in place of that of the named method: the least similarity, or
         the greatest number of differing bits (SimHash). If `method` is an object, set them there.
     against : an earlier collection, read as `source` is. Its documents are never removed, and come before all others.
+        Or an Index, or its address: documents are decided as `Index.add_if_new` decides, one after the other, but that
+        a document which the index has itself is removed. `pairs` then has the pairs that removed a document.
+    update : whether to add the documents to the index, once all is written.
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to. Default: None,
         which only returns the result.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN or min:COLUMN.
@@ -105,30 +114,55 @@ def dedup(
     >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
-    method = method_named(method, threshold, max_distance)
     selection = SelectionSettings(
         keep=keep, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
-    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
-    folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-    with open_stages(progress) as stages, workspace(folder) as scratch:
-        run = decide(
-            inputs, method, selection, run_settings, folder, scratch, stages, resume=resume, table="removed.parquet"
-        )  # fmt: skip
-        if folder is not None:
-            shown = _write(folder, run, stages)
-        report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
-        if folder is not None:
-            write.write_report(report, render_report(report, shown), folder.result)
-        removed, pairs = _tables(run, tables)
-        mask = row_mask(run)
-        if folder is not None:
-            folder.finish()
+    inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
+    with _decider(inputs, against, method, threshold, max_distance, selection, run_settings, update, resume) as decider:
+        folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
+        with open_stages(progress) as stages, workspace(folder, can_resume=decider.can_resume) as scratch:
+            run = decider.decide(folder, scratch, stages)
+            shown = None if folder is None else _write(folder, run, stages)
+            report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
+            decider.complete(report)
+            if folder is not None and shown is not None:
+                write.write_report(report, render_report(report, shown), folder.result)
+            removed, pairs = _tables(run, tables)
+            mask = row_mask(run)
+            if folder is not None:
+                folder.finish()
+            decider.commit()
     warn_if_incomplete(report, on_error)
-    tasks, kept = run.tasks, run.outcome.kept
+    tasks, kept = [task for task in run.tasks if not task.against], run.outcome.kept[run.outcome.corpus.num_against :]
     path = None if folder is None else folder.path
     return Deduplication(removed, pairs, mask, report, path, lambda: write.kept_table(tasks, kept))
+
+
+def _decider(
+    inputs: Inputs,
+    against: Any,
+    method: MethodSettings | str | None,
+    threshold: float | None,
+    max_distance: int | None,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
+    update: bool,
+    resume: bool,
+) -> AbstractContextManager[FilesRun | IndexRun]:
+    """Return what decides about the documents: their order, after an earlier collection; or an index."""
+    index = index_in(against)
+    if index is not None:
+        refuse_selection(selection, resume=resume)
+        chosen = NamedMethod(method, threshold, max_distance)
+        return open_index_run(index, chosen, inputs, selection, run_settings, update=update)
+    if update:
+        raise SettingError(
+            "update adds the documents to an index as against: got update=True without one. Name an index as against "
+            "(--against INDEX), or leave update (--update) out."
+        )
+    settings = method_named("minhash" if method is None else method, threshold, max_distance)
+    return nullcontext(FilesRun(inputs._replace(against=against), settings, selection, run_settings, resume))
 
 
 def _tables(run: Run, wanted: bool) -> tuple[pa.Table, pa.Table]:

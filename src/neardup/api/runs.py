@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -78,8 +78,10 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
 
 
 @contextmanager
-def workspace(folder: OutputDirectory | None) -> Iterator[Scratch]:
+def workspace(folder: OutputDirectory | None, *, can_resume: bool = True) -> Iterator[Scratch]:
     """Open the scratch files of a run, in the output folder or a temporary one.
+
+    can_resume : whether the scratch files of an interrupted run are of use.
 
     Raises
     ------
@@ -95,6 +97,8 @@ def workspace(folder: OutputDirectory | None) -> Iterator[Scratch]:
             yield scratch
     except BaseException as error:
         folder.discard_result()
+        if not can_resume:
+            folder.discard()
         if isinstance(error, NeardupError):
             if not (folder.scratch / "checkpoint.json").exists():
                 folder.discard()
@@ -131,6 +135,30 @@ def decide(
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
     warnings += _check_ids(scratch, outcome.corpus, locations, inputs.id_column, table)
     return Run(tasks, identities, method, outcome, locations, warnings)
+
+
+class FilesRun(NamedTuple):
+    """A run that decides about documents in their order, after those of an earlier collection."""
+
+    inputs: Inputs
+    settings: MethodSettings
+    selection: SelectionSettings
+    run_settings: RunSettings
+    resume: bool
+    can_resume: bool = True
+
+    def decide(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Run:
+        """Read the inputs and decide about their documents."""
+        return decide(
+            self.inputs, self.settings, self.selection, self.run_settings, folder, scratch, stages, resume=self.resume,
+            table="removed.parquet",
+        )  # fmt: skip
+
+    def complete(self, report: dict[str, Any]) -> None:
+        """Leave the report as it is."""
+
+    def commit(self) -> None:
+        """Write nothing else."""
 
 
 def row_mask(run: Run) -> npt.NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from neardup.cli.methods import build_method, method_options
+from neardup.cli.methods import build_method, is_method_given, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
@@ -26,8 +26,9 @@ _COMMON = (
 @folder_options
 @option(
     "--against", section="Input", metavar="PATH", multiple=True,
-    help="An earlier collection, never removed from; may be given several times.",
+    help="An earlier collection, never removed from; may be given several times. Or one index.",
 )  # fmt: skip
+@option("--update", section="Input", is_flag=True, help="Add the documents to the index, once all is written.")
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision")
@@ -47,15 +48,22 @@ def dedup(
       neardup dedup news.parquet more/*.jsonl.zst -o out/
       neardup dedup pages/ -o out/ --threshold 0.7 --ngram 3 --recall 0.999 --keep longest
       neardup dedup new.parquet --against old.parquet -o out/
+      neardup dedup new.parquet --against news.index -o out/ --update
       neardup dedup corpus/ -o out/ --resume          after an interruption
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
     """
-    method = build_method(values)
+    is_given, given = is_method_given(values), build_method(values)
+    method = given if is_given else None  # that of the index, or the default
     report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
         import neardup
 
         result = neardup.dedup(
-            named(inputs), method=method, against=named(against), output=output, tables=False, **values
+            named(inputs),
+            method=method if is_given else None,
+            against=named(against),
+            output=output,
+            tables=False,
+            **values,
         )
     finish(result.report, Path(output), quiet, as_json, values["on_error"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -19,6 +20,7 @@ _SERVERS = {
     "unix": "neardup.stores.redis",
 }
 _MEMORY = "memory:"
+_DATABASE = "index.db"  # of a folder
 
 
 def create_store(
@@ -76,3 +78,10 @@ def _module_of(address: str) -> Any:
             "accepted. Name one of these."
         )
     return import_module(_SERVERS[scheme])
+
+
+def is_index(address: str) -> bool:
+    """Return whether an address is one of an index: of a server, or a folder that has one."""
+    if address.startswith(_MEMORY) or address.partition("://")[0] in _SERVERS:
+        return True
+    return "\0" not in address and os.path.isfile(os.path.join(address, _DATABASE))

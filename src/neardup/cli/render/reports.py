@@ -139,10 +139,12 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         table.figure(
             "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
         )
-        if report["settings"]["confirm"] == "jaccard":
+        if report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
             table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
     elif recall is None:
-        table.figure("Recall", "-", "no near-duplicate to estimate it from")
+        found = report["counts"].get("removed_near")
+        reason = "not estimated with an index" if found else "no near-duplicate to estimate it from"
+        table.figure("Recall", "-", reason)
     else:
         table.figure(
             "Recall", percent(recall["estimated"]),
