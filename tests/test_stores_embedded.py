@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Layout
-from reference.store import ReferenceStore, assert_equal, random_step
+from neardup.stores.embedded import store as store_module
+from reference.store import ReferenceStore, assert_equal, random_changes, random_step
 
 LAYOUTS = [Layout((64, 64), 0), Layout((2, 8), 3)]
+
+
+def test_a_large_change_is_several_records_and_one_transaction(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_RECORD_BYTES", 5000)
+    rng, path = random.Random(0), str(tmp_path / "index")
+    store, expected = embedded.create(path, {}, LAYOUTS[0]), ReferenceStore(LAYOUTS[0])
+    with store.writing() as writer:
+        for size in (90, 3, 200, 0):
+            changes = random_changes(expected, rng, size)
+            writer.write(changes)
+            expected.write(changes)
+            assert_equal(writer, expected, rng)
+        writer.stage("monday", 1, pa.table({"text": ["long" * 99] * 500}))
+        assert len(list(writer.staged("monday"))) > 5
+        expected.stage("monday", 1, pa.table({"text": ["long" * 99] * 500}))
+    assert store.describe()["journal_records"] > 10
+    store.close()
+    store = embedded.open(path)
+    with store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
+    assert store.verify() == []
+    store.close()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)

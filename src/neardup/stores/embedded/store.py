@@ -29,7 +29,7 @@ MEMORY_BYTES = 256 << 20
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
 _BYTES_A_ROW, _BYTES_AN_ENTRY = 200, 24  # of memory, beside the record
 _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
-_STAGED_BYTES = 64 << 20  # of a record, of at most a billion
+_RECORD_BYTES = 64 << 20  # of a row in the database, which has at most a billion
 
 
 class EmbeddedStore(Store):
@@ -227,19 +227,20 @@ class EmbeddedStore(Store):
             self._check_open()
             self._loader.state.check(changes)
             self._limit_memory()
-            record = encode(changes)
+            records = encode(changes, _RECORD_BYTES)
             with self._lock:
                 with self._database.transaction():
                     self._write_settings(changes)
-                    self._database.append(self._loader.number + 1, record)
-                self._loader.number += 1
+                    for number, record in enumerate(records, self._loader.number + 1):
+                        self._database.append(number, record)
+                self._loader.number += len(records)
                 self._loader.state.apply(changes)
                 if changes.meta is not None:
                     self.meta = dict(changes.meta)
                 self._publish()
         rows = 0 if changes.documents is None else len(changes.documents)
         entries = 0 if changes.entries is None else len(changes.entries.key)
-        self._pending_bytes += len(record) + _BYTES_A_ROW * rows + _BYTES_AN_ENTRY * entries
+        self._pending_bytes += sum(map(len, records)) + _BYTES_A_ROW * rows + _BYTES_AN_ENTRY * entries
         self._start_task()
 
     def _write_settings(self, changes: Changes) -> None:
@@ -257,7 +258,7 @@ class EmbeddedStore(Store):
             with self._database.transaction():
                 self._database.open_run(run, opened)
                 if documents is not None:
-                    rows = max(1, len(documents) * _STAGED_BYTES // max(1, documents.nbytes))
+                    rows = max(1, len(documents) * _RECORD_BYTES // max(1, documents.nbytes))
                     for begin in range(0, len(documents), rows):
                         part = documents.slice(begin, rows)
                         sink = pa.BufferOutputStream()
