@@ -127,7 +127,7 @@ def _documents(
 ) -> pa.Table:
     """Return the rows to write."""
     kept, size = verdicts.kept, len(arriving)
-    moment = pa.array(np.full(size, now, np.int64)).cast(TIME)
+    moment = arrow_of(np.full(size, now, np.int64)).view(TIME)
     removers = _array(verdicts.remover, pa.uint32(), kept)
     columns = {
         "row": arrow_of((snapshot.num_rows + np.arange(size)).astype(np.uint32)),
@@ -184,7 +184,9 @@ def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Ro
         told = pa.concat_tables([told, snapshot.take(repeated, names).cast(told.schema)])
     kept = told["state"].to_numpy() == KEPT
     own = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
-    keeper = np.where(kept, own, told["kept_row"].fill_null(0).to_numpy().astype(np.int64))
+    keeper = own
+    if not kept.all():
+        keeper = np.where(kept, own, told["kept_row"].fill_null(0).to_numpy().astype(np.int64))
     gone = np.flatnonzero(~kept & (own < snapshot.num_rows))
     if len(gone):
         alive = snapshot.rows_of_ids(told["kept_id"].combine_chunks().take(arrow_of(gone)))
