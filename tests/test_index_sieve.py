@@ -90,12 +90,12 @@ def case(request):
     return METHODS[request.param]
 
 
-@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
-def test_add_if_new_is_the_sieve(case, batch_rows):
+@pytest.mark.parametrize(("batch_rows", "storage"), [(1, "features"), (7, "text"), (1000, "features")])
+def test_add_if_new_is_the_sieve(case, batch_rows, storage):
     method, options = case
     documents = documents_for(method, 3, 240 if batch_rows == 1 else 400)
     expected = neardup.dedup(documents, method=method, **options)
-    storage = "fingerprints" if getattr(method, "confirm", None) == "hamming" else "features"
+    storage = "fingerprints" if getattr(method, "confirm", None) == "hamming" else storage
     with Index.create("memory:", method=method, storage=storage, idf=idf_for(method, documents), **options) as index:
         answers = pa.concat_tables(
             index.add_many_if_new(documents.slice(start, batch_rows)) for start in range(0, len(documents), batch_rows)

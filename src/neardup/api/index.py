@@ -86,7 +86,9 @@ class Index:
         address : a folder to make; `postgresql://...` or `redis://...`; or `memory:`, which lasts as long as the
             process.
         method, threshold, max_distance : as in `dedup`.
-        storage : what is stored of a kept document: fingerprints, features (which confirm exactly), or text.
+        storage : what is stored of a kept document: fingerprints alone, where these decide; features, which confirm
+            duplicates exactly; or text, from which the features are computed again: a third of the space, twice the
+            time to confirm a pair, and `get` and the page of the service show it.
         max_bucket_size : as in `dedup`.
         expected_documents : the number of documents that the blocks of SimHash are chosen for; changes no answer.
         idf : the document frequencies that the method weighs by, as `document_frequencies` returns them, or their

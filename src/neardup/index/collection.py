@@ -218,7 +218,7 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     measures = rules.method.measures
     if not len(pairs.row):
         return Hits(schemas.hits_schema(measures).empty_table(), truncated)
-    measured, stored, position = measure_stored(rules.method, snapshot, described, pairs, "id", *_MOMENTS)
+    measured, stored, position = measure_stored(rules, snapshot, described, pairs, "id", *_MOMENTS)
     chosen = _best(rules, pairs, measured, limit)
     measured, found_rows = measured.take(chosen), stored
     if len(stored) != len(chosen) or (position[chosen] != np.arange(len(chosen))).any():

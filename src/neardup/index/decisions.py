@@ -15,7 +15,7 @@ from neardup import kernels
 from neardup.candidates.buckets import find_copies
 from neardup.candidates.lookups import CandidateRows, Lookup, take_entries
 from neardup.decide.sieve import decide
-from neardup.index.incoming import DESCRIBED_COLUMNS, SKETCHED_COLUMNS, Incoming, binary_rows, stored_described
+from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, binary_rows, stored_described
 from neardup.index.listing import list_after, sketches_of
 from neardup.methods.base import Described, Method
 from neardup.stores.base import Entries, Found, Layout, Snapshot
@@ -84,7 +84,7 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int,
     if not len(proposed.stored.row) + len(proposed.inner.row) and bool((members | ~incoming.featured).all()):
         return keep_all(rules, incoming)._replace(truncated=proposed.truncated & rules.method.confirms_sets)
     nodes = np.unique(np.concatenate([proposed.stored.row, representatives[stored_kept]]))
-    left, right, measured = _confirm(rules.method, snapshot, incoming, proposed, nodes)
+    left, right, measured = _confirm(rules, snapshot, incoming, proposed, nodes)
     # Positions: stored rows first, then the documents.
     own = len(nodes) + np.arange(len(incoming))
     representative = np.concatenate([np.arange(len(nodes)), len(nodes) + first])
@@ -192,13 +192,13 @@ def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents
 
 
 def _confirm(
-    method: Method, snapshot: Snapshot, incoming: Incoming, proposed: _Proposed, nodes: Rows
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, proposed: _Proposed, nodes: Rows
 ) -> tuple[Rows, Rows, Measured]:
     """Return the pairs that are duplicates, as positions, with their measures."""
-    described, (stored, inner) = incoming.described, proposed[:2]
+    method, described, (stored, inner) = rules.method, incoming.described, proposed[:2]
     parts = [method.measure(described, described, inner.row, inner.query)]
     if len(stored.row):
-        parts.append(measure_stored(method, snapshot, described, stored)[0])
+        parts.append(measure_stored(rules, snapshot, described, stored)[0])
     left = np.concatenate([len(nodes) + inner.row, np.searchsorted(nodes, stored.row)])
     right = len(nodes) + np.concatenate([inner.query, stored.query])
     measured = Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
@@ -207,7 +207,7 @@ def _confirm(
 
 
 def measure_stored(
-    method: Method, snapshot: Snapshot, described: Described, pairs: CandidateRows, *columns: str
+    rules: Rules, snapshot: Snapshot, described: Described, pairs: CandidateRows, *columns: str
 ) -> tuple[Measured, pa.Table, Rows]:
     """Return the measures of documents with stored rows.
 
@@ -216,10 +216,7 @@ def measure_stored(
     The measures; more `columns` of the stored rows; and the row of each pair in these.
     """
     rows, position = np.unique(pairs.row, return_inverse=True)
-    described_by = DESCRIBED_COLUMNS if method.confirms_sets else SKETCHED_COLUMNS
-    table = snapshot.take(rows, (*described_by, *columns))
-    return (
-        method.measure(stored_described(table, method), described, position, pairs.query),
-        table.select(columns),
-        position,
-    )
+    compared = DESCRIBED_COLUMNS[rules.storage]
+    table = snapshot.take(rows, (*compared, *columns))
+    stored = stored_described(table.select(compared), rules.method)
+    return rules.method.measure(stored, described, position, pairs.query), table.select(columns), position

@@ -17,8 +17,11 @@ from neardup.methods.base import Described, Method
 from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
-SKETCHED_COLUMNS = ("content", "featured", "sketch")
-DESCRIBED_COLUMNS = (*SKETCHED_COLUMNS, "features", "tags")
+_SKETCHED = ("content", "featured", "sketch")
+DESCRIBED_COLUMNS = {FINGERPRINTS: _SKETCHED, FEATURES: (*_SKETCHED, "features", "tags"), TEXT: (*_SKETCHED, "text")}
+"""The columns that documents are compared by, for each choice of storage."""
+KEY_COLUMNS = (*_SKETCHED, "features", "tags")
+"""The columns that have the keys by which documents are found."""
 _CODEC = "zstd"
 _LENGTH_BYTES = 4
 
@@ -80,8 +83,8 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
     Parameters
     ----------
     storage : FINGERPRINTS, FEATURES or TEXT.
-    kept : bool (num_documents,); features and texts of the others are never compared, and are not stored, unless
-        samples of features find documents.
+    kept : bool (num_documents,); features and texts of the others are never compared, and are not stored. Where samples
+        of features find documents, the features of all are stored.
     """
     features, none = incoming.described.features, pa.nulls(len(incoming), pa.large_binary())
     columns = {
@@ -92,8 +95,9 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
         "tags": none,
         "text": none,
     }
-    if storage != FINGERPRINTS:
-        wanted = kept if incoming.described.keys.samples is None else np.ones_like(kept)
+    by_samples = incoming.described.keys.samples is not None
+    if storage == FEATURES or by_samples:
+        wanted = np.ones_like(kept) if by_samples else kept
         columns["features"] = _binary_lists(features.sets, wanted)
         if features.structure is not None:
             columns["tags"] = _binary_lists(features.structure, wanted)
@@ -105,30 +109,36 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
 def stored_described(table: pa.Table, method: Method) -> Described:
     """Return stored documents as input of `Method.measure`; their keys are their sketches.
 
-    table : with DESCRIBED_COLUMNS, or with SKETCHED_COLUMNS for methods that compare no sets.
+    table : with DESCRIBED_COLUMNS of the storage.
     """
-    features, sketch, featured = stored_features(table, method)
+    features, sketch, featured = _stored_features(table, method)
     return Described(features, Keys(sketch, features.content, featured))
 
 
-def stored_features(table: pa.Table, method: Method) -> tuple[Features, npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the features of stored documents, of DESCRIBED_COLUMNS, what the method stored of each, and whether they
-    have features."""
-    content = _flat(_array(table["content"]), np.uint64).reshape(-1, 2)
-    sets, structure = Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64)), None
-    if table.num_columns > len(SKETCHED_COLUMNS) and "features" in table.column_names:
-        sets, tags = _lists(_array(table["features"])), _array(table["tags"])
-        structure = _lists(tags) if tags.null_count < len(tags) else None
-    features = Features(content, sets, structure)
-    sketch = _flat(_array(table["sketch"]), method.sketch_type)
-    featured = np.asarray(_array(table["featured"]).to_numpy(zero_copy_only=False), np.bool_)
-    return features, sketch.reshape(len(content), -1) if len(content) else sketch.reshape(0, 0), featured
-
-
 def stored_keys(table: pa.Table, method: Method) -> Keys:
-    """Return the keys by which stored documents, of DESCRIBED_COLUMNS, are found."""
-    features, sketch, featured = stored_features(table, method)
+    """Return the keys by which stored documents, with KEY_COLUMNS, are found."""
+    features, sketch, featured = _stored_features(table, method)
     return method.keys_of(sketch, features)._replace(featured=featured)
+
+
+def stored_sketches(table: pa.Table, method: Method) -> npt.NDArray[Any]:
+    """Return the column `sketch` as numbers: signatures, or the words of fingerprints."""
+    sketch = _flat(_array(table["sketch"]), method.sketch_type)
+    return sketch.reshape(len(table), -1) if len(sketch) else sketch.reshape(len(table), 0)
+
+
+def _stored_features(table: pa.Table, method: Method) -> tuple[Features, npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the features of stored documents, what the method stored of each, and whether they have features."""
+    featured = np.asarray(_array(table["featured"]).to_numpy(zero_copy_only=False), np.bool_)
+    sketch, content = stored_sketches(table, method), contents_of(table["content"])
+    if "text" in table.column_names:
+        texts = pa.array(decompress(table["text"].to_pylist()), pa.large_string())
+        return method.describe(texts), sketch, featured
+    if "features" not in table.column_names:
+        return Features(content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64))), sketch, featured
+    tags = _array(table["tags"])
+    structure = _lists(tags) if tags.null_count < len(tags) else None
+    return Features(content, _lists(_array(table["features"])), structure), sketch, featured
 
 
 def binary_rows(values: npt.NDArray[Any]) -> pa.Array:

@@ -14,8 +14,15 @@ from neardup.arrays import arrow_of
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
 from neardup.index.decisions import Rules
-from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, decompress, stored_features, stored_keys
-from neardup.methods.base import Described
+from neardup.index.incoming import (
+    DESCRIBED_COLUMNS,
+    KEY_COLUMNS,
+    Incoming,
+    decompress,
+    stored_described,
+    stored_keys,
+    stored_sketches,
+)
 from neardup.schemas import KEPT, indexed_schema
 from neardup.stores.base import Changes, Rows, Snapshot, Writer
 
@@ -47,7 +54,7 @@ def shown(rules: Rules, table: pa.Table) -> pa.Table:
 
 
 def _sketch(rules: Rules, snapshot: Snapshot, row: Rows) -> npt.NDArray[Any]:
-    sketch: npt.NDArray[Any] = stored_features(snapshot.take(row, DESCRIBED_COLUMNS), rules.method)[1][0]
+    sketch: npt.NDArray[Any] = stored_sketches(snapshot.take(row, ["sketch"]), rules.method)[0]
     return sketch
 
 
@@ -121,13 +128,16 @@ def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[I
             f"An index that stores {storage} takes documents from one that does too: got storage={rules.storage!r}. "
             "Add the documents from their source."
         )
-    for table in snapshot.scan(("id", "state", "payload", "text", *DESCRIBED_COLUMNS)):
+    compared = DESCRIBED_COLUMNS[rules.storage]
+    for table in snapshot.scan(("id", "state", "payload", *dict.fromkeys(("text", *compared)))):
         table = table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
         if table.num_rows:
-            features, sketch, _ = stored_features(table, rules.method)
+            described = stored_described(table.select(compared), rules.method)
+            sketch = stored_sketches(table, rules.method)
+            keys = rules.method.keys_of(sketch, described.features)
             texts = pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
             ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
-            yield Incoming(ids, texts, payloads, Described(features, stored_keys(table, rules.method)), sketch)
+            yield Incoming(ids, texts, payloads, described._replace(keys=keys), sketch)
 
 
 def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
@@ -149,18 +159,20 @@ def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
         for name, column in (("row", new_rows), ("kept_row", moved)):
             at = table.schema.get_field_index(name)
             table = table.set_column(at, table.schema.field(at), column)
-        entries = take_entries(rules.lookup.entries(stored_keys(table, rules.method)), table["member"].to_numpy())
+        entries = take_entries(
+            rules.lookup.entries(stored_keys(table.select(KEY_COLUMNS), rules.method)), table["member"].to_numpy()
+        )
         writer.write(Changes(table.cast(indexed_schema(rules.method.measures)), entries))
 
 
 def verify(rules: Rules, snapshot: Snapshot) -> list[str]:
     """Return the documents that their own keys do not find, a sentence each, at most ten."""
     damaged = []
-    for table in snapshot.scan(("row", "id", "member", *DESCRIBED_COLUMNS)):
+    for table in snapshot.scan(("row", "id", "member", *KEY_COLUMNS)):
         table = table.filter(table["member"])
         if not table.num_rows:
             continue
-        probes = rules.lookup.entries(stored_keys(table, rules.method))
+        probes = rules.lookup.entries(stored_keys(table.select(KEY_COLUMNS), rules.method))
         found = snapshot.find(probes, rules.max_bucket_size)
         rows = table["row"].to_numpy().astype(np.int64)
         missing = ~found.truncated
