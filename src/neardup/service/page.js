@@ -165,17 +165,20 @@
   function marks({ stretches, left_passages, right_passages }) {
     const columns = [[], []];
     const tags = ["del", "ins"];
-    const differing = (side, content) => element(tags[side], {}, ...shown(content));
+    const differing = (side, content) => {
+      const end = content.trimEnd().length;
+      return [element(tags[side], {}, ...shown(content.slice(0, end))), ...shown(content.slice(end))];
+    };
     if (stretches) {
       stretches.forEach(({ left, right, shared }, index) => [left, right].forEach((content, side) => {
         if (content === "") return;
         if (shared) columns[side].push(...fold(content, index > 0, index < stretches.length - 1));
-        else columns[side].push(differing(side, content));
+        else columns[side].push(...differing(side, content));
       }));
     } else if (left_passages) {
       [left_passages, right_passages].forEach((passages, side) => passages.forEach(({ text: content, shared }, index) => {
         if (shared) columns[side].push(...fold(content, index > 0, index < passages.length - 1));
-        else columns[side].push(differing(side, content));
+        else columns[side].push(...differing(side, content));
       }));
     } else {
       return null;
@@ -215,12 +218,13 @@
     try {
       const stats = await call("/v1/stats");
       const { index } = stats;
-      byId("eyebrow").textContent = `neardup · ${index.address} · ${plural(index.documents.kept, "document")} kept`;
+      const name = index.address.replace(/\/+$/, "").split("/").at(-1);
+      byId("eyebrow").textContent = `neardup · ${name} · ${plural(index.documents.kept, "document")} kept`;
       const rows = [
         ["Kept", number(index.documents.kept)],
-        ["Removed as duplicates", number(index.documents.removed)],
+        ["Removed", number(index.documents.removed)],
         ["Size", index.bytes === null ? "" : size(index.bytes)],
-        ["A document", index.bytes_per_document === null ? "" : size(index.bytes_per_document)],
+        ["Per document", index.bytes_per_document === null ? "" : size(index.bytes_per_document)],
         ["Method", method(index.method)],
         ["Stored", index.index.storage],
         ["Created", date(index.created / 1000)],
