@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import random
 import signal
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,23 +13,12 @@ import pytest
 import neardup
 from neardup.client import Client, ServiceError
 from neardup.service.operations import OPERATIONS
+from reference.load import Load, texts
 from reference.service import RunningService
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 pytestmark = pytest.mark.slow
 METHOD = neardup.SimHash()
-
-
-def texts(number: int, seed: int = 1) -> list[str]:
-    """Return texts of 120 words, one in ten a near-duplicate of the one before."""
-    choose = random.Random(seed)
-    vocabulary = [f"word{i}" for i in range(20_000)]
-    found: list[str] = []
-    for i in range(number):
-        words = choose.choices(vocabulary, k=120) if i % 10 or not found else found[-1].split()
-        words[choose.randrange(120)] = "changed"
-        found.append(" ".join(words))
-    return found
 
 
 class Writers:
@@ -160,56 +145,14 @@ def test_fuzzing_the_operations_of_the_openapi_document_finds_no_server_error(tm
 # Load.
 
 
-class Load:
-    """Connections that send one request after the other at a rate in total; times count from when each was due."""
-
-    def __init__(self, url: str, rate: float, seconds: float, connections: int) -> None:
-        self.host, _, port = url.removeprefix("http://").rpartition(":")
-        self.port, self.rate, self.connections = int(port), rate, connections
-        self.number = int(rate * seconds)
-        self.times: list[float] = []
-        self.answers: dict[str, dict] = {}
-
-    async def run(self) -> None:
-        waiting: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
-        workers = [asyncio.create_task(self._work(waiting)) for _ in range(self.connections)]
-        begun = time.perf_counter()
-        for i, text in enumerate(texts(self.number, seed=os.getpid())):
-            due = begun + i / self.rate
-            while (left := due - time.perf_counter()) > 0:
-                await asyncio.sleep(left)
-            body = json.dumps({"documents": [{"id": f"load/{i}", "text": text}]}).encode()
-            waiting.put_nowait((due, body))
-        for _ in workers:
-            waiting.put_nowait(None)
-        await asyncio.gather(*workers)
-
-    async def _work(self, waiting: asyncio.Queue) -> None:
-        reader, writer = await asyncio.open_connection(self.host, self.port)
-        head = f"POST /v1/documents HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length:"
-        while (item := await waiting.get()) is not None:
-            due, body = item
-            writer.write(f"{head} {len(body)}\r\n\r\n".encode() + body)
-            answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            length = int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0])
-            content = await reader.readexactly(length)
-            self.times.append(time.perf_counter() - due)
-            assert answer_head.startswith(b"http/1.1 200 "), content
-            [answer] = json.loads(content)["answers"]
-            self.answers[answer["id"]] = answer
-        writer.close()
-
-    def percentile(self, share: float) -> float:
-        return sorted(self.times)[int(share * (len(self.times) - 1))]
-
-
 def test_under_load_no_answer_is_wrong_or_lost_and_memory_stays_flat(tmp_path: Path, pytestconfig) -> None:
-    """The rate is a third of that of `tools/measure_service.py`, so that a busy machine passes too."""
+    """At a third of the rate of `benchmarks/run_service.py`, so that a busy machine passes too."""
     path = tmp_path / "an.index"
     seconds = float(pytestconfig.getoption("--load-seconds"))
     neardup.Index.create(path, method=METHOD).close()
     with RunningService(path) as running, Client(running.url) as client:
-        load = Load(running.url, 1000, seconds, 100)
+        sent = texts(int(1000 * seconds))
+        load = Load(running.url, sent, 1000, 100)
         threading_run = threading.Thread(target=lambda: asyncio.run(load.run()))
         threading_run.start()
         memory = []
@@ -217,15 +160,14 @@ def test_under_load_no_answer_is_wrong_or_lost_and_memory_stays_flat(tmp_path: P
             threading_run.join(seconds / 10)
             page = running.request("GET", "/metrics").content.decode()
             memory.append(int(page.split("\nprocess_resident_memory_bytes ")[1].split()[0]))
-        assert client.stats()["requests"] >= load.number
+        assert client.stats()["requests"] >= len(sent)
         assert running.stop() == 0
-    assert len(load.answers) == load.number
+    assert len(load.answers) == len(sent)
     half = memory[len(memory) // 2]
-    assert memory[-1] - half < max(0.25 * half, 400 * load.number)  # bytes; the index itself grows with its documents
+    assert memory[-1] - half < max(0.25 * half, 400 * len(sent))  # bytes; the index itself grows with its documents
     with neardup.Index.open(path, read_only=True) as index:
         order = [id for table in index.documents() for id in table["id"].to_pylist()]
-    sent = texts(load.number, seed=os.getpid())
     sieve = neardup.Index.create("memory:", method=METHOD)
-    answers = sieve.add_many_if_new([sent[int(id.removeprefix("load/"))] for id in order])
+    answers = sieve.add_many_if_new([sent[int(id)] for id in order])
     expected = zip(order, answers["kept"].to_pylist(), answers["distance"].to_pylist(), strict=True)
     assert [(id, load.answers[id]["kept"], load.answers[id]["distance"]) for id in order] == list(expected)

@@ -1,0 +1,69 @@
+"""Load on a service: texts, and connections that send them one by one at a rate."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+
+def texts(number: int, seed: int = 1) -> list[str]:
+    """Return texts of 120 words, one in ten a near-duplicate of the one before it."""
+    choose = random.Random(seed)
+    vocabulary = [f"word{i}" for i in range(20_000)]
+    found: list[str] = []
+    for i in range(number):
+        words = choose.choices(vocabulary, k=120) if i % 10 or not found else found[-1].split()
+        words[choose.randrange(120)] = "changed"
+        found.append(" ".join(words))
+    return found
+
+
+class Load:
+    """Connections that send one document after the other, at a rate in total; times count from when each was due.
+
+    answers : by id, which is the position of the text. times : in seconds.
+    """
+
+    def __init__(self, url: str, sent: Sequence[str], rate: float, connections: int) -> None:
+        self.host, _, port = url.removeprefix("http://").rpartition(":")
+        self.port, self.rate, self.connections = int(port), rate, connections
+        self.times: list[float] = []
+        self.answers: dict[str, dict[str, Any]] = {}
+        self._bodies = [json.dumps({"documents": [{"id": str(i), "text": text}]}) for i, text in enumerate(sent)]
+
+    async def run(self) -> None:
+        waiting: asyncio.Queue[tuple[float, str] | None] = asyncio.Queue()
+        workers = [asyncio.create_task(self._work(waiting)) for _ in range(self.connections)]
+        begun = time.perf_counter()
+        for i, body in enumerate(self._bodies):
+            due = begun + i / self.rate
+            while (left := due - time.perf_counter()) > 0:
+                await asyncio.sleep(left)
+            waiting.put_nowait((due, body))
+        for _ in workers:
+            waiting.put_nowait(None)
+        await asyncio.gather(*workers)
+
+    async def _work(self, waiting: asyncio.Queue[tuple[float, str] | None]) -> None:
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        head = f"POST /v1/documents HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length:"
+        contents = []
+        while (item := await waiting.get()) is not None:
+            due, body = item
+            writer.write(f"{head} {len(body)}\r\n\r\n{body}".encode())
+            answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0])
+            contents.append(await reader.readexactly(length))
+            self.times.append(time.perf_counter() - due)
+            assert answer_head.startswith(b"http/1.1 200 "), contents[-1]
+        writer.close()
+        for content in contents:  # read after the measurement
+            [answer] = json.loads(content)["answers"]
+            self.answers[answer["id"]] = answer
+
+    def percentile(self, share: float) -> float:
+        return sorted(self.times)[int(share * (len(self.times) - 1))]
