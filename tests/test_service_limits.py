@@ -45,7 +45,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     options = [f"--{name.replace('_', '-')}={value}" for name, value in LIMITS.items()]
     with RunningService(folder / "an.index", "--token-file", str(tokens), *options) as running:
         yield running
-        assert not [line for line in running.log if line["level"] == "error"]
+        errors = [line for line in running.log if line["level"] == "error"]
+        assert not errors, errors[0]["traceback"]
 
 
 def post(service: RunningService, path: str, message: object, token: str = WRITER, **headers: str) -> Response:
@@ -160,6 +161,21 @@ def test_an_idle_connection_is_closed(service, begun):
         connection.sendall(begun)
         with connection.makefile("rb") as answer:
             assert bool(answer.read()) == bool(begun)  # to the end of the connection
+
+
+def test_a_client_that_does_not_read_is_cut_off(service):
+    with connected(service) as connection:
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+        while num_connections(service) < 2:
+            pass
+        while num_connections(service) > 1:
+            pass
+
+
+def num_connections(service: RunningService) -> int:
+    """Return the number of open connections, the one that asks included."""
+    page = service.request("GET", "/metrics", Authorization=f"Bearer {READER}").content.decode()
+    return int(page.split("\nneardup_connections ")[1].split()[0])
 
 
 # Too much at a time.

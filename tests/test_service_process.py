@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -107,6 +108,33 @@ def test_a_second_service_of_an_index_is_refused_in_a_sentence(tmp_path: Path) -
         with pytest.raises(AssertionError, match="error: ") as caught:
             RunningService(path)
         assert str(running.process.pid) in str(caught.value)
+
+
+# Pages.
+
+
+def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
+    path = tmp_path / "pages.index"
+    neardup.Index.create(path, method="structure").close()
+    page = "<table>" + "<tr><td><b><i><p>" * 100_000
+    with RunningService(path, "--answer-timeout-s", "0.5", "--read-timeout-s", "0.5") as running:
+        slow = threading.Thread(
+            target=lambda: running.request("POST", "/v1/compare", {"left": page, "right": page + "<td>" * 1000})
+        )
+        slow.start()
+        times = []
+        while slow.is_alive() or not times:
+            begun = time.perf_counter()
+            assert running.request("GET", "/healthz").status == 200
+            assert running.request("POST", "/v1/query", {"texts": ["<p>a"]}).status == 200
+            times.append(time.perf_counter() - begun)
+        slow.join()
+        assert max(times) < 0.5
+        [answer] = running.request("POST", "/v1/documents", {"documents": [{"id": "a", "text": page}]}).json["answers"]
+        assert answer["kept"]
+        again = {"documents": [{"id": "b", "text": page.replace("<p>", "<p>text")}]}
+        [answer] = running.request("POST", "/v1/documents", again).json["answers"]
+        assert (answer["kept"], answer["kept_id"], answer["similarity"]) == (False, "a", 1.0)
 
 
 # Fuzzing.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import re
 import secrets
@@ -224,8 +223,15 @@ class Service:
             reply = self._refuse(raised, request_id)
         finally:
             call.release()
-        with contextlib.suppress(Disconnected):
+        try:
             await self._send(call, reply, request_id, send)
+        except Disconnected:
+            pass
+        except RuntimeError as error:
+            if "closed" not in str(error):
+                raise
+            while (await receive())["type"] != "http.disconnect":  # uvloop closes before uvicorn knows of it
+                pass
         seconds = time.perf_counter() - begun
         self.metrics.answered(name, reply.status, seconds)
         self._write_log(call, reply, request_id, seconds, error)

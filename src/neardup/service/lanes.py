@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from neardup.errors import NeardupError
+from neardup.errors import NeardupError, StoreError
 from neardup.service.problems import busy
 
 Function = Callable[[list[Any]], Sequence[Any]]
@@ -121,13 +121,13 @@ class Lane:
 
 
 def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
-    """Return the results of each job. If the library refuses the batch, each job is tried by itself."""
+    """Return the results of each job. If the library refuses an item of the batch, each job is tried by itself."""
     function = batch[0].function
     try:
         results = function([item for job in batch for item in job.items])
-    except NeardupError as error:
-        return [error] if len(batch) == 1 else [outcome for job in batch for outcome in _call([job])]
     except Exception as error:
+        if isinstance(error, NeardupError) and not isinstance(error, StoreError) and len(batch) > 1:
+            return [outcome for job in batch for outcome in _call([job])]
         return [error] * len(batch)
     outcomes: list[Sequence[Any] | Exception] = []
     begin = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import neardup
 from neardup.results import Document as Indexed
+from neardup.schemas import TIME
 from neardup.service.messages import (
     Answer,
     Committed,
@@ -32,6 +33,7 @@ from neardup.verify.alignment import align
 
 _ANSWER = Answer.__struct_fields__
 _HIT = Hit.__struct_fields__
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GROWTH_S, _GROWTH_SHARE = 5.0, 50.0  # the growth is computed again after so many seconds, or times its own time
 
 
@@ -172,15 +174,18 @@ def _table(documents: Sequence[Document]) -> pa.Table:
 
 def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     """Return columns as rows; a column that is missing is null."""
-    columns = [
-        table[name].to_pylist() if name in table.column_names else [None] * table.num_rows
-        for name in names
-        if name != "payload"
-    ]
-    if "payload" in names:
-        payloads = [_payload(text) for text in table["payload"].to_pylist()]
-        columns.insert(names.index("payload"), payloads)
-    return zip(*columns, strict=True)
+    return zip(*(_values(table, name) for name in names), strict=True)
+
+
+def _values(table: pa.Table, name: str) -> list[Any]:
+    """Return a column; times as datetime, which Arrow does ten times as slowly, and payloads as JSON."""
+    if name not in table.column_names:
+        return [None] * table.num_rows
+    column = table[name]
+    if column.type == TIME:
+        return [None if value is None else _time(value) for value in column.cast(pa.int64()).to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return [_payload(text) for text in values] if name == "payload" else values
 
 
 def _stored(payload: Any) -> str | None:
@@ -228,7 +233,7 @@ def _hexadecimal(sketch: npt.NDArray[Any]) -> str:
 
 
 def _time(microseconds: int) -> datetime:
-    return datetime.fromtimestamp(microseconds / 1e6, timezone.utc)
+    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def _committed(table: pa.Table) -> Committed:
