@@ -227,8 +227,8 @@ class Service:
             await self._send(call, reply, request_id, send)
         except Disconnected:
             pass
-        except RuntimeError as error:
-            if "closed" not in str(error):
+        except RuntimeError as broken:
+            if "closed" not in str(broken):
                 raise
             while (await receive())["type"] != "http.disconnect":  # uvloop closes before uvicorn knows of it
                 pass
