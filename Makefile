@@ -25,7 +25,7 @@ demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in
 test: $(VENV)/test.stamp  ## the tests, in some three minutes
 	$(BIN)/python -m pytest
 
-test-all: $(VENV)/test.stamp  ## all tests: the slow ones too, more examples of each property, larger data
+test-all: $(VENV)/test.stamp $(VENV)/crawl.stamp  ## all tests: the slow ones too, more examples of each property, larger data
 	$(BIN)/python -m pytest --thorough
 
 lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
@@ -85,6 +85,10 @@ $(VENV)/package.stamp: $(VENV)/pip.stamp pyproject.toml
 
 $(VENV)/test.stamp: $(VENV)/package.stamp
 	$(PIP) install --group test
+	@touch $@
+
+$(VENV)/crawl.stamp: $(VENV)/test.stamp  # without Scrapy, its tests are skipped
+	-$(PIP) install --group crawl
 	@touch $@
 
 $(VENV)/accuracy.stamp: $(VENV)/package.stamp

@@ -50,6 +50,7 @@ ROWS = (
     ("api",),
     ("__init__", "lsh"),
     ("service", "client", "compat"),
+    ("integrations",),
     ("cli",),
     ("__main__",),
 )

@@ -1,0 +1,1 @@
+"""Parts that other programs load: they call the API and decide nothing."""
