@@ -137,6 +137,20 @@ def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
         assert (answer["kept"], answer["kept_id"], answer["similarity"]) == (False, "a", 1.0)
 
 
+def test_pages_are_compared_by_their_outlines(tmp_path: Path) -> None:
+    path = tmp_path / "pages.index"
+    neardup.Index.create(path, method="structure").close()
+    left, right = "<body><main><h1>a</h1><p>b<p>c</main>", "<body><main><h2>a</h2><p>b<p>c</main>"
+    with RunningService(path) as running:
+        found = running.request("POST", "/v1/compare", {"left": left, "right": right}).json
+    assert found["is_outline"]
+    assert found["stretches"] == [
+        {"left": "body\n  main\n", "right": "body\n  main\n", "shared": True},
+        {"left": "    h1\n", "right": "    h2\n", "shared": False},
+        {"left": "    p x2\n", "right": "    p x2\n", "shared": True},
+    ]
+
+
 # Fuzzing.
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import neardup
+from neardup.features.outline import Line
 from neardup.results import Document as Indexed
 from neardup.schemas import TIME
 from neardup.service.messages import (
@@ -28,8 +30,8 @@ from neardup.service.messages import (
     Run,
     Stretch,
 )
-from neardup.settings.shingling import PAGE_TOKENS
-from neardup.verify.alignment import align
+from neardup.verify import alignment
+from neardup.verify.outlines import Outlines
 
 _ANSWER = Answer.__struct_fields__
 _HIT = Hit.__struct_fields__
@@ -94,17 +96,22 @@ class Library:
         found = neardup.compare(left, right, method=method)
         measures = found.measures._asdict()
         fingerprints = measures.pop("fingerprints") or (None, None)
-        sides = None if method.tokens in PAGE_TOKENS else (found.left_passages, found.right_passages)
-        stretches = sides and align(found.left, sides[0], found.right, sides[1])
-        apart = sides if stretches is None else None
+        outlines = found.outlines
+        if outlines is None:
+            sides = found.left_passages, found.right_passages
+            stretches = alignment.align(found.left, sides[0], found.right, sides[1])
+        else:
+            stretches = _outline_stretches(outlines)
+        apart = sides if outlines is None and stretches is None else None
         return Compared(
             found.duplicate,
             found.similarity,
             found.threshold,
+            outlines is not None,
             {name: value for name, value in measures.items() if value is not None},
             None if stretches is None else [Stretch(*stretch) for stretch in stretches],
-            apart and _passages(found.left, apart[0]),
-            apart and _passages(found.right, apart[1]),
+            None if apart is None else _passages(found.left, apart[0]),
+            None if apart is None else _passages(found.right, apart[1]),
             *(value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}" for value in fingerprints),
         )
 
@@ -239,6 +246,22 @@ def _time(microseconds: int) -> datetime:
 def _committed(table: pa.Table) -> Committed:
     kept, repeated = table["kept"].to_numpy(), table["repeated"].to_numpy()
     return Committed(int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum()))
+
+
+def _outline_stretches(outlines: Outlines) -> list[alignment.Stretch]:
+    """Return runs of lines that both pages have, and of lines that one has, by turns."""
+    stretches = []
+    for shared, run in groupby(outlines.pairs, key=lambda pair: pair.shared):
+        pairs = list(run)
+        left, right = ("".join(_line(pair[side]) for pair in pairs) for side in (0, 1))
+        stretches.append(alignment.Stretch(left, right, shared))
+    return stretches
+
+
+def _line(line: Line | None) -> str:
+    if line is None:
+        return ""
+    return f"{'  ' * line.depth}{line.label}{f' x{line.repeats}' if line.repeats > 1 else ''}\n"
 
 
 def _passages(text: str, passages: Iterable[tuple[int, int, bool]]) -> list[Passage]:

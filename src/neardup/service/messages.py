@@ -117,10 +117,13 @@ class Compared(Struct):
     duplicate: Annotated[bool, Meta(description="Whether the method counts the two as duplicates.")]
     similarity: float
     threshold: float
+    is_outline: Annotated[
+        bool, Meta(description="Whether pages are compared by their tags: the texts below are their outlines.")
+    ]
     measures: Annotated[dict[str, Any], Meta(description="Every measure of the pair, by name.")]
     stretches: Annotated[
         list[Stretch] | None,
-        Meta(description="Both texts side by side; null if they share passages in another order, or are pages."),
+        Meta(description="Both texts side by side; null if they share passages in another order."),
     ]
     left_passages: Annotated[
         list[Passage] | None, Meta(description="Each text by itself, if they share passages in another order.")

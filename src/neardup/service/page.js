@@ -157,8 +157,8 @@
     const column = (side, title, id, tag) => element("div", { class: side === 0 ? "left" : "right kept" },
       element("h3", {}, title, id === "" ? "" : element("bdi", { class: "id" }, ...shown(id))),
       ...(prints[0] && prints[1] ? [grid(prints[side], prints[1 - side])] : []),
-      element("div", { class: "text", dir: "auto" }, ...(marked ? marked[side] : [element("p", { class: "hint" }, "Pages are compared by their tags; no text is marked.")])));
-    return [element("div", { class: "texts" }, column(0, "Your text", ""), column(1, "In the index: ", hit.id))];
+      element("div", compared.is_outline ? { class: "text outline" } : { class: "text", dir: "auto" }, ...marked[side]));
+    return [element("div", { class: "texts" }, column(0, compared.is_outline ? "Your page" : "Your text", ""), column(1, "In the index: ", hit.id))];
   }
 
   const FOLDED = 500, CONTEXT = 160;
@@ -175,13 +175,11 @@
         if (shared) columns[side].push(...fold(content, index > 0, index < stretches.length - 1));
         else columns[side].push(...differing(side, content));
       }));
-    } else if (left_passages) {
+    } else {
       [left_passages, right_passages].forEach((passages, side) => passages.forEach(({ text: content, shared }, index) => {
         if (shared) columns[side].push(...fold(content, index > 0, index < passages.length - 1));
         else columns[side].push(...differing(side, content));
       }));
-    } else {
-      return null;
     }
     return columns;
   }
