@@ -1,0 +1,31 @@
+"""Which pages of today's crawl did an earlier crawl bring, perhaps from another address?
+
+The index compares the main text of pages; their templates play no part. It needs the extra `web`.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import neardup
+
+DATA = Path(__file__).parent / "data"
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "pages.index"
+    with neardup.Index.create(path, method="content", storage="text") as index:
+        # Monday's crawl, from its WARC file. Its documents have the name of a run.
+        answers = index.add_many_if_new(DATA / "crawl.warc.gz", payload_column=["url", "date"], run="monday")
+        print(f"Monday: {len(answers)} pages, {len(index)} different ones")
+
+        # Tuesday's pages are staged as they are fetched, and enter the index together.
+        index.open_run("tuesday")
+        index.stage("tuesday", sorted((DATA / "pages").glob("*.html")))
+        print("Open:", [(run.name, run.num_documents) for run in index.runs()])
+        for answer in index.commit_run("tuesday").to_pylist():
+            name = Path(answer["id"]).name
+            earlier = json.loads(answer["payload"]) if answer["payload"] else {}
+            print(f"  {name}: " + ("new" if answer["kept"] else f"{answer['similarity']:.0%} of {earlier['url']}"))
+
+        # A crawl that went wrong is forgotten as a whole.
+        print(f"Without Monday: {index.remove_run('monday')} documents forgotten, {len(index)} pages left")
