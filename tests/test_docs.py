@@ -41,7 +41,7 @@ PAGES = [
     *sorted(DOCS.rglob("*.md")),
     *sorted((REPOSITORY / "examples").rglob("*.md")),
 ]
-MADE_PAGES = {"command-line.md": "make_cli_docs.py", "api.md": "make_api_docs.py"}
+MADE_PAGES = {"command-line.md": "make_cli_docs.py", "api.md": "make_api_docs.py", "http.md": "make_http_docs.py"}
 
 
 class Block(NamedTuple):
