@@ -27,8 +27,8 @@ LIMITS = {
     "max_id_bytes": 50,
     "max_header_bytes": 2000,
     "max_documents": 20,
-    "max_hits": 10,
-    "max_connections": 24,
+    "max_hits": 200,
+    "max_connections": 64,
     "max_queued_documents": 30,
     "max_pending_bytes": 30_000,
     "read_timeout_s": 0.4,
@@ -72,7 +72,7 @@ def one(text: str = "a text", id: str = "a", payload: object = None) -> dict:
         ("max_id_bytes", 422, "/v1/documents", one(id="é" * 26)),
         ("max_documents", 422, "/v1/documents", {"documents": [{"id": str(i), "text": "a"} for i in range(21)]}),
         ("max_documents", 422, "/v1/query", {"texts": ["a"] * 21}),
-        ("max_hits", 422, "/v1/query", {"texts": ["a"], "limit": 11}),
+        ("max_hits", 422, "/v1/query", {"texts": ["a"], "limit": 201}),
     ],
 )
 def test_what_is_too_large_is_refused_and_the_setting_named(service, setting, status, path, message):
@@ -253,7 +253,7 @@ def test_no_token_and_no_text_is_in_the_log(service):
 
 def test_the_client_sends_its_token_and_names_the_limit(service):
     with Client(service.url, token=READER, retries=0) as client, pytest.raises(ServiceError) as caught:
-        client.query(["a"], limit=11)
+        client.query(["a"], limit=201)
     assert (caught.value.status, caught.value.setting) == (422, "max_hits")
 
 

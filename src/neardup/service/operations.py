@@ -141,8 +141,9 @@ async def query(service: Service, call: Call) -> Reply:
     request = await call.body(messages.QueryRequest)
     _check_number(service, call, "texts", len(request.texts))
     limit = service.settings.max_hits
-    if request.limit > limit:
-        raise exceeded(422, "The wanted hits are", request.limit, "max_hits", limit, "Ask for fewer")
+    wanted = request.limit * len(request.texts)
+    if wanted > limit:
+        raise exceeded(422, "The hits of all texts may be", wanted, "max_hits", limit, "Send fewer texts")
     for position, text in enumerate(request.texts):
         _check_text(service, f"text texts[{position}]", text)
     found = await service.reads.run(service.library.query, [Query(text, request.limit) for text in request.texts])

@@ -22,6 +22,7 @@ from neardup.settings.service import ServiceSettings
 # After each step without the interpreter lock, a worker thread waits so long for a busy event loop to give it back. At
 # the 5 ms of Python, a batch of few documents took 20 ms.
 _SWITCH_INTERVAL_S = 0.0002
+_H11_BYTES = 1 << 20  # more than is read at once: `Guarded` limits the headers
 
 
 def serve(address: str, settings: ServiceSettings, tokens: Tokens) -> None:
@@ -87,7 +88,7 @@ class _Server(uvicorn.Server):
                 headers=HEADERS,
                 timeout_keep_alive=settings.idle_timeout_s,  # type: ignore[arg-type]
                 timeout_graceful_shutdown=settings.stop_timeout_s,  # type: ignore[arg-type]
-                h11_max_incomplete_event_size=settings.max_header_bytes,
+                h11_max_incomplete_event_size=_H11_BYTES,
             )
         )
         self._library, self._settings, self._tokens, self._log = library, settings, tokens, log

@@ -38,7 +38,9 @@ class ServiceSettings(Validated):
     max_id_bytes: int = _bytes(2048, 1, "The greatest size of the id of a document, in UTF-8.")
     max_header_bytes: int = _bytes(16 << 10, 512, "The greatest size of the request line and headers.")
     max_documents: int = _count(1000, 100_000, "The greatest number of documents or texts in a request.")
-    max_hits: int = parameter(100, Constraint("The greatest number of hits for a text.", int, low=10, high=10_000))
+    max_hits: int = parameter(
+        10_000, Constraint("The greatest number of hits in an answer, for all texts.", int, low=10, high=1_000_000)
+    )
     max_connections: int = _count(512, 65_536, "The greatest number of open connections.")
     max_queued_documents: int = _count(
         10_000, 10_000_000, "The greatest number of documents that wait for the index; more are answered with 429."
