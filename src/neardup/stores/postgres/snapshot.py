@@ -16,8 +16,7 @@ from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Bigints, Session, bigints, slices_of_bigints
 
 _SCANNED_ROWS = 2_000
-_KEY_BITS = 64
-_SIGN, _ALL_BITS = np.uint64(1 << 63), np.uint64(2**64 - 1)
+_SIGN = np.uint64(1 << 63)
 
 
 class Columns:
@@ -63,12 +62,10 @@ class PostgresSnapshot(Snapshot):
         """Return the parameters of the statement that finds rows."""
         order = np.argsort(lookups.table, kind="stable")
         bounds = np.searchsorted(lookups.table[order], np.arange(len(self.layout.prefix_bits) + 1)).tolist()
-        key = lookups.key[order]
-        bits = np.array(self.layout.prefix_bits, np.uint64)[lookups.table[order]]
-        rest = np.where(bits == 0, _ALL_BITS, ~(_ALL_BITS << (np.uint64(_KEY_BITS) - np.maximum(bits, 1))))
-        rest[bits == _KEY_BITS] = 0
-        columns = [slices_of_bigints(order, bounds)]
-        columns += [slices_of_bigints(bigints_of(keys), bounds) for keys in (key, key & ~rest, key | rest)]
+        key = bigints_of(lookups.key[order])
+        masks = np.array([statements.prefix_mask(bits) for bits in self.layout.prefix_bits], np.int64)
+        prefix = key & masks[lookups.table[order]]
+        columns = [slices_of_bigints(values, bounds) for values in (order, key, prefix)]
         parameters: list[Bigints | int] = []
         for table, equal in enumerate(statements.tables_of_equal_keys(self.layout)):
             parameters += [column[table] for column in (columns[:2] if equal else columns)]

@@ -28,20 +28,17 @@ table, what is not known, the states of rows and the numbers of forgotten rows (
 are not known), and the number of entries of each table."""
 
 _NAME_OF_BUCKET = """
-local counts, levels, packed = {}, {}, redis.call('GET', p .. 'buckets')
+local names, deeper, widths, split, packed = {}, {}, {}, {}, redis.call('GET', p .. 'buckets')
 for t = 0, #packed / 4 - 1 do
   local count, level = struct.unpack('>I', packed, 4 * t + 1), 0
   while 2 ^ (level + 1) <= count do level = level + 1 end
-  counts[t], levels[t] = count, level
+  names[t], deeper[t] = p .. 't' .. t .. ':' .. level .. ':', p .. 't' .. t .. ':' .. (level + 1) .. ':'
+  widths[t], split[t] = 2 ^ (32 - level), count - 2 ^ level
 end
 local function name_of(t, top)
-  local level = levels[t]
-  local number = math.floor(top / 2 ^ (32 - level))
-  if number < counts[t] - 2 ^ level then
-    level = level + 1
-    number = math.floor(top / 2 ^ (32 - level))
-  end
-  return p .. 't' .. t .. ':' .. level .. ':' .. number
+  local number = math.floor(top / widths[t])
+  if number < split[t] then return deeper[t] .. math.floor(2 * top / widths[t]) end
+  return names[t] .. number
 end
 """
 
