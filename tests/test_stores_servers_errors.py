@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 import threading
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import redis
 
 import servers
-from neardup.errors import StoreError
+from neardup.errors import MissingExtraError, StoreError
 from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes
 from neardup.stores.postgres import connections
@@ -174,6 +175,7 @@ def test_a_waiting_writer_on_redis_is_woken_when_the_lock_is_free(redis_server, 
         (("--appendonly", "yes", "--appendfsync", "everysec"), True, "may lose the changes of the last second"),
         (("--appendonly", "yes", "--appendfsync", "no"), True, "often half a minute"),
         (("--appendonly", "no"), False, "loses all changes since its last snapshot"),
+        (("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"), False, "documents may be lost at any time"),
     ],
 )
 def test_the_promise_of_redis_is_that_of_its_settings(arguments, durable, promise):
@@ -284,3 +286,32 @@ def test_compaction_on_redis_gives_memory_back_and_refuses_states_from_before(re
 )  # fmt: skip
 def test_an_address_names_a_server_and_an_index_and_is_shown_without_its_password(address, expected):
     assert parse_server_address(address) == expected
+
+
+@pytest.mark.parametrize(("scheme", "package"), [("postgresql", "psycopg"), ("redis", "redis")])
+def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch, scheme, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    extra = {"postgresql": "postgres"}.get(scheme, scheme)
+    with pytest.raises(MissingExtraError, match=rf'pip install "neardup\[{extra}\]"'):
+        open_store(f"{scheme}://host/0")
+
+
+def test_a_full_redis_server_refuses_a_change_and_keeps_the_index():
+    def fill(writer):
+        while writer.num_rows < 10**5:
+            change = change_at(writer.num_rows)
+            writer.write(change)
+            writer.stage("a", 1, change.documents)
+
+    with servers.Redis(servers.redis_program()) as server:
+        store = create_store(server.address(), {}, LAYOUT)
+        client, _ = keys_of(server, store)
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 200_000)
+        with store.writing() as writer, pytest.raises(StoreError, match=r"no memory left at .*Raise maxmemory"):
+            fill(writer)
+        client.config_set("maxmemory", 0)
+        client.close()
+        assert store.verify() == []
+        with store.writing() as writer:
+            writer.write(change_at(writer.num_rows))
+        store.close()

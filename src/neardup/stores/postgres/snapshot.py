@@ -15,7 +15,7 @@ from neardup.stores.packed_rows import decode_table, unpack_table
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Bigints, Session, bigints, slices_of_bigints
 
-_SCANNED_ROWS = 2_000
+_ROWS_A_CALL, _LARGE_ROWS_A_CALL = 4_000, 200
 _SIGN = np.uint64(1 << 63)
 
 
@@ -81,18 +81,18 @@ class PostgresSnapshot(Snapshot):
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         if len(rows) == 0:
-            return self._table(b"", 0, columns)
-        (packed,) = self.session.row(statements.take_statement(columns), bigints(rows))
-        return self._table(packed, len(rows), columns)
+            return self._table([], 0, columns)
+        found = self.session.rows(statements.take_statement(columns), bigints(rows))
+        return self._table([record for (record,) in found], len(rows), columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        last = -1
+        last, size = -1, _LARGE_ROWS_A_CALL if set(columns) & set(statements.LARGE) else _ROWS_A_CALL
         while self.num_rows:
-            packed, size, latest = self.session.row(statements.scan_statement(columns), last, _SCANNED_ROWS)
-            if size == 0:
+            found = self.session.rows(statements.scan_statement(columns), last, size)
+            if not found:
                 return
-            yield self._table(packed, size, columns)
-            last = latest
+            yield self._table([record for record, _ in found], len(found), columns)
+            last = found[-1][1]
 
     def count(self) -> Counts:
         return self._counts
@@ -114,13 +114,13 @@ class PostgresSnapshot(Snapshot):
             found[pairs[:, 0]] = pairs[:, 1]
         return found
 
-    def _table(self, packed: bytes | None, num_rows: int, columns: Sequence[str]) -> pa.Table:
+    def _table(self, records: list[bytes], num_rows: int, columns: Sequence[str]) -> pa.Table:
         schema = self._columns.read(self.session) or EMPTY_SCHEMA
         fields = [schema.field(name) for name in columns]
         if num_rows == 0:
             return pa.schema(fields).empty_table()
         try:
-            return unpack_table(np.frombuffer(packed or b"", np.uint8), num_rows, fields, compact=False)
+            return unpack_table(np.frombuffer(b"".join(records), np.uint8), num_rows, fields, compact=False)
         except ValueError as error:
             raise StoreError(
                 f"Documents are missing or damaged at {self.session.address.shown}: {error}. {num_rows} documents were "

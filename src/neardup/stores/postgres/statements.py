@@ -4,7 +4,8 @@ A document is a row of `documents`. Its keys are a row of `entries`, with a colu
 with several keys in one table has several rows, with nulls where a table has no more keys. A key has its upper bit
 flipped, so that bigint has the order of uint64. Strings are bytea in UTF-8: PostgreSQL's text cannot contain a zero.
 
-Many values are returned as one bytea of binary numbers: a row of the result for each would take longer to read.
+What is found is returned as one bytea of binary numbers: a row of the result for each would take longer to read. A
+document is returned as one record: PostgreSQL's binary format of a row, which `packed_rows` reads.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _TYPES = {
     pa.bool_(): "boolean", pa.uint8(): "smallint", pa.uint16(): "integer", pa.uint32(): "bigint",
     pa.float32(): "real", pa.float64(): "double precision",
 }  # fmt: skip
-_LARGE = ("features", "tags", "text")  # no table of PostgreSQL compresses them further
+LARGE = ("features", "tags", "text")  # no table of PostgreSQL compresses them further
 
 
 def create_statements(fields: Sequence[pa.Field], layout: Layout) -> list[str]:
@@ -94,7 +95,7 @@ def create_statements(fields: Sequence[pa.Field], layout: Layout) -> list[str]:
         # Room on each page lets last_seen change without a change of the indexes. A hash index takes ids of any length.
         f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)",
         "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
-        *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in _LARGE),
+        *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in LARGE),
         f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, kept boolean NOT NULL)",
         "CREATE INDEX entries_row ON entries (row)",
         # The earliest of many equal keys are read in order. Rows with keys of equal prefix are sorted when they are
@@ -143,19 +144,16 @@ def prefix_mask(prefix_bits: int) -> int:
 
 
 def take_statement(columns: Sequence[str]) -> str:
-    """Return the statement that takes columns of rows, in the order of the rows."""
+    """Return the statement that takes columns of rows, in the order of the rows: a record for each."""
     return (
-        f"SELECT string_agg(record_send({_record(columns)}), '' ORDER BY n) "
-        "FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) JOIN documents AS d USING (row)"
+        f"SELECT record_send({_record(columns)}) FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
+        "JOIN documents AS d USING (row) ORDER BY n"
     )
 
 
 def scan_statement(columns: Sequence[str]) -> str:
-    """Return the statement that takes columns of the next rows after one, and the number and the last of these."""
-    return (
-        f"SELECT string_agg(record_send({_record(columns)}), '' ORDER BY row), count(*), max(row) "
-        "FROM (SELECT * FROM documents WHERE row > %s ORDER BY row LIMIT %s) AS d"
-    )
+    """Return the statement that takes columns of the next rows after one: a record for each, and its row."""
+    return f"SELECT record_send({_record(columns)}), row FROM documents AS d WHERE row > %s ORDER BY row LIMIT %s"
 
 
 def copy_statement(columns: Sequence[str], table: str) -> str:

@@ -46,15 +46,6 @@ class Connection:
         with self.our_errors():
             return self.client.eval(script, 1, self.prefix, *arguments)
 
-    def run_together(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        """Run scripts, each with its arguments, in one round trip, and return their results."""
-        with self.our_errors():
-            pipeline = self.client.pipeline(transaction=False)
-            for script, *arguments in calls:
-                pipeline.eval(script, 1, self.prefix, *arguments)
-            results: list[Any] = pipeline.execute()
-        return results
-
     def call(self, command: str, *arguments: Any) -> Any:
         """Send a command and return the answer."""
         with self.our_errors():
@@ -125,9 +116,15 @@ def promise_of(connection: Connection) -> tuple[bool, str]:
     """Return whether acknowledged documents survive the server's process, and the sentence about it."""
     synced: str | None = None
     with connection.our_errors():
-        persistence = connection.client.info("persistence")
+        persistence, memory = connection.client.info("persistence"), connection.client.info("memory")
         with contextlib.suppress(exceptions.ResponseError):  # services that manage servers hide their settings
             synced = connection.client.config_get("appendfsync").get("appendfsync")
+    policy = memory.get("maxmemory_policy", "")
+    if memory.get("maxmemory") and policy.startswith("allkeys"):
+        return False, (
+            f"The server deletes any keys when its memory is full (maxmemory-policy {policy}), those of the index too: "
+            "documents may be lost at any time. Set maxmemory-policy noeviction."
+        )
     if not persistence.get("aof_enabled"):
         return False, (
             "The server does not log its changes (appendonly no): a crash or restart of the server loses all changes "

@@ -82,17 +82,6 @@ return table.concat(parts)
 """
 """ARGV: rows, uint32. Returns when they were last seen, int64 each."""
 
-VALUES = """
-local p, rows, sizes, parts = KEYS[1], ARGV[1], {}, {}
-for at = 1, #rows, 4 do
-  local part = redis.call('GET', p .. ARGV[2] .. struct.unpack('<I', rows, at))
-  sizes[#sizes + 1] = struct.pack('<i', part and #part or -1)
-  parts[#parts + 1] = part or ''
-end
-return {table.concat(sizes), table.concat(parts)}
-"""
-"""ARGV: rows, uint32; the letter of a column. Returns the sizes of its values, int32, -1 for a null, and the values."""
-
 SPLIT = """
 local p, t, first, last = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 for count = first, last - 1 do

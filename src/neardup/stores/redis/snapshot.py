@@ -23,7 +23,7 @@ from neardup.stores.state import contents_of, hash_ids
 LETTERS = {"features": "f", "tags": "g", "text": "x"}
 """Columns with a key of their own for each row that has a value; the others are packed together."""
 APART = ("row", "last_seen", *LETTERS)
-_ROWS_A_CALL = 2_000
+_ROWS_A_CALL, _LARGE_ROWS_A_CALL = 4_000, 200
 _FIRST_BYTES, _GROWTH = kernels.packed_entries.WIDTH * 1024, 16
 _ALL_BYTES = 2**40
 _NO_LIMIT = 2**62
@@ -93,11 +93,12 @@ class RedisSnapshot(Snapshot):
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         schema = self.columns.read() or EMPTY_SCHEMA
         wanted = pa.schema([schema.field(name) for name in columns])
-        parts = [self._take(rows[i : i + _ROWS_A_CALL], wanted, schema) for i in range(0, len(rows), _ROWS_A_CALL)]
+        size = _rows_a_call(columns)
+        parts = [self._take(rows[i : i + size], wanted, schema) for i in range(0, len(rows), size)]
         return pa.concat_tables(parts) if parts else wanted.empty_table()
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        rows, begin, alive = np.empty(_ROWS_A_CALL, np.int64), 0, alive_of(self.header)
+        rows, begin, alive = np.empty(_rows_a_call(columns), np.int64), 0, alive_of(self.header)
         while begin < self.num_rows:
             number, begin = kernels.packed_entries.list_alive(begin, alive, rows)
             if number:
@@ -175,21 +176,25 @@ class RedisSnapshot(Snapshot):
         packed_fields = [field for field in schema if field.name not in APART]
         packed = rows.astype("<u4").tobytes()
         names = [name for name in wanted.names if name not in APART]
-        calls: list[tuple[object, ...]] = [(scripts.DOCUMENTS, packed)] if names else []
-        calls += [(scripts.TIMES, packed)] if "last_seen" in wanted.names else []
-        calls += [(scripts.VALUES, packed, LETTERS[name]) for name in wanted.names if name in LETTERS]
-        answers = iter(self.connection.run_together(calls) if calls else [])
+        apart = [name for name in wanted.names if name in LETTERS]
+        key = self.connection.key
+        with self.connection.our_errors():
+            pipeline = self.connection.client.pipeline(transaction=False)
+            if names:
+                pipeline.eval(scripts.DOCUMENTS, 1, self.connection.prefix, packed)
+            if "last_seen" in wanted.names:
+                pipeline.eval(scripts.TIMES, 1, self.connection.prefix, packed)
+            for name in apart:
+                pipeline.mget([key(f"{LETTERS[name]}{row}") for row in rows.tolist()])
+            answers = iter(pipeline.execute())
         columns = {"row": pa.array(rows, pa.uint32())}
         if names:
             table = self._unpack(next(answers), len(rows), packed_fields, names)
             columns |= dict(zip(names, table.columns, strict=True))
         if "last_seen" in wanted.names:
-            columns["last_seen"] = pa.Array.from_buffers(
-                wanted.field("last_seen").type, len(rows), [None, pa.py_buffer(next(answers))]
-            )
-        for name in wanted.names:
-            if name in LETTERS:
-                columns[name] = _values_of(next(answers), wanted.field(name).type)
+            kind = wanted.field("last_seen").type
+            columns["last_seen"] = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(next(answers))])
+        columns |= {name: pa.array(next(answers), wanted.field(name).type) for name in apart}
         return pa.Table.from_arrays([columns[name] for name in wanted.names], schema=wanted)
 
     def _unpack(self, data: bytes | int, num_rows: int, fields: list[pa.Field], names: list[str]) -> pa.Table:
@@ -218,12 +223,5 @@ class RedisSnapshot(Snapshot):
         )
 
 
-def _values_of(answer: list[bytes], dtype: pa.DataType) -> pa.Array:
-    """Return the column in the answer of `scripts.VALUES`."""
-    sizes = np.frombuffer(answer[0], "<i4").astype(np.int64)
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(np.maximum(sizes, 0), out=offsets[1:])
-    valid = np.packbits(sizes >= 0, bitorder="little")
-    return pa.Array.from_buffers(
-        dtype, len(sizes), [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(answer[1])]
-    )
+def _rows_a_call(columns: Sequence[str]) -> int:
+    return _LARGE_ROWS_A_CALL if LETTERS.keys() & set(columns) else _ROWS_A_CALL
