@@ -5,11 +5,13 @@ Rarely needed by themselves: `dedup` and the indexes choose bands and blocks on 
 
 from __future__ import annotations
 
+from neardup.api.plans import plan_index
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.blocks import BlockPlan, choose_blocks, plan_blocks
 from neardup.candidates.plan import Plan
 from neardup.fingerprints.explain import Explanation, keywords
 from neardup.fingerprints.signatures import PackedSignatures
+from neardup.index.plan import IndexPlan
 from neardup.verify.hamming import hamming_distance
 from neardup.verify.scores import Score
 
@@ -17,6 +19,7 @@ __all__ = [
     "Bands",
     "BlockPlan",
     "Explanation",
+    "IndexPlan",
     "PackedSignatures",
     "Plan",
     "Score",
@@ -26,4 +29,5 @@ __all__ = [
     "hamming_distance",
     "keywords",
     "plan_blocks",
+    "plan_index",
 ]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from neardup.cli.settings import Command, SettingType, option, parse_number, settings_options
 from neardup.errors import SettingError
-from neardup.settings.constraints import Constraint
+from neardup.settings.constraints import Constraint, constraints_of
 from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.presets import METHODS
 
 if TYPE_CHECKING:
     from neardup.candidates.plan import Plan
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _BANDS = ("threshold", "recall", "num_bands", "rows_per_band")
 _BLOCKS = ("bits", "max_distance")
 _OF_DOCUMENTS, _OF_FINGERPRINTS = (*_BANDS, "document_bytes", "plot"), (*_BLOCKS, "memory")
+_OF_INDEX = ("method", "storage", "document_features")
 _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 
 
@@ -64,6 +66,22 @@ class _Memory(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     "--fingerprints", type=_Power(Constraint("A count.", int, low=1, high=10**15)), metavar="N",
     section="Corpus", help="The number of fingerprints of an index, such as 1e9 or 2^34.",
 )  # fmt: skip
+@option(
+    "--index", "of_index", is_flag=True, section="Index (with --documents)",
+    help="Estimate the bytes of an index in a folder, for each storage level.",
+)  # fmt: skip
+@option(
+    "--method", type=click.Choice(list(METHODS)), default="minhash", show_default=True,
+    section="Index (with --documents)", help="The method of the index; its limits as below.",
+)  # fmt: skip
+@option(
+    "--storage", type=click.Choice(["fingerprints", "features", "text"]), section="Index (with --documents)",
+    help="One storage level. Default: all that go with the method.",
+)  # fmt: skip
+@option(
+    "--document-features", type=_COUNT, metavar="N", section="Index (with --documents)",
+    help="The average number of distinct features of a text. Default: that of English.",
+)  # fmt: skip
 @settings_options(MinHash, "MinHash (with --documents)", only=_BANDS)
 @settings_options(SimHash, "Fingerprints (with --fingerprints)", only=_BLOCKS)
 @option(
@@ -81,6 +99,7 @@ def plan(
     fingerprints: int | None,
     memory: float | None,
     plot: str | None,
+    of_index: bool,
     as_json: bool,
     **values: Any,
 ) -> None:
@@ -93,7 +112,11 @@ def plan(
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
       neardup plan --fingerprints 2^34 --max-distance 3
       neardup plan --fingerprints 1e9 --max-distance 4 --memory 64GB
+      neardup plan --index --documents 1e8 --method simhash --storage features
     """
+    if of_index:
+        _plan_index(documents, document_bytes, as_json, values)
+        return
     if (documents is None) == (fingerprints is None):
         raise SettingError("plan needs either --documents or --fingerprints. Add for example --documents 1e8.")
     _refuse_options_of_the_other(("--documents", "--fingerprints")[documents is None])
@@ -126,13 +149,49 @@ def plan(
         rendering.print_plan(estimate)
 
 
+def _plan_index(documents: float | None, document_bytes: float, as_json: bool, values: dict[str, Any]) -> None:
+    """Print the estimate of an index."""
+    if documents is None:
+        raise SettingError("plan --index needs --documents. Add for example --documents 1e8.")
+    _refuse(("fingerprints", "memory", "plot"), "--index")
+    from neardup import lsh
+    from neardup.cli.render import plan as rendering
+    from neardup.cli.render import reports
+
+    start = METHODS[values["method"]]
+    given = {name: values[name] for name in (*_BANDS, *_BLOCKS) if _is_given(name)}
+    for name in given:
+        if name not in constraints_of(type(start)):
+            raise SettingError(
+                f"--{name.replace('_', '-')} does not go with --method {values['method']}: got it. Leave it out."
+            )
+    plans = lsh.plan_index(
+        documents=documents, method=replace(start, **given), storage=values["storage"], document_bytes=document_bytes,
+        document_features=values["document_features"],
+    )  # fmt: skip
+    if as_json:
+        sums = ({"document_bytes": plan.document_bytes, "disk_bytes": plan.disk_bytes} for plan in plans)
+        reports.print_json({"plans": [asdict(plan) | total for plan, total in zip(plans, sums, strict=True)]})
+    else:
+        rendering.print_index(plans)
+
+
 def _refuse_options_of_the_other(chosen: str) -> None:
     """Raise SettingError if an option was given that has no effect beside --documents or --fingerprints."""
-    context = click.get_current_context()
     other, unused = ("--fingerprints", _OF_FINGERPRINTS) if chosen == "--documents" else ("--documents", _OF_DOCUMENTS)
-    for name in unused:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise SettingError(f"--{name.replace('_', '-')} goes with {other}: got it with {chosen}. Leave it out.")
+    _refuse(unused, chosen, f"goes with {other}")
+    _refuse(_OF_INDEX, chosen, "goes with --index")
+
+
+def _refuse(names: tuple[str, ...], chosen: str, reason: str = "has no effect there") -> None:
+    for name in names:
+        if _is_given(name):
+            raise SettingError(f"--{name.replace('_', '-')} {reason}: got it with {chosen}. Leave it out.")
+
+
+def _is_given(name: str) -> bool:
+    context = click.get_current_context()
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _record(plan: Plan) -> dict[str, Any]:

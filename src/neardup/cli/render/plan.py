@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +11,7 @@ from neardup.candidates.bands import candidate_probability
 from neardup.candidates.blocks import BlockPlan
 from neardup.candidates.plan import Plan
 from neardup.cli.render.table import Rows, is_unicode
+from neardup.index.plan import IndexPlan
 from neardup.output.wording import memory, percent, plural
 
 _LEAST_ROWS = 8
@@ -92,6 +93,29 @@ def print_blocks(
         "choice of these, sorted by their bits, finds every one (Manku, Jain and Das Sarma, 2007)."
     )
     console.print(Text(source, "dim"))
+
+
+def print_index(plans: Sequence[IndexPlan], console: Console | None = None) -> None:
+    """Print the bytes of an index by storage level."""
+    console = console or Console(highlight=False)
+    first, rows = plans[0], Rows()
+    blocks = "" if first.num_blocks is None else f", of {plural(first.num_blocks, 'block')}"
+    rows.figure("Documents", f"{first.documents:,}", "that are kept")
+    rows.figure("Tables", f"{first.num_tables:,}", f"of keys{blocks}")
+    rows.print(console)
+    console.print()
+    heads = ("stored", "keys", "fingerprint, id", "features", "text", "bytes a document", "on disk")
+    cells = [heads] + [
+        (
+            plan.storage, f"{plan.key_bytes:,.0f}", f"{plan.fingerprint_bytes:,.0f}", f"{plan.feature_bytes:,.0f}",
+            f"{plan.text_bytes:,.0f}", f"{plan.document_bytes:,.0f}", memory(plan.disk_bytes),
+        )
+        for plan in plans
+    ]  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        console.print(Text(f"  {line}", "dim" if row is heads else ""), soft_wrap=True)
 
 
 def _few(count: float) -> str:
