@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -242,7 +243,8 @@ def test_info_shows_what_the_library_returns(news):
     with neardup.Index.open(news, read_only=True) as index:
         assert printed("info", news) == index.info()
     shown = run("info", news).stdout
-    for part in ("Kept                    3", "threshold=0.7", "synced to disk", "bytes a document"):
+    assert re.search(r"Kept +3 ", shown)
+    for part in ("threshold=0.7", "synced to disk", "bytes a document"):
         assert part in shown
 
 

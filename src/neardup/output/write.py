@@ -242,7 +242,8 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 def write_report(report: dict[str, Any], page: str, directory: Path) -> None:
     """Write report.json and report.html."""
     text = json.dumps(report, indent=1, ensure_ascii=False)
-    (directory / "report.json").write_text(text + "\n", encoding="utf-8")
+    # A file name that is not UTF-8 becomes an escape of JSON.
+    (directory / "report.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
     (directory / "report.html").write_text(page, encoding="utf-8")
 
 
