@@ -114,6 +114,37 @@ def test_a_snapshot_does_not_change_while_documents_are_added_and_replaced(addre
     store.close()
 
 
+def test_a_document_is_replaced_by_one_of_the_same_change(address):
+    store, rng = create_store(address, {}, LAYOUT), random.Random(2)
+    with store.writing() as writer:
+        writer.write(one_document(0, id="a"))
+        documents = [document(row, rng, id="a", member=True) for row in (1, 2)]
+        keys = np.array([2**63, 2**63], np.uint64)
+        entries = Entries(np.arange(2), np.zeros(2, np.uint16), keys)
+        writer.write(Changes(table_of(documents), entries, forgotten=np.array([0, 1])))
+        ids = pa.array(["a"], pa.large_string())
+        assert (writer.rows_of_ids(ids).tolist(), writer.num_rows, sum(writer.count())) == ([2], 3, 1)
+        assert writer.find(Entries(np.zeros(1, np.int64), np.zeros(1, np.uint16), keys[:1]), 9).row.tolist() == [2]
+    assert store.verify() == []
+    store.close()
+
+
+def test_rows_of_a_common_key_are_listed_up_to_the_limit_however_many_there_are(address):
+    store, expected, rng = create_store(address, {}, LAYOUT), ReferenceStore(LAYOUT), random.Random(2)
+    documents = table_of([document(row, rng, member=True) for row in range(3_000)])
+    entries = Entries(np.arange(3_000), np.ones(3_000, np.uint16), np.where(np.arange(3_000) % 900, 5, 6).astype("u8"))
+    lookups = Entries(np.arange(3), np.ones(3, np.uint16), np.array([5, 6, 7], np.uint64))
+    with store.writing() as writer:
+        for one in (writer, expected):
+            one.write(Changes(documents, entries, forgotten=np.arange(1, 2_000, 3)))
+        for limit in (1, 4, 1_500, 5_000):
+            for found, wanted in zip(writer.find(lookups, limit), expected.find(lookups, limit), strict=True):
+                assert found.tolist() == wanted.tolist()
+    store.compact()
+    assert store.verify() == []
+    store.close()
+
+
 def test_settings_and_attachments_come_back(address):
     meta = {"method": "simhash", "nested": [1, None, {"a": "\u00e9\0"}]}
     store = create_store(address, meta, LAYOUTS[1], {"idf": bytes(range(256)) * 5_000})

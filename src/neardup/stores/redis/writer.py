@@ -40,7 +40,8 @@ class RedisWriter(RedisSnapshot, Writer):
         added = 0 if documents is None else documents.num_rows
         check_changes(changes, self.num_rows, self.columns.read() if added else None)
         key, counts = self.connection.key, np.array(header.counts)
-        with self._lock.guarded() as pipeline:
+        size = 0 if changes.entries is None else len(changes.entries.key)
+        with self._lock.guarded(size) as pipeline:
             states = header.states[: header.num_rows]
             if documents is not None and added:
                 new = documents.column("state").to_numpy()
