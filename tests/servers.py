@@ -24,6 +24,7 @@ class Server(ABC):
     """
 
     ready: str
+    stop: signal.Signals
 
     def __init__(self, program: Path) -> None:
         self.program = program
@@ -66,7 +67,7 @@ class Server(ABC):
     def remove(self) -> None:
         """Stop the server for good and delete its files."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)  # both servers close their connections and end
+            self.process.send_signal(self.stop)
             self.process.wait(60)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -89,6 +90,7 @@ class Postgres(Server):
     """
 
     ready = "database system is ready to accept connections"
+    stop = signal.SIGQUIT  # without writing what is only in memory
 
     def __init__(self, program: Path) -> None:
         super().__init__(program)
@@ -122,6 +124,7 @@ class Redis(Server):
     """A Redis or Valkey server that appends every command to a file and syncs it, unless arguments say otherwise."""
 
     ready = "Ready to accept connections"
+    stop = signal.SIGTERM
 
     def __init__(self, program: Path, *arguments: str) -> None:
         super().__init__(program)

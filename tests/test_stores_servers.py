@@ -43,7 +43,7 @@ def one_document(row, **values):
 def test_random_changes_are_found_as_in_lists_also_by_who_opens_the_index_later(address, layout):
     rng = random.Random(str(layout))
     store, expected = create_store(address, {}, layout), ReferenceStore(layout)
-    for number, size in enumerate((0, 1, 5, 200, 0, 2, 90, 3)):
+    for number, size in enumerate((0, 1, 200, 2, 90)):
         with store.writing() as writer:
             for _ in range(3):
                 random_step([writer], expected, rng, size)

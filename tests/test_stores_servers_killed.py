@@ -104,7 +104,7 @@ def kill_servers(server, times, rng):
 
 
 def test_a_client_that_is_killed_leaves_all_that_was_acknowledged_and_nothing_half_written(address, store_writer):
-    kill_writers(address, store_writer, 3, random.Random(1))
+    kill_writers(address, store_writer, 2, random.Random(1))
 
 
 def test_a_server_that_is_killed_has_all_that_was_acknowledged_when_it_is_there_again(own_server):
