@@ -22,7 +22,8 @@ def keys_of(row: int) -> list[int]:
 
 def changes_of(first: int, size: int, rng: random.Random) -> Changes:
     """Return new documents; those before the first are seen, sometimes one is forgotten."""
-    documents = table_of([document(row, rng, member=True) for row in range(first, first + size)])
+    rows = range(first, first + size)
+    documents = table_of([document(row, rng, member=True, content=row.to_bytes(16, "little")) for row in rows])
     keys = np.array([keys_of(row) for row in range(first, first + size)], np.uint64)
     entries = Entries(np.repeat(np.arange(size), 2), np.tile(np.arange(2, dtype=np.uint16), size), keys.reshape(-1))
     seen = np.array([first - 1] if first else [], np.int64)

@@ -19,7 +19,7 @@ EMPTY_SCHEMA = schemas.indexed_schema((schemas.SIMILARITY, schemas.DISTANCE, sch
 """The columns of a store without documents, whatever its method measures."""
 _FAN_IN, _MAX_COMBINED = 16, 1 << 15  # small chunks are combined sixteen at a time, up to so many rows
 _ROWS_A_SCAN = 1 << 14
-_GROWTH = 4
+_GROWTH = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class Seen(NamedTuple):
 
 
 def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
-    """Return the runs with a later one, merged so that each in memory is at least four times as long as the next."""
+    """Return the runs with a later one, merged so that each in memory is at least twice as long as the next."""
     runs = (*runs, added)
     while len(runs) > 1 and runs[-2].name is None and len(runs[-2].rows) < _GROWTH * len(runs[-1].rows):
         runs = (*runs[:-2], merge_seen(runs[-2:]))

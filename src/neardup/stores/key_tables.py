@@ -1,7 +1,7 @@
 """Tables of keys that list rows: sorted runs, and a tail of the latest entries.
 
 Appending is cheap: entries go to the tail, which becomes a run when it is long. Runs are merged so that each has at
-least four times as many entries as the next, so a lookup visits few of them. A view stays as it is while entries are
+least twice as many entries as the next, so a lookup visits few of them. A view stays as it is while entries are
 appended.
 """
 
@@ -19,8 +19,8 @@ from neardup import kernels
 if TYPE_CHECKING:
     from neardup.kernels.key_tables import Parts, States, Tail
 
-GROWTH = 4
-"""The least ratio of the sizes of a run and the next, above which they are not merged."""
+GROWTH = 2
+"""The least ratio of the sizes of a run and the next. With 2, a million entries are written four times; with 4, seven."""
 MAX_ENTRIES = 2**32 - 1
 """Entries of a table in one run: cells count in 32 bits."""
 _TAIL_ENTRIES = 512  # of a table, scanned in a quarter of a microsecond

@@ -27,7 +27,7 @@ from neardup.stores.writing import StateWriter
 
 MEMORY_BYTES = 256 << 20
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
-_BYTES_A_ROW, _BYTES_AN_ENTRY = 200, 24  # of memory, beside the record
+_BYTES_A_ROW = 64  # of memory, beside as many as in the journal
 _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
 _RECORD_BYTES = 64 << 20  # of a row in the database, which has at most a billion
 
@@ -239,8 +239,7 @@ class EmbeddedStore(Store):
                     self.meta = dict(changes.meta)
                 self._publish()
         rows = 0 if changes.documents is None else len(changes.documents)
-        entries = 0 if changes.entries is None else len(changes.entries.key)
-        self._pending_bytes += sum(map(len, records)) + _BYTES_A_ROW * rows + _BYTES_AN_ENTRY * entries
+        self._pending_bytes += sum(map(len, records)) + _BYTES_A_ROW * rows
         self._start_task()
 
     def _write_settings(self, changes: Changes) -> None:
@@ -268,7 +267,7 @@ class EmbeddedStore(Store):
 
     def _is_due(self) -> bool:
         records = self._loader.number - self._maintenance.flushed
-        return self._pending_bytes > self._memory_bytes // 8 or records > _RECORDS_IN_JOURNAL
+        return self._pending_bytes > self._memory_bytes // 4 or records > _RECORDS_IN_JOURNAL
 
     def _start_task(self) -> None:
         """Move the journal to files in the background, if it is long and no such task runs."""
@@ -278,7 +277,7 @@ class EmbeddedStore(Store):
 
     def _limit_memory(self) -> None:
         """Wait for the task while there is much in memory. Raises what the task raised."""
-        if self._task is not None and (self._task.done() or self._pending_bytes > self._memory_bytes // 4):
+        if self._task is not None and (self._task.done() or self._pending_bytes > self._memory_bytes // 2):
             self._finish_task()
 
     def _finish_task(self) -> None:
