@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError, SettingError
-from neardup.index import hamming_tables, row_store
+from neardup.index import hamming_tables, row_store, search
+from neardup.stores import key_tables
 from reference import hamming as reference
 
 WIDTHS = (32, 64, 128, 256)
@@ -52,10 +54,10 @@ def operations(draw, bits: int, max_distance: int):
 @given(st.data(), st.sampled_from(WIDTHS), st.integers(0, 8), st.booleans())
 def test_adds_and_removes_in_any_order_leave_what_brute_force_finds(data, bits, max_distance, strings):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hamming_tables, "_TAIL_ROWS", 3)
+        patch.setattr(key_tables, "_TAIL_ENTRIES", data.draw(st.sampled_from([2, 512])))
         patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
         patch.setattr(hamming_tables, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9])))  # 1e9: tables always
-        patch.setattr(hamming_tables, "_QUERIES_AT_ONCE", 2)
+        patch.setattr(search, "_BLOCK", 2)
         index = neardup.HammingIndex(bits, max_distance, threads=2)
         expected: dict[object, int] = {}
         number = 0
@@ -89,11 +91,11 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
     asked = [flipped(base, bits, chance.randint(0, 2), chance) for base in bases]
     expected = [reference.query(stored, one, max_distance) for one in asked]
     assert any(expected)
-    for plan in hamming_tables.plan_blocks(400, bits, max_distance)[:4]:
-        if plan.num_tables > 200:
+    for num_blocks in range(max_distance, max_distance + 4):
+        if math.comb(num_blocks, max_distance) > 200:
             continue
-        monkeypatch.setattr(hamming_tables, "choose_tables", lambda *_, plan=plan: plan)
-        monkeypatch.setattr(hamming_tables, "_TAIL_ROWS", 100)
+        monkeypatch.setattr(hamming_tables, "choose_blocks", lambda *_, chosen=num_blocks: chosen)
+        monkeypatch.setattr(key_tables, "_TAIL_ENTRIES", 100)
         index = neardup.HammingIndex(bits, max_distance)
         index.add_many(list(stored), list(stored.values()))
         assert found_in(index.query_many(asked), 20) == expected
@@ -109,7 +111,6 @@ def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
     found = one_by_one.query_many(values)
     assert found.equals(at_once.query_many(values))
     assert len(found) == 10_400
-    assert len(one_by_one._searcher.segments) > 1
 
 
 def test_what_was_removed_may_come_back_with_another_fingerprint():
@@ -249,8 +250,8 @@ def test_little_memory_means_a_scan_and_the_same_answer():
     plenty, little = neardup.HammingIndex(), neardup.HammingIndex(memory_bytes=1000)
     for index in (plenty, little):
         index.add_many(np.arange(20_000), values)
-    assert len(plenty._searcher.segments[0][1].word) >= 4
-    assert len(little._searcher.segments[0][1].word) == 1
+    assert len(plenty._searcher.lookup.masks) >= 4
+    assert len(little._searcher.lookup.masks) == 1
     assert little.query_many(values[:50]).equals(plenty.query_many(values[:50]))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.candidates.block_levels import make_tables
+from neardup.candidates.block_levels import make_masks
 from neardup.candidates.blocks import (
     MAX_FINGERPRINTS,
     choose_blocks,
@@ -47,7 +47,7 @@ def test_every_number_of_blocks_has_its_row(bits, max_distance):
 @given(st.sampled_from(WIDTHS), st.integers(0, 4), st.integers(1, 4))
 def test_the_key_is_the_shortest_of_all_tables(bits, max_distance, more):
     num_blocks = max_distance + more
-    agree = make_tables(bits, max_distance, num_blocks).agree.tolist()
+    agree = make_masks(bits, max_distance, num_blocks).tolist()
     shortest = min(sum(word.bit_count() for word in words) for words in agree)
     plan = next(plan for plan in plan_blocks(1, bits, max_distance) if plan.num_blocks == num_blocks)
     assert (plan.num_tables, plan.key_bits) == (len(agree), shortest)

@@ -68,11 +68,15 @@ def make_levels(bits: int, max_distance: int, num_blocks: int, first_block: int 
     return _to_arrays(levels, bits, max_distance)
 
 
-def make_tables(bits: int, max_distance: int, num_blocks: int) -> Levels:
-    """Return one level: the C(num_blocks, num_blocks - max_distance) tables of an index."""
+def make_masks(bits: int, max_distance: int, num_blocks: int) -> Masks:
+    """Return the bits in which rows of each table agree: C(num_blocks, max_distance) tables, (num_tables, num_words).
+
+    A pair within the distance agrees in the bits of one table at least. With max_distance blocks none need agree: a
+    single table of no bits.
+    """
     blocks = cut_blocks(0, bits, num_blocks)
-    tables = itertools.combinations(range(num_blocks), num_blocks - max_distance)
-    return _to_arrays([[_choose(0, (), blocks, chosen) for chosen in tables]], bits, max_distance)
+    tables = itertools.combinations(blocks, num_blocks - max_distance)
+    return np.array([to_words(sum(chosen), bits) for chosen in tables], np.uint64)
 
 
 def _combine(agree: int, differ: tuple[int, ...], blocks: list[int], distance: int, least: int) -> list[list[_Node]]:

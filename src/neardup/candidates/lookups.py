@@ -6,6 +6,7 @@ that are stored. Both follow the same rule: a bucket lists its earliest `max_buc
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from neardup import kernels
 from neardup.candidates.bands import Bands
-from neardup.candidates.block_levels import make_tables
+from neardup.candidates.block_levels import make_masks
 from neardup.candidates.blocks import Radius
 from neardup.candidates.samples import Samples
 from neardup.features.described import Keys, Lists
@@ -82,14 +83,11 @@ class DistanceLookup:
 
     @property
     def layout(self) -> Layout:
-        agree = self._masks
-        sizes = tuple(min(_KEY_BITS, sum(int(word).bit_count() for word in mask)) for mask in agree.tolist())
+        sizes = tuple(min(_KEY_BITS, sum(int(word).bit_count() for word in mask)) for mask in self.masks.tolist())
         return Layout(sizes, self.radius.max_distance)
 
     def entries(self, keys: Keys) -> Entries:
-        permuted = np.empty((len(keys.values), len(self._order)), np.uint64)
-        kernels.block_keys.permute_bits(np.ascontiguousarray(keys.values), self._order, permuted)
-        return dense_entries(permuted)
+        return dense_entries(self.permute(np.ascontiguousarray(keys.values)).T)
 
     def probes(self, keys: Keys) -> Entries:
         return self.entries(keys)
@@ -97,20 +95,40 @@ class DistanceLookup:
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         return distinct_pairs(probes, found)[0]
 
-    @cached_property
-    def _masks(self) -> npt.NDArray[np.uint64]:
-        radius = self.radius
-        return make_tables(radius.bits, radius.max_distance, radius.num_blocks or radius.max_distance + 1).agree
+    def permute(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Return the keys of fingerprints, uint64 (num_tables, num_rows). words : uint64 (num_rows, num_words)."""
+        keys = np.empty((len(self._moves), len(words)), np.uint64)
+        kernels.block_keys.permute_bits(words, self._moves, keys)
+        return keys
 
     @cached_property
-    def _order(self) -> npt.NDArray[np.int16]:
-        """Return the bit of the fingerprint at each place of a key: those of the chosen blocks, then the others."""
-        order = np.full((len(self._masks), _KEY_BITS), -1, np.int16)
-        for table, mask in enumerate(self._masks.tolist()):
+    def masks(self) -> npt.NDArray[np.uint64]:
+        """Return the bits of the blocks of each table, uint64 (num_tables, num_words)."""
+        bits, max_distance, num_blocks = self.radius
+        return make_masks(bits, max_distance, max_distance + 1 if num_blocks is None else num_blocks)
+
+    @cached_property
+    def _moves(self) -> npt.NDArray[np.uint64]:
+        """Return what `permute_bits` moves: to the front the bits of the table's blocks, then the others, in order."""
+        tables = []
+        for mask in self.masks.tolist():
             chosen = [bit for bit in range(self.radius.bits) if mask[bit >> 6] >> (bit & 63) & 1]
-            places = chosen + sorted(set(range(self.radius.bits)) - set(chosen))
-            order[table, : len(places)] = places[:_KEY_BITS]
-        return order
+            others = sorted(set(range(self.radius.bits)) - set(chosen))
+            tables.append([_move(*run) for run in _runs_of([*chosen, *others][:_KEY_BITS])])
+        most = max(map(len, tables))
+        return np.array([[*moves, *[(0, 0, 0)] * (most - len(moves))] for moves in tables], np.uint64)
+
+
+def _runs_of(bits: list[int]) -> list[tuple[int, int, int]]:
+    """Return the runs of successive bits of one word: the first bit, its place among all, the length."""
+    edges = [i for i, bit in enumerate(bits) if i == 0 or bit != bits[i - 1] + 1 or bit % 64 == 0]
+    return [(bits[first], first, stop - first) for first, stop in itertools.pairwise([*edges, len(bits)])]
+
+
+def _move(bit: int, place: int, length: int) -> tuple[int, int, int]:
+    """Return the word of a run of bits, its bits in the reversed word, and the rotation to its place in a key."""
+    low = 64 - bit % 64 - length
+    return bit // 64, (1 << low + length) - (1 << low), (bit - place) % 64
 
 
 @dataclass(frozen=True)

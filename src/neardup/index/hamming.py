@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from neardup.candidates.blocks import check_distance
@@ -127,7 +128,7 @@ class HammingIndex(RowIndex):
         """Return (id, distance) of all within the distance, nearest first; at equal distance, those added earlier."""
         words = self._store.to_values(_one_fingerprint(fingerprint))
         found = self._searcher.find(words, self._store, 1)
-        return self._hits(found.row, found.distance)
+        return self._hits(found.row, 64 * words.shape[1] - found.equal)
 
     def query_many(self, fingerprints: AnyFingerprints) -> pa.Table:
         """Return all within the distance of each of many fingerprints.
@@ -142,8 +143,9 @@ class HammingIndex(RowIndex):
             Columns `query` (int64, the position of the query), `id` (int64 or string), `distance` (uint8), by query,
             then distance, then as they were added.
         """
-        found = self._searcher.find(self._store.to_values(fingerprints), self._store, self._threads)
-        return self._table(found.query, found.row, distance=found.distance)
+        words = self._store.to_values(fingerprints)
+        found = self._searcher.find(words, self._store, self._threads)
+        return self._table(found.query, found.row, distance=(64 * words.shape[1] - found.equal).astype(np.uint8))
 
     def merge(self, other: HammingIndex) -> None:
         """Add all fingerprints of another index. Raises SchemeError if its scheme or number of bits differs."""

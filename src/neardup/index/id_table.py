@@ -32,7 +32,7 @@ class IdTable:
 
     def __init__(self) -> None:
         self.kind: pa.DataType | None = None
-        self.alive = np.zeros(_LEAST_SLOTS, np.uint8)
+        self.forgotten = np.zeros(_LEAST_SLOTS // 64, np.uint64)  # bits of rows
         self.num_rows = self.num_alive = 0
         self._data = np.zeros(_LEAST_SLOTS, np.uint8)
         self._offsets = np.zeros(_LEAST_SLOTS + 1, np.int64)
@@ -80,12 +80,10 @@ class IdTable:
         start = int(self._offsets[first])
         self._data[start : start + len(added.data)] = added.data
         self._offsets[first : stop + 1] = added.offsets + start
-        self.alive[first:stop] = 1
         self.num_rows = stop
-        repeated = kernels.ids.enter_rows(self._stored(), first, stop, self.alive, self._slots)
+        repeated = kernels.ids.enter_rows(self._stored(), first, stop, self.forgotten, self._slots)
         if repeated >= 0:
             self.num_rows = first
-            self.alive[first:stop] = 0
             self._rebuild(first)
             raise InputError(
                 f"The id {ids[repeated - first].as_py()!r} is in the index already, or twice in what is added: got it "
@@ -112,7 +110,7 @@ class IdTable:
     def remove(self, ids: pa.Array) -> None:
         """Forget ids. Requires: each has a row, and stands here once."""
         slots = self._find_slots(ids)
-        self.alive[self._slots[slots]] = 0
+        kernels.key_tables.set_bits(self.forgotten, self._slots[slots].astype(np.int64))
         self._slots[slots] = _REMOVED
         self.num_alive -= len(ids)
 
@@ -139,18 +137,18 @@ class IdTable:
         """Grow every array to hold so many rows and bytes, and the table to be at most two thirds full."""
         self._data = grow(self._data, num_bytes)
         self._offsets = grow(self._offsets, num_rows + 1)
-        self.alive = grow(self.alive, num_rows)
+        self.forgotten = grow(self.forgotten, (num_rows >> 6) + 1)
         added = num_rows - self.num_rows
         if 3 * (self._used + added) > 2 * len(self._slots):
             self._rebuild(self.num_rows, self.num_alive + added)
 
     def _rebuild(self, num_rows: int, num_expected: int = 0) -> None:
-        """Enter all rows that are alive in a new table."""
+        """Enter all rows that were not removed in a new table."""
         num_slots = max(len(self._slots) if not num_expected else 0, _LEAST_SLOTS)
         while num_slots < 2 * num_expected:
             num_slots *= 2
         self._slots = np.full(num_slots, _FREE, np.uint32)
-        kernels.ids.enter_rows(self._stored(), 0, num_rows, self.alive, self._slots)
+        kernels.ids.enter_rows(self._stored(), 0, num_rows, self.forgotten, self._slots)
         self._used = self.num_alive
 
 

@@ -90,5 +90,5 @@ def _sort(
 
 def featured_rows(store: RowStore) -> npt.NDArray[np.int64]:
     """Return the rows of a store that were not removed and have features."""
-    stop = store.num_rows
-    return np.flatnonzero(store.alive[:stop].astype(bool) & ~is_empty(store.values[:stop]))
+    rows = store.alive_rows()
+    return rows[~is_empty(store.values[: store.num_rows])[rows]]

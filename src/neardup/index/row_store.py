@@ -20,7 +20,7 @@ from neardup.fingerprints.sketches import Sketches
 from neardup.index.id_table import Given, IdTable, grow
 
 if TYPE_CHECKING:
-    from neardup.kernels.band_tables import Stored
+    from neardup.kernels.matches import Stored
 
 _LEAST_TO_COMPACT = 4096
 _BATCH_ROWS = 1 << 16
@@ -37,8 +37,7 @@ class Rows(NamedTuple):
 class RowStore(ABC):
     """Ids and values by row number, appended only; a removed row is marked until `compact` leaves it out.
 
-    A searcher refers to rows by these numbers. It reads `values` and `alive` in place; an index that is kept elsewhere
-    would answer `ids_of(rows)` and `values[rows]`.
+    A searcher refers to rows by these numbers. It reads `values` and `forgotten` in place.
 
     Attributes
     ----------
@@ -70,9 +69,9 @@ class RowStore(ABC):
         return self._ids.num_rows
 
     @property
-    def alive(self) -> npt.NDArray[np.uint8]:
-        """0 for each row that was removed, uint8 (num_rows or more,)."""
-        return self._ids.alive
+    def forgotten(self) -> npt.NDArray[np.uint64]:
+        """The bits of the rows that were removed, the lowest first."""
+        return self._ids.forgotten
 
     @abstractmethod
     def to_values(self, sketches: Any) -> npt.NDArray[Any]:
@@ -135,7 +134,7 @@ class RowStore(ABC):
 
     def compact(self) -> None:
         """Leave out the removed rows and number the others anew, in their order."""
-        rows = self.take(self._alive_rows())
+        rows = self.take(self.alive_rows())
         self._ids, self.values = IdTable(), self.values[:0]
         self.append(rows.ids, rows.values, rows.sizes)
 
@@ -144,8 +143,8 @@ class RowStore(ABC):
         return self._ids.take(rows)
 
     def stored(self) -> Stored:
-        """Return the values and which rows are there, as kernels read signatures."""
-        return kernels.band_tables.Stored(self.values, self.alive)
+        """Return the values and which rows were removed, as kernels read them."""
+        return kernels.matches.Stored(self.values, self.forgotten)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Rows:
         """Return some rows."""
@@ -153,12 +152,14 @@ class RowStore(ABC):
 
     def batches(self) -> Iterator[Rows]:
         """Yield the rows that were not removed, some at a time, at least once."""
-        alive = self._alive_rows()
+        alive = self.alive_rows()
         for start in range(0, max(1, len(alive)), _BATCH_ROWS):
             yield self.take(alive[start : start + _BATCH_ROWS])
 
-    def _alive_rows(self) -> npt.NDArray[np.int64]:
-        return np.flatnonzero(self.alive[: self.num_rows])
+    def alive_rows(self) -> npt.NDArray[np.int64]:
+        """Return the rows that were not removed."""
+        removed = np.unpackbits(self.forgotten.view(np.uint8), count=self.num_rows, bitorder="little")
+        return np.flatnonzero(removed == 0)
 
 
 class SignatureRows(RowStore):

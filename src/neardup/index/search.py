@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
 from neardup.executor import map_all
-from neardup.fingerprints.signatures import is_empty
 
 if TYPE_CHECKING:
-    from neardup.kernels.band_tables import Found
+    from neardup.kernels.matches import Found
 
 _BLOCK = 1 << 14  # signatures worked on at once
 
-Values = npt.NDArray[np.uint32]
+Values = npt.NDArray[Any]
 Ask = Callable[[int, "Found"], int]
 """Searches for the queries of a block from a number on; returns the query that did not fit into the buffers, or their
 number."""
 
 
 class Matches(NamedTuple):
-    """Rows found, by query, then the most similar, then row. query, row : int64; equal : int64, hashes that agree."""
+    """Rows found, by query, then the most similar, then row.
+
+    query, row : int64; equal : int64, the hashes or bits that agree.
+    """
 
     query: npt.NDArray[np.int64]
     row: npt.NDArray[np.int64]
@@ -43,10 +45,7 @@ def find_in_blocks(queries: Values, prepare: Callable[[Values, int], Ask], threa
 
     blocks = list(spans(0, len(queries)))
     parts = map_all(blocks, find_block, threads)
-    found = _in_order([match for part in parts for match in part])
-    empty = is_empty(queries)
-    # The signature of an empty set may share hashes with that of another set, once in 2^32.
-    return Matches(*(column[~empty[found.query]] for column in found)) if empty.any() else found
+    return _in_order([match for part in parts for match in part])
 
 
 def _collect(num_queries: int, first: int, ask: Ask) -> list[Matches]:
@@ -55,7 +54,7 @@ def _collect(num_queries: int, first: int, ask: Ask) -> list[Matches]:
     begin, size = 0, 64 + 2 * num_queries
     while begin < num_queries:
         queries, rows, counts = (np.empty(size, np.uint32) for _ in range(3))
-        found = kernels.band_tables.Found(queries, rows, counts, np.zeros(1, np.int64))
+        found = kernels.matches.Found(queries, rows, counts, np.zeros(1, np.int64))
         reached = ask(begin, found)
         query, row, equal = (column[: int(found.used[0])].astype(np.int64) for column in found[:3])
         parts.append(Matches(query + first, row, equal))

@@ -19,7 +19,6 @@ from neardup.kernels.radix_partition import find_cells, hash_masked
 U64 = np.uint64
 NODE, STEP, LEFT, RIGHT = 0, 1, 2, 3  # fields of `state`: where to go on
 _NEAR = 6  # places further that are compared one step width at a time
-_QUERIES = 32  # whose cells are looked up at a time
 _LANES = 32  # comparisons between two looks at whether one was close
 _SMALL = 64  # records that are compared without a look at their keys
 _SAMPLE, _SAMPLE_BITS = 1024, 16
@@ -69,29 +68,6 @@ class Found(NamedTuple):
     right: np.ndarray
     distance: np.ndarray
     used: np.ndarray
-
-
-class Tables(NamedTuple):
-    """Rows sorted by the bits of each of some masks.
-
-    agree, differ : as in `Nodes`, by table; word : int64 (num_tables,), the word of a fingerprint that is compared
-    first. words : uint64, rows : uint32 (num_tables, num_rows): that word, and the number of the row. starts :
-    uint32 (num_tables, num_cells + 1): where each cell begins; num_cells is a power of two, two or more.
-    """
-
-    agree: np.ndarray
-    differ: np.ndarray
-    word: np.ndarray
-    words: np.ndarray
-    rows: np.ndarray
-    starts: np.ndarray
-
-
-class Rows(NamedTuple):
-    """All rows of an index. fingerprints : uint64 (num_rows, num_words); alive : uint8 (num_rows,)."""
-
-    fingerprints: np.ndarray
-    alive: np.ndarray
 
 
 @kernel
@@ -330,63 +306,3 @@ def join_part(records, nodes, level, max_distance, scratch, found, state):
         state[NODE] += 1
         state[STEP], state[LEFT], state[RIGHT] = 0, 0, 0
     return True
-
-
-@kernel
-def _locate(tables, table, cells, places, stops, heads):
-    """Set where each of some cells of a table begins and ends, and the first word in it.
-
-    The word is not needed here: asked for many at a time, the memory answers sooner than one by one.
-    """
-    starts, words = tables.starts[table], tables.words[table]
-    for i in range(len(cells)):
-        places[i], stops[i] = starts[cells[i]], starts[cells[i] + np.uint32(1)]
-    for i in range(len(cells)):
-        if places[i] < stops[i]:
-            heads[i] = words[places[i]]
-
-
-@kernel
-def _scan_cell(query, table, span, queries, tables, rows, max_distance, found):
-    """Report the rows of a cell, places span[0] to span[1], that are near to a query; return whether all had room."""
-    place, stop = span
-    words, asked = tables.words[table], queries[query, tables.word[table]]
-    while True:
-        place = _next_close(words, asked, place, stop, max_distance)
-        if place == stop:
-            return True
-        row = np.int64(tables.rows[table, place])
-        place += 1
-        distance = row_distance(queries, query, rows.fingerprints, row)
-        if distance > max_distance or not rows.alive[row]:
-            continue
-        if _fits(queries, query, rows.fingerprints, row, tables.agree, tables.differ, table):
-            if found.used[0] == len(found.left):
-                return False
-            found.left[found.used[0]] = query
-            found.right[found.used[0]] = row
-            found.distance[found.used[0]] = distance
-            found.used[0] += 1
-
-
-@kernel
-def query_tables(queries, span, cells, tables, rows, max_distance, found):
-    """Find the rows alive within the distance of queries span[1] to span[2]; return the query that is next.
-
-    cells : uint32 (num_tables, num_queries), the cells of query span[0] and those after, by kernels/radix_partition.py.
-    found : left takes the query, right the row. It stops early when there is no room for all rows of a few queries.
-    """
-    places, stops = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, np.int64)
-    heads = np.empty(_QUERIES, np.uint64)
-    for first in range(span[1], span[2], _QUERIES):
-        before, size = found.used[0], min(_QUERIES, span[2] - first)
-        for table in range(len(tables.word)):
-            own = cells[table, first - span[0] : first - span[0] + size]
-            _locate(tables, table, own, places, stops, heads)
-            for i in range(size):
-                if places[i] < stops[i] and not _scan_cell(
-                    first + i, table, (places[i], stops[i]), queries, tables, rows, max_distance, found
-                ):
-                    found.used[0] = before
-                    return first
-    return span[2]

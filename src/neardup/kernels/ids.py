@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.key_tables import has_bit
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, MIX_1
 
 U64 = np.uint64
@@ -55,10 +56,10 @@ def find_ids(ids, stored, slots, found):
 
 
 @kernel
-def enter_rows(stored, first, stop, alive, slots):
-    """Enter rows `first` to `stop` that are alive; return the first of them whose id is there already, or -1."""
+def enter_rows(stored, first, stop, forgotten, slots):
+    """Enter rows `first` to `stop` but those forgotten; return the first of them whose id is there already, or -1."""
     for row in range(first, stop):
-        if alive[row]:
+        if not has_bit(forgotten, row):
             slot = _find(stored, row, stored, slots)
             if slots[slot] != FREE:
                 return row

@@ -21,6 +21,7 @@ Cell c has the keys from starts[c] to starts[c + 1]: those whose bits above `shi
 """
 _AHEAD = 3  # lookups whose cells are fetched in advance
 _FETCHED = 256  # entries of a bucket that are fetched in advance
+_STEPS = 8  # entries of a cell that are gone through one by one
 _FEW = 24  # rows that insertion sorts faster
 
 
@@ -48,6 +49,14 @@ class Rules(NamedTuple):
     prefix_bits: np.ndarray
     max_distance: int
     limit: int
+
+
+class Tables(NamedTuple):
+    """All entries at one moment, and what is found."""
+
+    parts: Parts
+    tail: Tail
+    rules: Rules
 
 
 class States(NamedTuple):
@@ -212,6 +221,13 @@ def _bucket_of(part, low, high):
     at = np.int64(load_half_at(starts + 4 * np.int64(low >> shift)))
     stop = np.int64(load_half_at(starts + 4 * (np.int64(high >> shift) + 1)))
     below = (U64(1) << shift) - U64(1)  # the bits of a key below its cell
+    if low == high:
+        few = min(stop, at + _STEPS)
+        while at < few and load_at(keys + 8 * at) < low:
+            at += 1
+        if at == few:
+            at = _first_from(keys, at, stop, low)
+        return at, _skip_equal(keys, at, stop, low) if at < stop and load_at(keys + 8 * at) == low else at
     if low & below != U64(0):
         at = _first_from(keys, at, stop, low)
     if high & below != below:
@@ -304,19 +320,27 @@ def _fetch_entries(parts, table, key, mask):
 
 
 @kernel
-def find_rows(table, key, parts, tail, rules, states):
+def _masks_of(prefix_bits):
+    """Return the bits of a key below each prefix, uint64."""
+    masks = np.empty(len(prefix_bits), np.uint64)
+    for i in range(len(masks)):
+        bits = prefix_bits[i]
+        masks[i] = U64(0xFFFFFFFFFFFFFFFF) if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
+    return masks
+
+
+@kernel
+def find_rows(table, key, tables, states):
     """Return the rows in the buckets of keys: lookup, row (int64) and whether kept (bool), and the lookups with more.
 
     table : uint16, key : uint64 (num_lookups,). The last, bool (num_lookups,), is set where a key has more rows than
     the limit.
     """
+    parts, tail, rules = tables
     num_lookups = len(table)
     more = np.zeros(num_lookups, np.bool_)
     counts = np.zeros(num_lookups + 1, np.int64)
-    masks = np.empty(len(rules.prefix_bits), np.uint64)
-    for i in range(len(masks)):
-        bits = rules.prefix_bits[i]
-        masks[i] = U64(0xFFFFFFFFFFFFFFFF) if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
+    masks = _masks_of(rules.prefix_bits)
     keys, rows, used = np.empty(64 + num_lookups, np.uint64), np.empty(64 + num_lookups, np.uint32), 0
     for lookup in range(num_lookups):
         if lookup + 2 * _AHEAD < num_lookups:
@@ -334,7 +358,7 @@ def find_rows(table, key, parts, tail, rules, states):
                 keys, rows, used = _find_in_part(fields, wanted, (at, stop), rules, states, keys, rows, used)
         tail_keys, tail_rows = tail.keys[table[lookup]], tail.rows[table[lookup]]
         for i in range(tail.sizes[table[lookup]]):
-            near = tail_keys[i] & ~mask == low and count_ones(tail_keys[i] ^ wanted) <= rules.max_distance
+            near = _is_near(tail_keys[i], wanted, mask, rules.max_distance)
             if near and not has_bit(states.forgotten, np.int64(tail_rows[i])):
                 if used == len(keys):
                     keys, rows = _grow(keys), _grow(rows)
@@ -346,6 +370,67 @@ def find_rows(table, key, parts, tail, rules, states):
             _sort_rows(rows[begin:used])
         counts[lookup + 1] = used
     return _unfold(counts, rows, states.kept, more)
+
+
+@kernel
+def _is_near(found, key, mask, max_distance):
+    """Return whether an entry is in the bucket of a key, within the distance."""
+    return (found ^ key) & ~mask == U64(0) and count_ones(found ^ key) <= max_distance
+
+
+@kernel
+def _fetch_first(keys, begin, parts, masks):
+    """Ask for the cells of the first queries, and the entries of the first: in all tables at once."""
+    for number in range(begin, min(begin + 2, keys.shape[1])):
+        for own in range(len(masks)):
+            _fetch_cells(parts, own, keys[own, number], masks[own])
+    if begin < keys.shape[1]:
+        for own in range(len(masks)):
+            _fetch_entries(parts, own, keys[own, begin], masks[own])
+
+
+@kernel
+def list_rows(keys, begin, tables, forgotten, listed):
+    """List the rows in the buckets of queries from `begin` on, in every table; return the query without space.
+
+    keys : uint64 (num_tables, num_queries). listed : uint32, query, row and table of each, and how many of them are
+    used, int64 (1,). A row is listed once for each table. Returns the number of queries if there was space for all.
+    """
+    query, row_of, table, counted = listed
+    num_tables, num_queries = keys.shape
+    parts, most = tables.parts, tables.rules.max_distance
+    masks, space, used = _masks_of(tables.rules.prefix_bits), len(row_of), 0
+    _fetch_first(keys, begin, parts, masks)
+    for number in range(begin, num_queries):
+        counted[0] = used
+        for own in range(num_tables):
+            if number + 2 < num_queries:
+                _fetch_cells(parts, own, keys[own, number + 2], masks[own])
+            if number + 1 < num_queries:
+                _fetch_entries(parts, own, keys[own, number + 1], masks[own])
+        for own in range(num_tables):
+            wanted, mask = keys[own, number], masks[own]
+            for part in range(parts.ends[own], parts.ends[own + 1]):
+                fields = parts.fields[part]
+                at, stop = _bucket_of(fields, wanted & ~mask, wanted | mask)
+                at = _next_near(fields[KEYS], at, stop, wanted, most)
+                while at < stop:
+                    row = np.int64(load_half_at(fields[ROWS] + 4 * at))
+                    if not has_bit(forgotten, row):
+                        if used == space:
+                            return number
+                        query[used], row_of[used], table[used] = number, row, own
+                        used += 1
+                    at = _next_near(fields[KEYS], at + 1, stop, wanted, most)
+            for i in range(tables.tail.sizes[own]):
+                row = np.int64(tables.tail.rows[own, i])
+                if _is_near(tables.tail.keys[own, i], wanted, mask, most) and not has_bit(forgotten, row):
+                    if used == space:
+                        return number
+                    query[used], row_of[used], table[used] = number, row, own
+                    used += 1
+    counted[0] = used
+    return num_queries
 
 
 @kernel

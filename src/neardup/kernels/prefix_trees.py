@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.band_tables import num_equal, same_values, shares_band
 from neardup.kernels.compiled import kernel
+from neardup.kernels.key_tables import has_bit
+from neardup.kernels.matches import num_equal, same_values, shares_band
 
 EMPTY = np.uint32(0xFFFFFFFF)
 
@@ -116,7 +117,7 @@ def _tail_levels(trees, asked, stored, tail, levels, counts):
     """Set levels[i] to the longest common prefix of row tail[0] + i, and add each level to its count."""
     for row in range(tail[0], tail[1]):
         level = 0
-        if stored.alive[row] and not _is_empty(stored.values[row]):
+        if not has_bit(stored.forgotten, row) and not _is_empty(stored.values[row]):
             level, _ = _longest(trees, asked, stored.values[row])
         levels[row - tail[0]] = level
         counts[level] += 1
@@ -148,12 +149,12 @@ def find_longest(queries, begin, stored, trees, tail, wanted, found):
                 for side in range(2):
                     column = ends[side, tree]
                     while 0 <= column < trees.rows.shape[1]:
-                        row = trees.rows[tree, column]
-                        other = stored.values[np.int64(row)]
+                        row = np.int64(trees.rows[tree, column])
+                        other = stored.values[row]
                         if _common(asked, other, trees.starts[tree], trees.depth) < level:
                             break
                         # The deepest tree that it is near in reports a row.
-                        if stored.alive[row] and _longest(trees, asked, other) == (level, tree):
+                        if not has_bit(stored.forgotten, row) and _longest(trees, asked, other) == (level, tree):
                             if used == len(found.row):
                                 found.used[0] = before
                                 return query
@@ -194,11 +195,11 @@ def find_bands(queries, begin, stored, trees, tail, bands, found):
                 tree = band * depth
                 column = _bound(trees, tree, part, stored.values, asked, depth)
                 while column < trees.edges[part + 1]:
-                    row = trees.rows[tree, column]
-                    other = stored.values[np.int64(row)]
+                    row = np.int64(trees.rows[tree, column])
+                    other = stored.values[row]
                     if not same_values(asked, other, tree, tree + depth):
                         break
-                    if stored.alive[row] and not shares_band(asked, other, depth, band):
+                    if not has_bit(stored.forgotten, row) and not shares_band(asked, other, depth, band):
                         if used == len(found.row):
                             found.used[0] = before
                             return query
@@ -208,7 +209,11 @@ def find_bands(queries, begin, stored, trees, tail, bands, found):
         num_bands, depth = bands[query, len(trees.edges) - 1]
         for row in range(tail[0], tail[1]):
             other = stored.values[row]
-            if stored.alive[row] and not _is_empty(other) and shares_band(asked, other, depth, num_bands):
+            if (
+                not has_bit(stored.forgotten, row)
+                and not _is_empty(other)
+                and shares_band(asked, other, depth, num_bands)
+            ):
                 if used == len(found.row):
                     found.used[0] = before
                     return query

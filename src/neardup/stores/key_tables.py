@@ -17,12 +17,14 @@ import numpy.typing as npt
 from neardup import kernels
 
 if TYPE_CHECKING:
-    from neardup.kernels.key_tables import Parts, States, Tail
+    from neardup.kernels.key_tables import Parts, States, Tables, Tail
 
 GROWTH = 2
 """The least ratio of the sizes of a run and the next. With 2, a million entries are written four times; with 4, seven."""
 MAX_ENTRIES = 2**32 - 1
 """Entries of a table in one run: cells count in 32 bits."""
+ALL = 2**62
+"""A limit that no bucket reaches."""
 _TAIL_ENTRIES = 512  # of a table, scanned in a quarter of a microsecond
 _ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 24
 
@@ -98,8 +100,12 @@ class KeyView(NamedTuple):
         limit : the greatest number of rows of one key.
         states : bits of all rows.
         """
+        return FoundRows(*kernels.key_tables.find_rows(table, key, self.tables(limit), states))
+
+    def tables(self, limit: int) -> Tables:
+        """Return the tables as kernels read them, of which as many rows of one key are found as `limit`."""
         rules = kernels.key_tables.Rules(self.prefix_bits, self.max_distance, limit)
-        return FoundRows(*kernels.key_tables.find_rows(table, key, self.parts, self.tail, rules, states))
+        return kernels.key_tables.Tables(self.parts, self.tail, rules)
 
 
 class KeyTables:
@@ -136,6 +142,27 @@ class KeyTables:
             self.first, self._parts = stop, None
             self._clear_tail()
         self.stop = stop
+
+    def append_columns(self, keys: Keys, rows: npt.NDArray[np.uint32], stop: int) -> None:
+        """Append rows below `stop` that have no entries yet and a key in every table, as all have that came before.
+
+        Parameters
+        ----------
+        keys : (num_tables, num_rows), sorted in place where they become a run.
+        rows : their rows, rising.
+        stop : the row after the last; those left out have no entries.
+        """
+        if self._sizes.max(initial=0) + len(rows) > _TAIL_ENTRIES:
+            self.seal_tail()
+        if len(rows) <= _TAIL_ENTRIES:
+            begin = int(self._sizes[0])
+            self._keys[:, begin : begin + len(rows)] = keys
+            self._rows[:, begin : begin + len(rows)] = rows
+            self._sizes, self.stop = self._sizes + len(rows), stop  # views have the array of sizes
+            return
+        tables = tuple(sort_table(keys[i], rows.copy(), bits) for i, bits in enumerate(self.prefix_bits.tolist()))
+        self.runs.append(KeyRun(self.first, stop, tables))
+        self.first, self.stop, self._parts = stop, stop, None
 
     def seal_tail(self) -> None:
         """Make the tail a run, if rows are in it."""
@@ -219,9 +246,14 @@ def sort_entries(
     kernels.key_tables.split_tables(*entries, begins + earlier, keys, rows)
     tables = []
     for table, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        kernels.key_tables.sort_entries(keys[begin:end], rows[begin:end])
-        tables.append(with_cells(keys[begin:end], rows[begin:end], int(prefix_bits[table])))
+        tables.append(sort_table(keys[begin:end], rows[begin:end], int(prefix_bits[table])))
     return KeyRun(first, stop, tuple(tables))
+
+
+def sort_table(keys: Keys, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
+    """Return entries as a sorted table; keys and rows are sorted in place."""
+    kernels.key_tables.sort_entries(keys, rows)
+    return with_cells(keys, rows, prefix_bits)
 
 
 def merge_runs(runs: Sequence[KeyRun], prefix_bits: npt.NDArray[np.int64], forgotten: Bits) -> KeyRun:

@@ -16,13 +16,11 @@ from neardup.arrays import arrow_of, view_strings
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, check_changes
 from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, add_seen, bits_at, seen_at
-from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
+from neardup.stores.key_tables import ALL, KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
 
 if TYPE_CHECKING:
     from neardup.kernels.key_tables import States
 
-ALL = 2**62
-"""A limit that no bucket reaches."""
 Bits = npt.NDArray[np.uint64]
 
 

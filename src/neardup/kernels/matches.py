@@ -1,0 +1,135 @@
+"""Rows that queries match: signatures that share bands, fingerprints within a distance."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup.kernels.compiled import kernel
+from neardup.kernels.hamming import row_distance
+from neardup.kernels.key_tables import list_rows
+
+U64 = np.uint64
+
+
+class Stored(NamedTuple):
+    """Signatures or fingerprints by row. values : (num_rows, width); forgotten : bits of rows, uint64."""
+
+    values: np.ndarray
+    forgotten: np.ndarray
+
+
+class Found(NamedTuple):
+    """What queries found, and how much of it is used: query, row, equal : uint32; used : int64 (1,).
+
+    equal : the hashes or bits that agree; until rows are compared, the table in which the row was listed.
+    """
+
+    query: np.ndarray
+    row: np.ndarray
+    equal: np.ndarray
+    used: np.ndarray
+
+
+@kernel
+def same_values(left, right, start, stop):
+    """Return whether two signatures agree in places start to stop."""
+    for i in range(start, stop):
+        if left[i] != right[i]:
+            return False
+    return True
+
+
+@kernel
+def shares_band(left, right, rows_per_band, num_bands):
+    """Return whether two signatures agree in one of the first bands."""
+    for band in range(num_bands):
+        if same_values(left, right, band * rows_per_band, (band + 1) * rows_per_band):
+            return True
+    return False
+
+
+@kernel
+def num_equal(left, right):
+    """Return in how many places two signatures agree."""
+    equal = 0
+    for i in range(len(left)):
+        equal += left[i] == right[i]
+    return equal
+
+
+@kernel
+def find_similar(queries, keys, begin, tables, stored, bands, found):
+    """Find the rows that share a band with queries and agree with them in enough places.
+
+    queries : uint32 (num_queries, num_hashes), from `begin` on; keys : uint64 (num_bands, num_queries); tables : as in
+    kernels/key_tables.py; bands : the rows of a band, and the least number of places. Returns the query that there was
+    no space for, or the number of queries.
+    """
+    reached = list_rows(keys, begin, tables, stored.forgotten, found)
+    _keep_similar(queries, stored.values, bands[0], bands[1], found)
+    return reached
+
+
+@kernel
+def find_near(queries, keys, begin, tables, stored, masks, found):
+    """Find the rows within the distance of the tables of queries.
+
+    queries : uint64 (num_queries, num_words); keys : uint64 (num_tables, num_queries); masks : uint64 (num_tables,
+    num_words), the bits in which rows of a table agree. The rest is as for `find_similar`.
+    """
+    reached = list_rows(keys, begin, tables, stored.forgotten, found)
+    _keep_near(queries, stored.values, masks, tables.rules.max_distance, found)
+    return reached
+
+
+@kernel
+def _keep_similar(queries, values, rows_per_band, least, found):
+    """Keep the listed rows that share the band of their table and agree in at least so many places, each row once.
+
+    queries, values : uint32 (any, num_hashes). A row stays in the first band that it shares with the query.
+    """
+    used = 0
+    for i in range(found.used[0]):
+        query, row, band = found.query[i], found.row[i], np.int64(found.equal[i])
+        left, right = queries[query], values[row]
+        # Keys are hashes: other values have an equal one once in 2^64.
+        if same_values(left, right, band * rows_per_band, (band + 1) * rows_per_band) and not shares_band(
+            left, right, rows_per_band, band
+        ):
+            equal = num_equal(left, right)
+            if equal >= least:
+                found.query[used], found.row[used], found.equal[used] = query, row, equal
+                used += 1
+    found.used[0] = used
+
+
+@kernel
+def _agrees(lefts, left, rights, right, mask):
+    """Return whether two rows of words agree in the bits of a mask."""
+    for word in range(len(mask)):
+        if (lefts[left, word] ^ rights[right, word]) & mask[word] != U64(0):
+            return False
+    return True
+
+
+@kernel
+def _keep_near(queries, values, masks, max_distance, found):
+    """Keep the listed rows within the distance, each in the first table whose bits it shares with the query.
+
+    queries, values : uint64 (any, num_words); masks : uint64 (num_tables, num_words), the bits of each table.
+    """
+    used, bits = 0, 64 * queries.shape[1]
+    for i in range(found.used[0]):
+        query, row, table = np.int64(found.query[i]), np.int64(found.row[i]), np.int64(found.equal[i])
+        distance = row_distance(queries, query, values, row)
+        if distance > max_distance:
+            continue
+        first = 0
+        while first < table and not _agrees(queries, query, values, row, masks[first]):
+            first += 1
+        if first == table:
+            found.query[used], found.row[used], found.equal[used] = query, row, bits - distance
+            used += 1
+    found.used[0] = used
