@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import neardup
 from reference.browser import Browser
+from reference.service import METHOD, RunningService
 from servers import postgres_server, redis_server  # noqa: F401  fixtures of all tests
 
 TESTS = Path(__file__).parent
@@ -106,6 +108,17 @@ def _texts(name: str, max_bytes: int, large: bool) -> list[str]:
 def real_texts(pytestconfig: pytest.Config):
     """Return a function (set, max_bytes) -> texts: of tests/data; in thorough runs of ../shared/data if it is there."""
     return partial(_texts, large=pytestconfig.getoption("--thorough"))
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """Return a service without tokens; its index stores texts, and has the documents of all tests before."""
+    pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+    path = tmp_path_factory.mktemp("service") / "news.index"
+    neardup.Index.create(path, method=METHOD, storage="text").close()
+    with RunningService(path) as running:
+        yield running
+        assert running.stop() == 0
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,6 @@ pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 TEXT = "the client of the service sends documents and returns the answers as records with types"
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    path = tmp_path_factory.mktemp("client") / "an.index"
-    neardup.Index.create(path, method=neardup.SimHash(max_distance=6), storage="text").close()
-    with RunningService(path) as running:
-        yield running
-
-
 @pytest.fixture
 def client(service: RunningService) -> Iterator[Client]:
     with Client(service.url) as opened:

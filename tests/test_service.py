@@ -15,25 +15,15 @@ import neardup
 from neardup.client import Client
 from neardup.service.openapi import document
 from neardup.service.operations import OPERATIONS
-from reference.service import RunningService
+from reference.service import METHOD, RunningService
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 FOX = "the quick brown fox jumps over the lazy dog while the cat looks on from the garden wall"
 FOX_AGAIN = FOX.replace("lazy", "sleeping")
-METHOD = neardup.MinHash(threshold=0.5, ngram=2)
 SECURITY_HEADERS = {
     "content-security-policy", "cross-origin-opener-policy", "cross-origin-resource-policy", "referrer-policy",
     "x-content-type-options",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    path = tmp_path_factory.mktemp("service") / "news.index"
-    neardup.Index.create(path, method=METHOD, storage="text").close()
-    with RunningService(path) as running:
-        yield running
-        assert running.stop() == 0
 
 
 @pytest.fixture
@@ -143,7 +133,7 @@ def test_two_texts_are_compared_side_by_side(service):
     assert "".join(stretch["left"] for stretch in found["stretches"]) == FOX
     assert "".join(stretch["right"] for stretch in found["stretches"]) == FOX_AGAIN
     assert [stretch["shared"] for stretch in found["stretches"]] == [True, False, True]
-    assert found["left_fingerprint"] is None
+    assert found["left_fingerprint"] == f"{neardup.simhash(FOX):016x}"
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import neardup
 
 SOURCE = Path(neardup.__file__).parent.parent
+METHOD = neardup.SimHash(max_distance=12)  # of the index that the tests share
 
 
 class Response(NamedTuple):
