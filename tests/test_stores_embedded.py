@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sqlite3
+import struct
+import zlib
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from neardup.schemas import TIME
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Layout
@@ -69,3 +75,59 @@ def test_random_changes_are_found_as_in_lists(tmp_path, layout, memory_bytes, si
         assert store.verify() == []
         store.close()
     reader.close()
+
+
+def read_arrays(path) -> dict[str, np.ndarray]:
+    """Return the arrays of a file as docs/index-format.md describes it."""
+    data = path.read_bytes()
+    magic, version, checksum, length = struct.unpack_from("<8sIII", data)
+    assert (magic, version, checksum) == (b"ndarrays", 1, zlib.crc32(data[20 : 20 + length]))
+    arrays = {}
+    for array in json.loads(data[20 : 20 + length])["arrays"]:
+        arrays[array["name"]] = np.frombuffer(data, array["type"], array["size"], array["offset"])
+        assert array["checksum"] == zlib.crc32(arrays[array["name"]].tobytes())
+    return arrays
+
+
+def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
+    """Documents, times and keys come from SQLite, Arrow and NumPy alone."""
+    folder, rng = tmp_path / "index", random.Random(0)
+    store, expected = embedded.create(str(folder), {}, LAYOUTS[0], memory_bytes=1 << 17), ReferenceStore(LAYOUTS[0])
+    with store.writing() as writer:
+        for size in (300, 200, 0, 100, 200):
+            changes = random_changes(expected, rng, size)
+            writer.write(changes)
+            expected.write(changes)
+    store._finish_task()
+    store._maintenance.run()
+    store.close()
+    database = sqlite3.connect(folder / "index.db")
+    listed = database.execute("SELECT kind, name FROM files ORDER BY kind, first, stop").fetchall()
+    assert database.execute("SELECT count(*) FROM journal").fetchone() == (0,)
+    database.close()
+    files = {kind: [folder / name for found, name in listed if found == kind] for kind, _ in listed}
+    (bits,) = files["forgotten"]
+    forgotten = set(np.flatnonzero(np.unpackbits(read_arrays(bits)["bits"], bitorder="little")).tolist())
+    seen = {}
+    for path in files["seen"]:
+        arrays = read_arrays(path)
+        seen |= dict(zip(arrays["rows"].tolist(), arrays["times"].tolist(), strict=True))
+    row = 0
+    for path in files["documents"]:
+        for document in pa.ipc.open_file(path).read_all().to_pylist():
+            if row not in forgotten:
+                assert document["id"] == expected.rows[row]["id"]
+                time = pa.scalar(seen[row], TIME).as_py() if row in seen else None
+                assert (time or document.get("last_seen", document["first_seen"])) == expected.rows[row]["last_seen"]
+            row += 1
+    assert row == expected.num_rows
+    entries = []
+    for path in files["keys"]:
+        arrays = read_arrays(path)
+        for table in (0, 1):
+            keys, rows = arrays[f"keys.{table}"].tolist(), arrays[f"rows.{table}"].tolist()
+            entries += [(table, key, row) for key, row in zip(keys, rows, strict=True) if row not in forgotten]
+            starts = arrays[f"starts.{table}"]
+            cells = np.array(keys, np.uint64) >> np.uint64(65 - len(starts).bit_length())
+            assert np.array_equal(np.searchsorted(cells, np.arange(len(starts))), starts)
+    assert sorted(entries) == sorted(entry for entry in expected.entries if entry[2] in expected.rows)
