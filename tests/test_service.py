@@ -13,6 +13,7 @@ import pytest
 
 import neardup
 from neardup.client import Client
+from neardup.service.logs import Log
 from neardup.service.openapi import document
 from neardup.service.operations import OPERATIONS
 from reference.service import METHOD, RunningService
@@ -201,6 +202,16 @@ def test_each_request_is_a_line_of_the_log_and_carries_its_id(service):
     assert (line["method"], line["path"], line["status"], line["level"]) == ("GET", "/healthz", 200, "info")
     refused = service.request("GET", "/healthz", X_Request_ID="bad id {}")
     assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]+", refused.headers["x-request-id"])
+
+
+def test_the_log_is_json_or_text_or_nothing(capfdbinary):
+    for form in ("json", "text", "none"):
+        Log(form).event("stopped", level="info", requests=3, detail=None)
+    first, second = capfdbinary.readouterr().err.decode().splitlines()
+    assert {**json.loads(first), "time": ""} == {
+        "time": "", "level": "info", "event": "stopped", "requests": 3, "detail": None
+    }  # fmt: skip
+    assert second.endswith("Z info stopped requests=3")
 
 
 def test_the_page_is_cached_by_digest(service):

@@ -10,7 +10,7 @@ import pytest
 import neardup
 from neardup.client import Client
 from reference.browser import Browser
-from reference.service import RunningService
+from reference.service import METHOD, RunningService
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 NEWS = (
@@ -104,6 +104,20 @@ def test_the_growth_of_the_index_is_drawn(browser, service):
     label = browser.run("document.querySelector('#growth svg').getAttribute('aria-label')")
     assert re.match(r"The index has grown to [\d,]+ documents since ", label)
     assert browser.run("document.querySelector('#numbers td').textContent").replace(",", "").isdigit()
+
+
+@pytest.mark.slow
+def test_without_stored_texts_the_fingerprints_are_still_shown(browser, tmp_path):
+    with neardup.Index.create(tmp_path / "an.index", method=METHOD) as index:
+        index.add(NEWS, id="news/1")
+    with RunningService(tmp_path / "an.index") as running:
+        show(browser, running)
+        paste(browser, NEWS.replace("Tuesday", "Wednesday"))
+        browser.wait("document.querySelectorAll('#hits .texts').length === 1")
+        assert "--storage text" in browser.run("document.getElementById('hits').textContent")
+        distance = int(browser.run("document.querySelector('#hits .kind').textContent").split()[0])
+        assert browser.run("document.querySelectorAll('.right .bits .differs').length") == distance
+        assert not browser.errors
 
 
 @pytest.mark.slow

@@ -117,8 +117,8 @@
     details.append(body);
     try {
       const kept = await call(`/v1/documents/${encodeURIComponent(hit.id)}`);
-      const compared = kept.text === null ? null : await call("/v1/compare", { left: asked, right: kept.text });
-      body.replaceChildren(facts(hit, kept, compared), ...sides(asked, hit, kept, compared));
+      const compared = await call("/v1/compare", { left: asked, right: kept.text ?? asked });
+      body.replaceChildren(facts(hit, kept, kept.text === null ? null : compared), ...sides(hit, kept, compared));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       body.replaceChildren(element("p", { class: "hint" }, error.message));
@@ -144,16 +144,10 @@
   }
 
   // Both texts, side by side.
-  function sides(asked, hit, kept, compared) {
-    if (compared === null) {
-      const bits = kept.fingerprint && /^[0-9a-f]{8,64}$/.test(kept.fingerprint) && hit.distance !== null;
-      return [
-        element("p", { class: "hint" }, "The index stores no texts, so the two cannot be shown side by side."),
-        ...(bits ? [grid(kept.fingerprint, kept.fingerprint)] : []),
-      ];
-    }
-    const marked = marks(compared);
-    const prints = [compared.left_fingerprint, compared.right_fingerprint];
+  function sides(hit, kept, compared) {
+    const missing = element("p", { class: "hint" }, "The index stores no texts: make one with --storage text to see both side by side.");
+    const marked = kept.text === null ? [[], [missing]] : marks(compared);
+    const prints = [compared.left_fingerprint, kept.text === null ? kept.fingerprint : compared.right_fingerprint];
     const column = (side, title, id, tag) => element("div", { class: side === 0 ? "left" : "right kept" },
       element("h3", {}, title, id === "" ? "" : element("bdi", { class: "id" }, ...shown(id))),
       ...(prints[0] && prints[1] ? [grid(prints[side], prints[1 - side])] : []),
