@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 import sys
 import threading
@@ -19,7 +20,8 @@ from neardup.stores.base import Changes
 from neardup.stores.postgres import connections
 from neardup.stores.redis import lock
 from neardup.stores.server_address import parse_server_address
-from reference.store_writer import LAYOUT, change_at
+from reference.store import document, table_of
+from reference.store_writer import LAYOUT, assert_whole, change_at
 
 NUMBERS = itertools.count()
 
@@ -272,6 +274,72 @@ def test_compaction_on_redis_gives_memory_back_and_refuses_states_from_before(re
     assert store.verify() == reader.verify() == []
     reader.close()
     store.close()
+
+
+def test_a_compaction_on_redis_that_broke_off_goes_on(redis_server, monkeypatch):
+    def break_off(self, size=0):
+        nonlocal transactions
+        transactions -= 1
+        if transactions < 0:
+            raise RuntimeError("broken off")
+        return whole(self, size)
+
+    whole = lock.WriterLock.guarded
+    for number in itertools.count():
+        store = create_store(redis_server.address(f"broken-{number}"), {}, LAYOUT)
+        with store.writing() as writer:
+            for _ in range(6):
+                writer.write(change_at(writer.num_rows))
+        monkeypatch.setattr(lock.WriterLock, "guarded", break_off)
+        transactions = number
+        broken = False
+        try:
+            store.compact()
+        except RuntimeError:
+            broken = True
+        monkeypatch.undo()
+        with store.reading() as snapshot:
+            assert_whole(snapshot, 0)
+        assert store.verify() == []
+        with store.writing() as writer:
+            writer.write(change_at(writer.num_rows))
+        store.compact()
+        with open_store(store.address).reading() as snapshot:
+            assert_whole(snapshot, 0)
+        assert store.verify() == []
+        store.close()
+        if not broken:
+            break
+    assert number > 3
+
+
+def test_rows_that_a_redis_server_lost_are_not_taken_for_those_that_came_later():
+    with servers.Redis(servers.redis_program(), "--appendonly", "no") as server:
+        store = create_store(server.address(), {}, LAYOUT)
+        with store.writing() as writer:
+            writer.write(change_at(0))
+        client, _ = keys_of(server, store)
+        client.save()
+        client.close()
+        with store.writing() as writer:
+            for _ in range(4):
+                writer.write(change_at(writer.num_rows))
+        server.kill()
+        server.start()
+        other = open_store(server.address())
+        with other.writing() as writer:
+            assert writer.num_rows == change_at(0).documents.num_rows
+            states = []
+            for _ in range(30):
+                row = writer.num_rows
+                documents = table_of([document(row, random.Random(-row), member=True)])
+                states += documents.column("state").to_pylist()
+                writer.write(Changes(documents))
+        with store.reading() as snapshot:
+            assert snapshot.take(np.arange(1, 31), ["state"]).column("state").to_pylist() == states
+            assert snapshot.header.states[1:31].tolist() == states
+        other.close()
+        store.close()
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,11 @@ class Session:
     def row(self, statement: str, *parameters: Any) -> tuple[Any, ...]:
         """Execute a statement and return its only row."""
         found = self.rows(statement, *parameters)
-        assert len(found) == 1, statement
+        if len(found) != 1:
+            raise StoreError(
+                f"The index is damaged at {self.address.shown}: {statement!r} returned {len(found)} rows. One row is "
+                "needed. Restore the schema from a backup."
+            )
         return found[0]
 
     def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:

@@ -20,16 +20,21 @@ _CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 120
 
 
 class Connection:
-    """A pool of connections to the server of an index. May be used by several threads at once."""
+    """A pool of connections to the server of an index. May be used by several threads at once.
+
+    made : how many connections were made so far. A server that was restarted may have lost changes, and is reached by a
+    new connection; so what was read before the last one was made may not hold any more.
+    """
 
     def __init__(self, address: ServerAddress) -> None:
         self.address, self.prefix = address, f"neardup:{address.name}:".encode()
+        self.made = 0
         scheme, _, rest = address.server.partition("://")
         url = f"{scheme.replace('valkey', 'redis')}://{rest}"
         try:  # a change is never sent twice: whether it arrived is not known when a connection breaks
             self.client: Any = redis.Redis.from_url(
                 url, socket_connect_timeout=_CONNECT_TIMEOUT_S, socket_timeout=_ANSWER_TIMEOUT_S,
-                socket_keepalive=True, retry=Retry(NoBackoff(), 0),
+                socket_keepalive=True, retry=Retry(NoBackoff(), 0), redis_connect_func=self._connected,
             )  # fmt: skip
         except ValueError as error:
             raise StoreError(
@@ -68,6 +73,10 @@ class Connection:
             yield
         except exceptions.RedisError as error:
             raise explain(error, self.address) from error
+
+    def _connected(self, connection: Any) -> None:
+        self.made += 1
+        connection.on_connect()
 
     def close(self) -> None:
         """Close all connections."""

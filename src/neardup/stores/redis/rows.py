@@ -44,13 +44,22 @@ class KnownRows:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, threading.Lock()
+        self._made = 0
         self._num_rows = self._num_forgotten = 0
         self._states, self._forgotten_at = np.empty(0, np.uint8), np.empty(0, np.uint32)
 
     def read(self) -> Header:
-        """Return the latest state, in one round trip."""
-        known, forgotten = self._num_rows, self._num_forgotten
-        return self._take_answer(self._connection.run(scripts.STATE, known, forgotten), known, forgotten)
+        """Return the latest state, in one round trip as a rule."""
+        while True:
+            with self._lock:
+                made = self._connection.made
+                if made != self._made:
+                    self._forget_all(0)
+                    self._made = made
+                known, forgotten = self._num_rows, self._num_forgotten
+            answer = self._connection.run(scripts.STATE, known, forgotten)
+            if self._connection.made == made:
+                return self._take_answer(answer, known, forgotten)
 
     def _take_answer(self, answer: list[bytes] | None, known: int, forgotten: int) -> Header:
         """Return the state in the answer of `scripts.STATE` to a client that knew so much."""
@@ -64,14 +73,18 @@ class KnownRows:
         states, rows = np.frombuffer(answer[7], np.uint8), np.frombuffer(answer[8], "<u4")
         with self._lock:
             if forgotten < dropped:  # some that are not known were dropped, so all was read
-                self._states, self._forgotten_at = np.empty(0, np.uint8), np.empty(0, np.uint32)
-                self._num_rows, self._num_forgotten = 0, dropped
+                self._forget_all(dropped)
                 known, forgotten = 0, dropped
             self._learn(states, known, rows, forgotten)
             return Header(
                 self._states, self._forgotten_at, num_rows, num_forgotten, dropping, Counts(kept, removed),
                 np.frombuffer(answer[6], ">u4").astype(np.int64), np.frombuffer(answer[9], "<u8").astype(np.int64),
             )  # fmt: skip
+
+    def _forget_all(self, dropped: int) -> None:
+        """Know nothing but that so many rows were dropped. Snapshots keep their arrays."""
+        self._states, self._forgotten_at = np.empty(0, np.uint8), np.empty(0, np.uint32)
+        self._num_rows, self._num_forgotten = 0, dropped
 
     def _learn(self, states: npt.NDArray[np.uint8], known: int, rows: npt.NDArray[np.uint32], forgotten: int) -> None:
         """Note the states from row `known` on, and the rows that were forgotten after so many."""
