@@ -8,11 +8,13 @@ import os
 import pkgutil
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,15 +113,30 @@ def commands_of(page: Path) -> Iterator[tuple[Block, list[str]]]:
                 yield block, words
 
 
-NEARDUP_COMMANDS = [(block, words[1:]) for page in PAGES for block, words in commands_of(page) if words[0] == "neardup"]
+def neardup_commands_of(page: Path) -> list[tuple[Block, list[str]]]:
+    return [(block, words[1:]) for block, words in commands_of(page) if words[0] == "neardup"]
 
 
-@pytest.mark.parametrize(
-    ("block", "words"), NEARDUP_COMMANDS, ids=[f"{name_of(b.page)}: {' '.join(w)}" for b, w in NEARDUP_COMMANDS]
-)
-def test_commands_of_a_page_run(block: Block, words: list[str], with_examples: Path) -> None:
-    done = CliRunner().invoke(cli, words)
-    assert done.exit_code == 0, done.output
+@pytest.mark.parametrize("page", [page for page in PAGES if neardup_commands_of(page)], ids=name_of)
+def test_commands_of_a_page_run_in_order(page: Path, with_examples: Path) -> None:
+    """A later command may use what an earlier one wrote, and writes to the same place again."""
+    for block, words in neardup_commands_of(page):
+        where = f"{name_of(page)}, line {block.line}: neardup {' '.join(words)}"
+        if words[0] == "serve":  # which ends when it is stopped: tests/test_service_process.py
+            cli.commands["serve"].make_context("serve", words[1:])
+            continue
+        for flag, output in pairwise(words):
+            if flag in ("-o", "--output", "--answers"):
+                remove(with_examples / output)
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0, f"{where}\n{done.output}"
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def test_other_commands_of_the_pages_are_known() -> None:
@@ -132,7 +149,7 @@ def test_other_commands_of_the_pages_are_known() -> None:
             elif words[0] == "python":
                 assert (REPOSITORY / words[1]).is_file(), where
             else:
-                assert words[0] in ("neardup", "pip"), where
+                assert words[0] in ("neardup", "pip", "curl"), where
 
 
 def test_commands_in_the_help_parse() -> None:

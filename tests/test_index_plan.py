@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -111,3 +112,16 @@ def test_options_without_effect_are_refused(options, told):
 
 def test_the_names_of_the_plan_are_public():
     assert neardup.lsh.IndexPlan is type(plan_index(documents=1)[0])
+
+
+def test_the_table_of_the_documentation_is_that_of_the_plan():
+    page = (Path(__file__).parent.parent / "docs" / "index.md").read_text(encoding="utf-8")
+    methods = {
+        "MinHash, threshold 0.8": MinHash(),
+        "SimHash": SimHash(),
+        "SimHash, `confirm=hamming`": SimHash(confirm="hamming"),
+    }
+    for name, method in methods.items():
+        plans = {plan.storage: f"{plan.document_bytes:,.0f}" for plan in plan_index(documents=1e7, method=method)}
+        cells = [plans.get(storage, "-") for storage in ("fingerprints", "features", "text")]
+        assert f"| {name} | {' | '.join(cells)} |" in page

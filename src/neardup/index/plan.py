@@ -85,5 +85,5 @@ def make_plan(
 
 
 def _distinct(tokens: float, ngram: int) -> float:
-    """Return the number of distinct n-grams of an English text: of single words by Heaps' law; nearly all longer ones."""
+    """Return the number of distinct n-grams of an English text: of words by Heaps' law; nearly all longer ones."""
     return min(tokens, 4.0 * tokens**0.62) if ngram == 1 else {2: 0.9}.get(ngram, 1.0) * tokens
