@@ -120,6 +120,18 @@ def test_an_index_that_was_dropped_while_it_was_open_is_noticed(server, store):
             store.reading().__enter__()
 
 
+def test_an_index_on_redis_that_was_replaced_by_another_is_noticed(redis_server):
+    other = create_store(redis_server.address("replaced"), {}, LAYOUT)
+    with other.reading():
+        client, prefix = keys_of(redis_server, other)
+        client.delete(*client.keys(f"{prefix}*"))
+        client.close()
+    create_store(other.address, {}, LAYOUT).close()
+    with pytest.raises(StoreError, match=r"The index is gone: .*open the index again if another has its name now"):
+        other.reading().__enter__()
+    other.close()
+
+
 def test_a_writer_that_waits_too_long_is_told_who_is_in_its_way(server, store, monkeypatch):
     monkeypatch.setattr(lock, "WRITER_TIMEOUT_S", 0.1)
     monkeypatch.setitem(connections.SETTINGS, "lock_timeout", "100ms")
@@ -332,7 +344,7 @@ def test_rows_that_a_redis_server_lost_are_not_taken_for_those_that_came_later()
             states = []
             for _ in range(30):
                 row = writer.num_rows
-                documents = table_of([document(row, random.Random(-row), member=True)])
+                documents = table_of([document(row, random.Random(f"later {row}"), member=True)])
                 states += documents.column("state").to_pylist()
                 writer.write(Changes(documents))
         with store.reading() as snapshot:

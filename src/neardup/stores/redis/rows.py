@@ -44,7 +44,7 @@ class KnownRows:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, threading.Lock()
-        self._made = 0
+        self._made, self._id = 0, b""
         self._num_rows = self._num_forgotten = 0
         self._states, self._forgotten_at = np.empty(0, np.uint8), np.empty(0, np.uint32)
 
@@ -63,12 +63,13 @@ class KnownRows:
 
     def _take_answer(self, answer: list[bytes] | None, known: int, forgotten: int) -> Header:
         """Return the state in the answer of `scripts.STATE` to a client that knew so much."""
-        if answer is None:
+        if answer is None or answer[10] != (self._id or answer[10]):
             shown = self._connection.address.shown
             raise StoreError(
                 f"The index is gone: {shown}, keys neardup:{self._connection.address.name}:*. It was there when it was "
-                "opened. Restore the server's files from a backup, or create the index again."
+                "opened. Restore the server's files from a backup, or open the index again if another has its name now."
             )
+        self._id = answer[10]
         num_rows, num_forgotten, dropping, dropped, kept, removed = (int(number) for number in answer[:6])
         states, rows = np.frombuffer(answer[7], np.uint8), np.frombuffer(answer[8], "<u4")
         with self._lock:

@@ -18,14 +18,14 @@ if not state[1] then return false end
 local dropped = tonumber(state[4])
 if forgotten < dropped then rows = 0; forgotten = dropped end
 state[7] = redis.call('GET', p .. 'buckets')
-state[10] = redis.call('HGET', p .. 'state', 'entries')
+state[10], state[11] = unpack(redis.call('HMGET', p .. 'state', 'entries', 'id'))
 state[8] = redis.call('GETRANGE', p .. 'states', rows, -1)
 state[9] = redis.call('GETRANGE', p .. 'forgotten', 4 * (forgotten - dropped), -1)
 return state
 """
 """ARGV: the rows and the forgotten rows that are known. Returns the state of the index, the number of buckets of each
 table, what is not known, the states of rows and the numbers of forgotten rows (all of both, if rows were dropped that
-are not known), and the number of entries of each table."""
+are not known), the number of entries of each table, and the random id that the index got when it was created."""
 
 _NAME_OF_BUCKET = """
 local names, deeper, widths, split, packed = {}, {}, {}, {}, redis.call('GET', p .. 'buckets')
@@ -146,13 +146,13 @@ if redis.call('EXISTS', p .. 'settings') == 1 then return 0 end
 redis.call('HSET', p .. 'settings', 'format', ARGV[1], 'meta', ARGV[2], 'layout', ARGV[3])
 redis.call('HSET', p .. 'state', 'rows', 0, 'forgotten', 0, 'dropping', 0, 'dropped', 0, 'kept', 0, 'removed', 0)
 redis.call('SET', p .. 'buckets', ARGV[4])
-redis.call('HSET', p .. 'state', 'entries', ARGV[5])
-redis.call('SADD', KEYS[2], ARGV[6])
-for i = 7, #ARGV, 2 do redis.call('HSET', p .. 'attachments', ARGV[i], ARGV[i + 1]) end
+redis.call('HSET', p .. 'state', 'entries', ARGV[5], 'id', ARGV[6])
+redis.call('SADD', KEYS[2], ARGV[7])
+for i = 8, #ARGV, 2 do redis.call('HSET', p .. 'attachments', ARGV[i], ARGV[i + 1]) end
 return 1
 """
-"""KEYS[2]: the set of names. ARGV: settings, the numbers of buckets and of entries of each table, the name, and
-attachments by name."""
+"""KEYS[2]: the set of names. ARGV: settings, the numbers of buckets and of entries of each table, a random
+id, the name, and attachments by name."""
 
 RELEASE = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ def create(
         with connection.our_errors():
             created = connection.client.eval(
                 scripts.CREATE, 2, connection.prefix, NAMES, FORMAT, json.dumps(dict(meta)), json.dumps(layout),
-                np.ones(num_tables, ">u4").tobytes(), np.zeros(num_tables, "<u8").tobytes(), place.name, *files,
+                np.ones(num_tables, ">u4").tobytes(), np.zeros(num_tables, "<u8").tobytes(), secrets.token_hex(16), place.name, *files,
             )  # fmt: skip
     finally:
         connection.close()
