@@ -338,3 +338,13 @@ def test_a_full_disk_is_an_error_that_changes_nothing(tmp_path, max_bytes, memor
     with store.writing() as writer:
         writer.write(changes_of(writer.num_rows, 20, random.Random(5)))
     store.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write to every folder")
+def test_an_index_in_a_folder_that_cannot_be_written_is_read(tmp_path):
+    _, expected = filled(tmp_path / "index")
+    (tmp_path / "index").chmod(0o555)
+    assert answer(tmp_path / "index", expected) == ""
+    with pytest.raises(StoreError, match="cannot be read or written"):
+        embedded.open(str(tmp_path / "index"))
+    (tmp_path / "index").chmod(0o755)

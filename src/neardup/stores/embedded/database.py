@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -239,6 +240,8 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
             "one with `neardup index create`."
         )
     address = f"{path.absolute().as_uri()}?mode={mode}"
+    if mode == "ro" and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
+        address += "&immutable=1"  # SQLite cannot make the files of its log, and there is nothing in it
     return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
 
 
