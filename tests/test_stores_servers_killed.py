@@ -121,31 +121,43 @@ def test_a_server_is_killed_thirty_times(own_server):
     kill_servers(own_server, 30, random.Random(4))
 
 
-def test_writers_in_two_processes_take_turns_while_others_read(address, store_writer):
+class Reading(threading.Thread):
+    """Read a store, and check what is there, until `ended`. states : the number of rows each time."""
+
+    def __init__(self, store, ended):
+        super().__init__()
+        self.store, self.ended, self.states, self.error = store, ended, [], None
+
+    def run(self):
+        try:
+            while not self.ended.is_set():
+                with self.store.reading() as snapshot:
+                    assert_whole(snapshot, 0)
+                    assert sum(snapshot.count()) == len(rows_after(snapshot.num_rows))
+                    self.states.append(snapshot.num_rows)
+        except BaseException as error:
+            self.error = error
+
+
+def test_writers_in_two_processes_take_turns_while_threads_read_whole_states(address, store_writer):
     create_store(address, {}, LAYOUT).close()
     child = store_writer.start(address)
     store, reader, ended = open_store(address), open_store(address, read_only=True), threading.Event()
-    lines, states = [store_writer.line()], []
-
-    def read():
-        while not ended.is_set():
-            with reader.reading() as snapshot:
-                rows_after(snapshot.num_rows)  # no change is half there
-                states.append((snapshot.num_rows, sum(snapshot.count())))
-
-    thread = threading.Thread(target=read)
-    thread.start()
+    theirs = [int(store_writer.line())]
+    readings = [Reading(reader, ended) for _ in range(3)]
+    for reading in readings:
+        reading.start()
     mine = [next(write_forever(store)) for _ in range(10)]
     os.kill(child, signal.SIGKILL)
     while (line := store_writer.line()) != "ended":
-        lines.append(line)
+        theirs.append(int(line))
     ended.set()
-    thread.join()
-    theirs = [int(line) for line in lines]
+    for reading in readings:
+        reading.join()
+        assert reading.error is None
+        assert reading.states == sorted(reading.states)
     assert not set(mine) & set(theirs)
     assert theirs[0] < mine[-1]
-    assert states == sorted(states)
-    assert all(number == len(rows_after(num_rows)) for num_rows, number in states)
     with reader.reading() as snapshot:
         assert_whole(snapshot, max(mine + theirs))
     assert reader.verify() == []

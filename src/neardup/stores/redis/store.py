@@ -36,7 +36,8 @@ def create(
         with connection.our_errors():
             created = connection.client.eval(
                 scripts.CREATE, 2, connection.prefix, NAMES, FORMAT, json.dumps(dict(meta)), json.dumps(layout),
-                np.ones(num_tables, ">u4").tobytes(), np.zeros(num_tables, "<u8").tobytes(), secrets.token_hex(16), place.name, *files,
+                np.ones(num_tables, ">u4").tobytes(), np.zeros(num_tables, "<u8").tobytes(), secrets.token_hex(16),
+                place.name, *files,
             )  # fmt: skip
     finally:
         connection.close()
