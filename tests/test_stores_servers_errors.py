@@ -9,19 +9,21 @@ import sys
 import threading
 
 import numpy as np
-import psycopg
 import pytest
-import redis
 
 import servers
 from neardup.errors import MissingExtraError, StoreError
 from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes
-from neardup.stores.postgres import connections
-from neardup.stores.redis import lock
 from neardup.stores.server_address import parse_server_address
 from reference.store import document, table_of
 from reference.store_writer import LAYOUT, assert_whole, change_at
+
+psycopg = pytest.importorskip("psycopg", reason="no psycopg: install neardup[postgres] to test the store")
+redis = pytest.importorskip("redis", reason="no redis-py: install neardup[redis] to test the store")
+
+from neardup.stores.postgres import connections  # noqa: E402
+from neardup.stores.redis import lock  # noqa: E402
 
 NUMBERS = itertools.count()
 
@@ -73,15 +75,20 @@ def test_a_server_that_is_not_there_is_named(scheme):
     assert "secret" not in str(e.value)
 
 
-def test_a_wrong_password_is_refused_and_not_shown(postgres_server):
+def test_a_wrong_password_is_refused_and_a_user_needs_the_right_to_create_a_schema_or_an_empty_one(postgres_server):
     with psycopg.connect(postgres_server.address().partition("?")[0], autocommit=True) as connection:
-        connection.execute("DROP ROLE IF EXISTS limited")
         connection.execute("CREATE ROLE limited LOGIN PASSWORD 'right'")
+        connection.execute("CREATE SCHEMA neardup_given AUTHORIZATION limited")
     with pytest.raises(StoreError, match=r"refused the user at postgresql://limited@127.*Name them as in") as caught:
         open_store(postgres_server.address(user="limited:wrong"))
     assert "wrong" not in str(caught.value)
     with pytest.raises(StoreError, match=r"refused a change at .*permission denied.*Use such a user"):
         create_store(postgres_server.address(user="limited:right"), {}, LAYOUT)
+    store = create_store(postgres_server.address("given", user="limited:right"), {}, LAYOUT)
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    assert store.verify() == []
+    store.close()
 
 
 def test_a_redis_server_with_a_password_wants_it():

@@ -31,13 +31,14 @@ def create(
     session = Session(place)
     try:
         with session.transaction():
-            if session.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", schema_of(place)):
+            if session.row("SELECT to_regclass('settings')")[0] is not None:
                 raise StoreError(
                     f"The index exists already: {place.shown}, schema {schema_of(place)}. A new index needs a name "
                     'that is free. Open it, choose another name with ?index=NAME, or drop it in psql: DROP SCHEMA "'
                     f'{schema_of(place)}" CASCADE.'
                 )
-            session.execute(f'CREATE SCHEMA "{schema_of(place)}"')
+            if not session.rows("SELECT FROM pg_namespace WHERE nspname = %s", schema_of(place)):
+                session.execute(f'CREATE SCHEMA "{schema_of(place)}"')  # an empty one may be there for this user
             for statement in statements.create_statements(list(indexed_schema(())), layout):
                 session.execute(statement)
             session.execute(
