@@ -318,3 +318,19 @@ def test_quiet_prints_nothing(news):
     ):  # fmt: skip
         result = run(*arguments, "--quiet")
         assert (result.exit_code, result.output) == (0, ""), arguments
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["postgres_server", "redis_server"])
+def test_the_commands_work_on_a_server(server, request):
+    address = request.getfixturevalue(server).address("commands")
+    assert run("create", address, "--threshold", "0.7").exit_code == 0
+    assert printed("add-if-new", address, "in.jsonl", "-o", "kept.jsonl")["counts"]["kept"] == 3
+    assert printed("query", address, "in.jsonl")["counts"]["found"] == 4
+    out = CliRunner().invoke(cli, ["dedup", "in.jsonl", "--against", address, "-o", "out", "--json"])
+    assert json.loads(out.stdout)["counts"]["kept"] == 1  # the document without features
+    assert printed("export", address, "-o", "all.jsonl")["counts"]["exported"] == 5
+    assert printed("remove", address, "a")["forgotten"] == 1
+    assert printed("verify", address)["damages"] == []
+    assert "exists" in run("create", address).stderr
+    assert "tools" in run("backup", address, "copy.index").stderr or Path("copy.index").exists()

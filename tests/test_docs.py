@@ -28,8 +28,10 @@ from neardup.schemas import (
     DISTANCE,
     EXACT,
     SIMILARITY,
+    answers_schema,
     cluster_summary_schema,
     clusters_schema,
+    hits_schema,
     pairs_schema,
     removed_schema,
 )
@@ -206,8 +208,15 @@ MEASURES = (SIMILARITY, DISTANCE, EXACT)
 
 @pytest.mark.parametrize(
     "schema",
-    [removed_schema(MEASURES), pairs_schema(MEASURES), clusters_schema(MEASURES), cluster_summary_schema()],
-    ids=["removed", "pairs", "clusters", "cluster summary"],
+    [
+        removed_schema(MEASURES),
+        pairs_schema(MEASURES),
+        clusters_schema(MEASURES),
+        cluster_summary_schema(),
+        answers_schema(MEASURES),
+        hits_schema(MEASURES),
+    ],
+    ids=["removed", "pairs", "clusters", "cluster summary", "answers", "hits"],
 )
 def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")

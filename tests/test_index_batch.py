@@ -51,7 +51,13 @@ def why(removed: pa.Table) -> list[dict]:
     return removed.drop_columns(sorted(NAMES_OF_KEPT)).to_pylist()
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in COUNTED])
+QUICK = {"minhash", "minhash in crowded buckets", "containment", "simhash", "fingerprints alone"}
+DECIDING = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in METHODS if name not in COUNTED
+]
+
+
+@pytest.mark.parametrize("name", DECIDING)
 def test_a_run_against_an_index_decides_as_against_its_files_and_as_add_if_new(name, tmp_path):
     method, options = METHODS[name]
     old = documents_for(method, 5, 120)
@@ -121,6 +127,11 @@ def test_a_document_that_the_index_has_itself_is_removed_as_its_copy(make):
     assert result.report["counts"]["repeated"] == 2
 
 
+def test_a_document_without_features_is_kept_even_if_the_index_has_it(make):
+    address = make(table("a", ["...", "one two three four"]))
+    assert neardup.dedup(table("a", ["...", "one two three four"]), against=address).mask.tolist() == [True, False]
+
+
 def test_documents_without_ids_have_running_numbers(make):
     result = neardup.dedup(
         ["one two three four", "nine ten", "nine ten"], against=make(table("a", ["one two three four"]))
@@ -136,7 +147,7 @@ def test_an_index_in_memory_is_taken_as_it_is():
         assert index.query("one two three four")  # still open
 
 
-@pytest.mark.parametrize("storage", ["features", "text"])
+@pytest.mark.parametrize("storage", ["features", pytest.param("text", marks=pytest.mark.slow)])
 def test_the_output_is_that_of_other_runs(make, storage, tmp_path):
     address = make(str(OLD), MinHash(threshold=0.7), storage=storage)
     result = neardup.dedup(str(NEW), against=address, output=tmp_path / "out")

@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import Any
 
 import neardup
-from neardup import errors
+from neardup import errors, results
 from neardup.settings import methods, run, shingling
+from neardup.settings.index import IndexSettings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
@@ -26,6 +27,7 @@ RESULTS = (
     "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "IdfTable", "Signatures",
     "Fingerprints", "Progress",
 )  # fmt: skip
+OF_INDEX = ("Answer", "Hit", "Document")
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 PAGES = ("structure", "content", "page", "tag_weights")
 _HEAD = """# API
@@ -40,6 +42,10 @@ the others as arguments of their own. A value outside its limits raises `Setting
 the command line `num_bands` is `--num-bands`, and so on.
 """
 
+_INDEX = """## The index
+
+[The index](index.md) explains it; these are its settings, its methods, and what they return.
+"""
 _LSH = """## neardup.lsh
 
 Bands and blocks by themselves, and records that other results contain: `from neardup.lsh import Bands`, or
@@ -54,7 +60,9 @@ def render() -> str:
         _settings_table, (methods.MinHash, methods.SimHash, shingling.Jieba, run.SelectionSettings, run.RunSettings)
     )
     parts += ["## Web pages\n", *map(_entry, PAGES)]
-    parts += ["## Results\n", *map(_entry, RESULTS), "## Indexes\n", *map(_entry, INDEXES)]
+    parts += ["## Results\n", *map(_entry, RESULTS), _INDEX, _settings_table(IndexSettings)]
+    parts += [_entry("Index"), *_methods("Index"), *(_entry(name, results) for name in OF_INDEX)]
+    parts += ["## Indexes in memory\n", *map(_entry, INDEXES)]
     parts += [_LSH, *(_entry(name, neardup.lsh) for name in neardup.lsh.__all__), _errors()]
     return "\n".join(parts)
 
@@ -63,6 +71,19 @@ def _entry(name: str, module: ModuleType = neardup) -> str:
     thing = getattr(module, name)
     doc = inspect.getdoc(thing) or ""
     return f"### {name}\n\n```text\n{_signature(f'{module.__name__}.{name}', thing)}\n\n{doc}\n```\n"
+
+
+def _methods(name: str) -> list[str]:
+    """Return an entry for each public method of a class, in the order of the code."""
+    owner = getattr(neardup, name)
+    entries = []
+    for method in vars(owner):
+        thing = getattr(owner, method)
+        if method.startswith("_") or not callable(thing):
+            continue
+        signature = _signature(f"{name}.{method}", thing).replace("(self, ", "(").replace("(self)", "()")
+        entries.append(f"#### {name}.{method}\n\n```text\n{signature}\n\n{inspect.getdoc(thing)}\n```\n")
+    return entries
 
 
 def _signature(name: str, thing: Any) -> str:
@@ -85,7 +106,7 @@ def _default(value: Any) -> str:
 def _settings_table(settings: type) -> str:
     title = (
         settings.__name__
-        if settings in (methods.MinHash, methods.SimHash, shingling.Jieba)
+        if settings in (methods.MinHash, methods.SimHash, shingling.Jieba, IndexSettings)
         else "Arguments of dedup: " + ("the decision" if settings is run.SelectionSettings else "the machine")
     )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]

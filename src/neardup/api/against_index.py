@@ -284,20 +284,24 @@ class IndexRun:
         """Yield the decisions about documents, some at a time."""
         if incoming.ids.null_count:
             incoming = incoming.numbered(self._overlay.num_rows)
-        start, size = 0, len(incoming)
-        while start < size:
-            stop = min(size, start + (batch_rows or size))
+        start, end = 0, len(incoming)
+        while start < end:
+            stop = min(end, start + (batch_rows or end))
             part = incoming.take(np.arange(start, stop))
             now = time.time_ns() // 1000
             existing = self._overlay.rows_of_ids(part.ids)
             step = collection.next_step(self.index._rules, self._overlay, part, now, True, None)
-            decided = self._decided(step, existing[: step.answers.num_rows])
+            size = step.answers.num_rows
+            decided = self._decided(step, existing[:size], part.featured[:size])
             self._overlay.write(step.changes)
-            start += step.answers.num_rows
+            start += size
             yield decided
 
-    def _decided(self, step: collection.Step, existing: Rows) -> _Decided:
-        """Return the decisions of a step that is not written yet. A document of the index is a copy of itself."""
+    def _decided(self, step: collection.Step, existing: Rows, featured: npt.NDArray[np.bool_]) -> _Decided:
+        """Return the decisions of a step that is not written yet.
+
+        A document that the index has itself is removed as its copy, if it has features.
+        """
         answers, documents = step.answers, step.changes.documents
         assert documents is not None
         repeated = answers["repeated"].to_numpy()
@@ -311,14 +315,15 @@ class IndexRun:
         removed = np.flatnonzero(repeated & ~kept)
         if len(removed):
             keeper[removed] = _rows(self._overlay.take(row[removed], ["kept_row"])["kept_row"])
+        itself = kept & repeated & featured
         self._num_repeated += int(np.count_nonzero(repeated))
-        kept_id = pc.if_else(arrow_of(kept & repeated), answers["id"], answers["kept_id"]).combine_chunks()
+        kept_id = pc.if_else(arrow_of(itself), answers["id"], answers["kept_id"]).combine_chunks()
         measured = {}
         for measure in self.index._rules.method.measures:
             values = answers[measure.name].fill_null(pa.scalar(measure.of_itself, measure.type))
             measured[measure.name] = values.to_numpy()
         truncated = answers["truncated"].to_numpy()
-        return _Decided(row, keeper, kept & ~repeated, truncated, kept_id, Measured(measured))
+        return _Decided(row, keeper, kept & ~itself, truncated, kept_id, Measured(measured))
 
     def _run(
         self,
