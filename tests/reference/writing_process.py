@@ -34,7 +34,7 @@ def changes_of(first: int, size: int, rng: random.Random) -> Changes:
 def write_until_killed(path: str, seed: int) -> None:
     """Write to an index; print what is acknowledged: the rows of a change, first and stop, and the row forgotten."""
     rng = random.Random(seed)
-    store = embedded.open(path, memory_bytes=1 << rng.choice([14, 17, 20]))
+    store = embedded.open(path, memory_bytes=1 << rng.choice([10, 13, 17, 20]))
     with store.writing() as writer:
         print("open", flush=True)
         while True:
@@ -45,7 +45,7 @@ def write_until_killed(path: str, seed: int) -> None:
             if rng.random() < 0.05:
                 writer.stage("monday", 1, pa.table({"text": ["a", "b"]}))
                 print("staged", flush=True)
-            if rng.random() < 0.005:
+            if rng.random() < 0.03:
                 store.compact()
 
 

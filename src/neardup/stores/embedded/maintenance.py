@@ -111,7 +111,8 @@ class Maintenance:
         while self._merge_documents():
             pass
         runs = list(state.keys.runs)
-        if runs:
+        listed = sum(len(run.tables[-2].keys) for run in runs)  # in the table of ids
+        if len(runs) > 1 or listed > state.num_kept + state.num_removed:
             names = [run.name or "" for run in runs]
             self._write(Written([], [], names), lambda w: self._write_keys(w, runs, state.kept, forgotten))
         self._merge_seen(everything=True)
