@@ -50,7 +50,12 @@ class RedisSnapshot(Snapshot):
     """
 
     def __init__(self, connection: Connection, header: Header, layout: Layout, columns: Columns) -> None:
-        self.connection, self.header, self.layout, self.columns = connection, header, layout, columns
+        self.connection, self._header, self.layout, self.columns = connection, header, layout, columns
+
+    @property
+    def header(self) -> Header:
+        """The state of the index that is read."""
+        return self._header
 
     @property
     def num_rows(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from neardup.stores.redis import scripts
 from neardup.stores.redis.buckets import group_entries
 from neardup.stores.redis.connection import Connection
 from neardup.stores.redis.lock import WriterLock
-from neardup.stores.redis.rows import KnownRows
+from neardup.stores.redis.rows import Header, KnownRows
 from neardup.stores.redis.snapshot import APART, LETTERS, Columns, RedisSnapshot
 from neardup.stores.state import contents_of, hash_ids
 
@@ -33,7 +34,14 @@ class RedisWriter(RedisSnapshot, Writer):
         set_meta: Callable[[dict[str, Any]], None],
     ) -> None:  # fmt: skip
         super().__init__(connection, known.read(), layout, columns)
-        self._known, self._lock, self._set_meta = known, lock, set_meta
+        self._known, self._lock, self._set_meta, self._outdated_header = known, lock, set_meta, False
+
+    @property
+    def header(self) -> Header:
+        """The latest state, read again when it is needed after a change."""
+        if self._outdated_header:
+            self._header, self._outdated_header = self._known.read(), False
+        return self._header
 
     def write(self, changes: Changes) -> None:
         documents, header = changes.documents, self.header
@@ -41,7 +49,7 @@ class RedisWriter(RedisSnapshot, Writer):
         check_changes(changes, self.num_rows, self.columns.read() if added else None)
         key, counts = self.connection.key, np.array(header.counts)
         size = 0 if changes.entries is None else len(changes.entries.key)
-        with self._lock.guarded(size) as pipeline:
+        with self._lock.guarded(size) as pipeline, self._changing():
             states = header.states[: header.num_rows]
             if documents is not None and added:
                 new = documents.column("state").to_numpy()
@@ -71,7 +79,14 @@ class RedisWriter(RedisSnapshot, Writer):
             pipeline.hset(key("state"), mapping=state)
         if changes.meta is not None:
             self._set_meta(dict(changes.meta))
-        self.header = self._known.read()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Read the state again after the block, also if the connection breaks before the answer."""
+        try:
+            yield
+        finally:
+            self._outdated_header = True
 
     def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
         found = self.connection.call("HGET", self.connection.key("runs"), run.encode())
