@@ -86,6 +86,13 @@ def test_a_bad_line_gets_an_error_and_stops_nothing(index, reason):
     assert len(index) == 2
 
 
+def test_lines_after_a_bad_one_are_left_if_asked(index):
+    lines = [line(id="a", text=FOX), b"{broken", line(id="b", text=OTHER)]
+    answers = LineAnswers(index).answer(lines, stop_at_error=True)
+    assert len(answers) == 2
+    assert index.get("b") is None
+
+
 def test_lines_without_an_id_are_numbered(index):
     answers = LineAnswers(index).answer([line(text=FOX), line(text=OTHER)])
     assert [answer["id"] for answer in answers] == ["#0", "#1"]
@@ -184,3 +191,4 @@ def test_kept_lines_are_printed_as_they_came(tmp_path):
     )  # fmt: skip
     assert done.stdout.splitlines() == [lines[0], lines[3]]
     assert b"rejected: the line is not JSON" in done.stderr
+    assert b"neardup: 4 lines: 2 kept, 1 removed, 0 repeated, 1 rejected" in done.stderr

@@ -214,6 +214,8 @@ def test_the_method_of_the_index_may_be_named(make, options):
 def test_an_index_beside_files_is_refused(make):
     with pytest.raises(SettingError, match="either one index or an earlier collection"):
         neardup.dedup(["five six"], against=[make(table("a", ["one two"])), str(OLD)])
+    with Index.create("memory:", method=METHOD) as index, pytest.raises(SettingError, match="either one index"):
+        neardup.dedup(["five six"], against=[index, "five six"])
 
 
 def test_update_needs_an_index():

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -60,21 +59,17 @@ def index_in(against: Any) -> Index | str | None:
     """
     if isinstance(against, Index):
         return against
-    names = list(against) if isinstance(against, (list, tuple)) else [against]
-    found = [name for name in names if isinstance(name, (Index, str, os.PathLike)) and _is_index(name)]
-    if found and len(names) > 1:
+    items = list(against) if isinstance(against, (list, tuple)) else []
+    found = [item.address for item in items if isinstance(item, Index)]
+    found += [name for name in named_paths(against) if is_index(name)]
+    if found and len(items) > 1:
         raise SettingError(
-            f"against is either one index or an earlier collection: got {len(names)} names, with the index "
-            f"{os.fspath(found[0]) if not isinstance(found[0], Index) else found[0].address}. Add the others to the "
-            "index first."
+            f"against is either one index or an earlier collection: got {len(items)} names, with the index {found[0]}. "
+            "Add the others to the index first."
         )
     if not found:
         return None
-    return found[0] if isinstance(found[0], Index) else os.fspath(found[0])
-
-
-def _is_index(name: Index | str | os.PathLike[str]) -> bool:
-    return isinstance(name, Index) or is_index(os.fspath(name))
+    return items[0] if items and isinstance(items[0], Index) else found[0]
 
 
 class NamedMethod(NamedTuple):

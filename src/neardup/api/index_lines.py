@@ -54,13 +54,16 @@ class LineAnswers:
         self._text_column, self._id_column, self._payload_columns = text_column, id_column, tuple(payload_columns)
         self._has_chosen = False
 
-    def answer(self, lines: Sequence[bytes], *, if_new: bool = True) -> list[dict[str, Any]]:
+    def answer(
+        self, lines: Sequence[bytes], *, if_new: bool = True, stop_at_error: bool = False
+    ) -> list[dict[str, Any]]:
         """Add the documents of some lines, all at once, and return an answer for each line.
 
         Parameters
         ----------
         lines : of JSON, each an object.
         if_new : whether a document that is similar to a kept one is removed.
+        stop_at_error : whether to leave the lines after one that has no document.
 
         Returns
         -------
@@ -68,6 +71,9 @@ class LineAnswers:
         returns, the documents are stored.
         """
         read = [self._read(line) for line in lines]
+        if stop_at_error:
+            bad = next((place for place, line in enumerate(read) if line.error is not None), len(read))
+            read = read[: bad + 1]
         good = [line for line in read if line.error is None]
         told: Iterator[dict[str, Any]] = iter(self._add(good, if_new)) if good else iter(())
         return [next(told) if line.error is None else {"error": line.error} for line in read]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from queue import Queue
 from threading import Thread
@@ -32,16 +33,27 @@ def answer_stream(address: str, inputs: tuple[str, ...], *, stream: bool, print_
                 payload_columns=columns_of(values["payload_columns"]), run=values["run"],
                 max_document_bytes=values["max_document_bytes"],
             )  # fmt: skip
-            output = sys.stdout.buffer
+            output, counts = sys.stdout.buffer, Counter[str]()
             for lines in arriving_lines(sys.stdin.buffer):
-                for line, answer in zip(lines, answers.answer(lines), strict=True):
+                told = answers.answer(lines, stop_at_error=values["on_error"] == "stop")
+                for line, answer in zip(lines, told, strict=False):
                     if not print_kept:
                         output.write(json_line(answer).encode())
                     elif answer.get("kept"):
                         output.write(line + b"\n")
                     if "error" in answer and (print_kept or values["on_error"] == "stop"):
                         _tell(answer["error"], values["on_error"])
+                    counts[_kind(answer)] += 1
                 output.flush()
+    if not values["quiet"]:
+        kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected"))
+        print(f"neardup: {counts.total():,} lines: {kinds}", file=sys.stderr)
+
+
+def _kind(answer: dict[str, Any]) -> str:
+    if "error" in answer:
+        return "rejected"
+    return "repeated" if answer["repeated"] else "kept" if answer["kept"] else "removed"
 
 
 def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
