@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,15 +35,16 @@ class Chunk:
     stop: int
     batch: pa.RecordBatch
     name: str | None = None
-    columns: dict[str, pa.Array] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def columns(self) -> dict[str, pa.Array]:
+        """The columns by name, without a `row` that counts on, with a `last_seen`."""
         columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
         if self.batch.num_rows == self.stop - self.first:
             columns.pop("row", None)
         if "last_seen" not in columns:
             columns["last_seen"] = columns["first_seen"]
-        object.__setattr__(self, "columns", columns)
+        return columns
 
     def rows(self, begin: int, end: int) -> Rows:
         """Return the rows at the positions from `begin` to `end`."""

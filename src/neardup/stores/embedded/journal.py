@@ -35,7 +35,7 @@ def encode(changes: Changes, most_bytes: int) -> list[bytes]:
     most_bytes : the documents of a record, where a single one is not larger.
     """
     documents, entries = changes.documents, changes.entries
-    if documents is None or documents.nbytes <= most_bytes or len(documents) < 2:
+    if documents is None or len(documents) < 2 or documents.nbytes <= most_bytes:
         return [_encode(changes)]
     records, step = [], max(1, len(documents) * most_bytes // documents.nbytes)
     for begin in range(0, len(documents), step):
