@@ -66,6 +66,11 @@ def arrow_of(values: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(data)])
 
 
+def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
+    """Return the type of an Arrow number or bool in NumPy. Arrow's own `to_pandas_dtype` needs pandas for this."""
+    return np.dtype({"double": "float64", "float": "float32"}.get(str(kind), str(kind)))
+
+
 def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
     """Return a list of strings as an Arrow array."""
     return arrow_of_utf8([text.encode() for text in strings])

@@ -21,7 +21,7 @@ from neardup.api.documents_of_index import Batch, read_batches, tasks_for
 from neardup.api.index import Index
 from neardup.api.inputs import Inputs, named_paths
 from neardup.api.runs import Run
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, numpy_type
 from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import SHORT, Outcome
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
@@ -380,7 +380,7 @@ def _join(parts: list[_Decided], measures: schemas.Measures) -> _Decided:
     )
     measured = {
         measure.name: np.concatenate(
-            [np.empty(0, measure.type.to_pandas_dtype()), *(part.measured[measure.name] for part in parts)]
+            [np.empty(0, numpy_type(measure.type)), *(part.measured[measure.name] for part in parts)]
         )
         for measure in measures
     }

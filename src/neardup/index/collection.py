@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, numpy_type
 from neardup.candidates.lookups import CandidateRows, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import (
@@ -153,7 +153,7 @@ def _array(values: npt.NDArray[Any], kind: pa.DataType, mask: npt.NDArray[np.boo
     """Return numbers as an Arrow array, null where the mask is true."""
     if mask.all():
         return pa.nulls(len(mask), kind)
-    return pa.array(np.where(mask, 0, values).astype(kind.to_pandas_dtype()), kind, mask=mask)
+    return pa.array(np.where(mask, 0, values).astype(numpy_type(kind)), kind, mask=mask)
 
 
 def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:

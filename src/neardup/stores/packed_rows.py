@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import view_strings
+from neardup.arrays import numpy_type, view_strings
 
 Bytes = npt.NDArray[np.uint8]
 EPOCH_2000 = 946_684_800_000_000
@@ -77,7 +77,7 @@ def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
     if pa.types.is_timestamp(dtype):
         return np.dtype("<i8" if compact else ">i8")
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
-        name = np.dtype(dtype.to_pandas_dtype()).name
+        name = numpy_type(dtype).name
         stored = np.dtype(name if compact else _WIDER.get(name, name))
         return np.dtype(f"{'<' if compact else '>'}{stored.kind}{stored.itemsize}")
     return None
@@ -111,7 +111,7 @@ def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> npt.NDArray[Any]:
         return np.zeros(size, number)
     if number.kind == "V":
         return np.frombuffer(buffer, number, size, array.offset * number.itemsize)
-    stored = np.dtype("<i8") if pa.types.is_timestamp(array.type) else np.dtype(array.type.to_pandas_dtype())
+    stored = np.dtype("<i8") if pa.types.is_timestamp(array.type) else numpy_type(array.type)
     values = np.frombuffer(buffer, stored, size, array.offset * stored.itemsize)
     if pa.types.is_timestamp(array.type) and number.byteorder == ">":
         values = values - EPOCH_2000
@@ -139,7 +139,7 @@ def _column_of(
         bits = pa.py_buffer(np.packbits(values.view(np.uint8) != 0, bitorder="little"))
         return pa.Array.from_buffers(dtype, len(lengths), [mask, bits], nulls)
     if number.kind != "V":
-        stored = np.dtype("<i8") if pa.types.is_timestamp(dtype) else np.dtype(dtype.to_pandas_dtype())
+        stored = np.dtype("<i8") if pa.types.is_timestamp(dtype) else numpy_type(dtype)
         values = values.astype(stored)
         if pa.types.is_timestamp(dtype) and number.byteorder == ">":
             values += EPOCH_2000

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, numpy_type
 from neardup.schemas import EXACT, Measures
 
 Rows = slice | npt.NDArray[Any]
@@ -49,5 +49,5 @@ class Measured:
 
 def measured_of_copies(count: int, measures: Measures) -> Measured:
     """Return the measures of `count` pairs of exact copies, in writable arrays."""
-    dtypes = {measure.name: measure.type.to_pandas_dtype() for measure in measures}
+    dtypes = {measure.name: numpy_type(measure.type) for measure in measures}
     return Measured({measure.name: np.full(count, measure.of_itself, dtypes[measure.name]) for measure in measures})
