@@ -35,7 +35,7 @@ index = click.Group(
     Examples:
       neardup index create news.index --threshold 0.8
       neardup index add-if-new news.index monday.jsonl -o new.jsonl
-      neardup index query news.index article.txt
+      neardup index query news.index today.jsonl -o hits.parquet
       neardup serve news.index
     """,
 )

@@ -164,7 +164,7 @@ def query(
     \b
     Examples:
       neardup index query news.index new.jsonl -o hits.parquet
-      neardup index query news.index article.txt --limit 3
+      neardup index query news.index article.txt --text-unit file --limit 3
     """
     with running(lambda: "Nothing was written."):
         from neardup.api.index_files import query_files
