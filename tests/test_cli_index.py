@@ -334,3 +334,14 @@ def test_the_commands_work_on_a_server(server, request):
     assert printed("verify", address)["damages"] == []
     assert "exists" in run("create", address).stderr
     assert "tools" in run("backup", address, "copy.index").stderr or Path("copy.index").exists()
+
+
+@pytest.mark.slow
+def test_no_output_has_the_password_of_a_server(redis_server):
+    address = redis_server.address("secret").replace("redis://", "redis://default:hush@")
+    outputs = [run("create", address).output, run("info", address, "--json").output]
+    outputs.append(run("add", address, "in.jsonl", "--json").output)
+    CliRunner().invoke(cli, ["dedup", "in.jsonl", "--against", address, "-o", "out"])
+    outputs.append(Path("out/report.html").read_text() + Path("out/report.json").read_text())
+    outputs.append(str(pq.read_table("out/removed.parquet").to_pylist()))
+    assert all("secret" in output and "hush" not in output for output in outputs)

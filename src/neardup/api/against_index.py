@@ -41,7 +41,7 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.run import RunSettings, SelectionSettings
-from neardup.stores.addresses import is_index
+from neardup.stores.addresses import is_index, shown_address
 from neardup.stores.base import Rows, Snapshot, Writer
 from neardup.verify.measured import Measured
 
@@ -64,8 +64,8 @@ def index_in(against: Any) -> Index | str | None:
     found += [name for name in named_paths(against) if is_index(name)]
     if found and len(items) > 1:
         raise SettingError(
-            f"against is either one index or an earlier collection: got {len(items)} names, with the index {found[0]}. "
-            "Add the others to the index first."
+            f"against is either one index or an earlier collection: got {len(items)} names, with the index "
+            f"{shown_address(found[0])}. Add the others to the index first."
         )
     if not found:
         return None

@@ -31,7 +31,7 @@ from neardup.results import Answer, Document, Hit
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.stores.addresses import create_store, open_store
+from neardup.stores.addresses import create_store, open_store, shown_address
 from neardup.stores.base import Changes, Run, Store, Writer
 
 
@@ -44,7 +44,7 @@ class Index:
 
     Attributes
     ----------
-    address : as it was named. method : the settings of the comparison. settings : the other settings.
+    address : as it was named, without a password. method : of the comparison. settings : the other settings.
 
     Examples
     --------
@@ -60,9 +60,9 @@ class Index:
 
     def __init__(self, store: Store) -> None:
         """Wrap an open store; `create` and `open` call this."""
-        self._store, self.address = store, store.address
+        self._store, self.address = store, shown_address(store.address)
         table = store.attachment(IDF)
-        self._rules = meta.rules_of(store.meta, None if table is None else _read_table(table), store.address)
+        self._rules = meta.rules_of(store.meta, None if table is None else _read_table(table), self.address)
         self.method: MethodSettings = self._rules.method.settings
         self.settings = IndexSettings(**store.meta["index"])
 
@@ -139,7 +139,7 @@ class Index:
         store = open_store(os.fspath(address), read_only=read_only)
         try:
             if method is not None:
-                meta.require_method(store.meta, method, store.address)
+                meta.require_method(store.meta, method, shown_address(store.address))
             return cls(store)
         except BaseException:
             store.close()

@@ -163,7 +163,8 @@ def recall(report: Report) -> str:
     if near:
         return _guarantee(near)
     estimate = interval(report.get("recall"), "estimated")
-    text = "<p><strong>No estimate of recall:</strong> the run had no pairs to estimate it from.</p>"
+    reason = "the run decided on top of an index" if "updated" in report else "the run had no pairs to estimate it from"
+    text = f"<p><strong>No estimate of recall:</strong> {reason}.</p>"
     if estimate:
         text = (
             f"<p><strong>Estimated recall {estimate}:</strong> the share of the pairs at or above the "

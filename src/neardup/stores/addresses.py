@@ -10,6 +10,7 @@ from typing import Any
 from neardup.errors import StoreError
 from neardup.stores.base import Layout, Store
 from neardup.stores.memory import MemoryStore
+from neardup.stores.server_address import parse_server_address
 
 _SERVERS = {
     "postgresql": "neardup.stores.postgres",
@@ -85,3 +86,8 @@ def is_index(address: str) -> bool:
     if address.startswith(_MEMORY) or address.partition("://")[0] in _SERVERS:
         return True
     return "\0" not in address and os.path.isfile(os.path.join(address, _DATABASE))
+
+
+def shown_address(address: str) -> str:
+    """Return an address without passwords, for messages and reports."""
+    return parse_server_address(address).shown if address.partition("://")[0] in _SERVERS else address
