@@ -94,7 +94,7 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
     for num_blocks in range(max_distance, max_distance + 4):
         if math.comb(num_blocks, max_distance) > 200:
             continue
-        monkeypatch.setattr(hamming_tables, "choose_blocks", lambda *_, chosen=num_blocks: chosen)
+        monkeypatch.setattr(hamming_tables, "fastest_blocks", lambda *_, chosen=num_blocks: chosen)
         monkeypatch.setattr(key_tables, "_TAIL_ENTRIES", 100)
         index = neardup.HammingIndex(bits, max_distance)
         index.add_many(list(stored), list(stored.values()))

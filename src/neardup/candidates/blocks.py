@@ -21,7 +21,7 @@ MAX_FINGERPRINTS = 10**15
 _LOOKUP_COST, _CANDIDATE_COST = 150.0, 0.7
 # The same for all pairs: to group a fingerprint by one key, and to compare a pair.
 _GROUPING_COST, _COMPARISON_COST = 9.0, 1.0
-_ROW_BYTES = 4  # a row number beside each fingerprint of a table
+_ENTRY_BYTES = 8 + 4  # of a table: the key, which begins with the bits of the blocks, and the row
 _FIXED_ROW_BYTES = 1 + 8 + 16  # once per fingerprint: whether it is alive, its id, its slot by id
 
 
@@ -182,7 +182,7 @@ def _plan(count: int, bits: int, max_distance: int, num_blocks: int, memory_byte
     key_bits = sum(sizes[: num_blocks - max_distance])
     width = 8 * num_words(bits)
     directory = 4 * min(1 << key_bits, count)
-    total = count * (width + _FIXED_ROW_BYTES) + num_tables * (count * (width + _ROW_BYTES) + directory)
+    total = count * (width + _FIXED_ROW_BYTES) + num_tables * (count * _ENTRY_BYTES + directory)
     candidates = count / 2**key_bits
     return BlockPlan(
         num_fingerprints=count,

@@ -14,7 +14,7 @@ from neardup.stores.key_tables import ALL, KeyTables
 
 
 class BandTables:
-    """A table for each band, from the hash of its values to rows; 14 to 20 bytes a row and band."""
+    """A table for each band, from the hash of its values to rows; about 13 bytes a row and band."""
 
     def __init__(self, bands: Bands, threads: int) -> None:
         self.bands, self._threads = bands, threads

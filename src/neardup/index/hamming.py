@@ -36,13 +36,15 @@ class HammingIndex(RowIndex):
 
     Notes
     -----
-    Manku, Jain and Das Sarma (2007), section 3, in segments: the latest fingerprints are scanned; from 1024 on they get
-    tables, whose number is chosen by the expected cost of a query, and segments are merged so that each is at least
-    twice as large as the next: to add n fingerprints one by one takes O(n log n). One that is removed is passed
-    over; when they are as many as those that stay, the index is built anew.
+    Manku, Jain and Das Sarma (2007), section 3, in sorted runs, as a stored index has them: the latest fingerprints of
+    a table are scanned; from 512 on they become a run, and runs are merged so that each is at least twice as large as
+    the next: to add n fingerprints one by one takes O(n log n). The number of tables is chosen by the expected cost of
+    a query, again whenever an eighth more fingerprints are there; where a scan of all is faster, a single table has
+    them. A fingerprint that is removed is passed over; when they are as many as those that stay, the index is built
+    anew.
 
-    With the default, 16 + 12 x (number of tables) bytes a fingerprint and 24 for an integer id: about 90 bytes at
-    distance 3. Not for use by several threads while one of them adds or removes.
+    With the default, 8 + 13 x (number of tables) bytes a fingerprint of 64 bits and 24 for an integer id: about 85
+    bytes at distance 3. Not for use by several threads while one of them adds or removes.
 
     Examples
     --------

@@ -27,13 +27,13 @@ class HammingTables:
     def __init__(self, bits: int, max_distance: int, memory_bytes: float | None) -> None:
         self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
         self._planned_rows = 0
-        self._make_tables(choose_blocks(0, bits, max_distance, memory_bytes))
+        self._make_tables(fastest_blocks(0, bits, max_distance, memory_bytes))
 
     def add(self, store: RowStore, first: int) -> None:
         """Enter the rows of a store from `first` on, or all in other tables if these are faster by now."""
         if store.num_rows > self._planned_rows:
             self._planned_rows = store.num_rows + store.num_rows // _PLANNED_GROWTH
-            num_blocks = choose_blocks(store.num_rows, self.bits, self.max_distance, self.memory_bytes)
+            num_blocks = fastest_blocks(store.num_rows, self.bits, self.max_distance, self.memory_bytes)
             if num_blocks != self.lookup.radius.num_blocks:
                 self._make_tables(num_blocks)
                 first = 0
@@ -57,7 +57,7 @@ class HammingTables:
         self._tables = KeyTables(self.lookup.layout.prefix_bits, self.max_distance)
 
 
-def choose_blocks(num_rows: int, bits: int, max_distance: int, memory_bytes: float | None) -> int:
+def fastest_blocks(num_rows: int, bits: int, max_distance: int, memory_bytes: float | None) -> int:
     """Return the number of blocks of the fastest tables within the memory; `max_distance` where a scan is faster."""
     plans = [plan for plan in plan_blocks(num_rows, bits, max_distance, memory_bytes) if plan.fits]
     if memory_bytes is None:

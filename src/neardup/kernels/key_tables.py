@@ -215,9 +215,9 @@ def _next_near(keys, at, stop, key, max_distance):
 
 
 @kernel
-def _bucket_of(part, low, high):
+def _bucket_of(fields, part, low, high):
     """Return the entries of a part from `low` to `high`: the first, and the one behind the last."""
-    shift, starts, keys = U64(part[SHIFT]), part[STARTS], part[KEYS]
+    shift, starts, keys = U64(fields[part, SHIFT]), fields[part, STARTS], fields[part, KEYS]
     at = np.int64(load_half_at(starts + 4 * np.int64(low >> shift)))
     stop = np.int64(load_half_at(starts + 4 * (np.int64(high >> shift) + 1)))
     below = (U64(1) << shift) - U64(1)  # the bits of a key below its cell
@@ -227,7 +227,10 @@ def _bucket_of(part, low, high):
             at += 1
         if at == few:
             at = _first_from(keys, at, stop, low)
-        return at, _skip_equal(keys, at, stop, low) if at < stop and load_at(keys + 8 * at) == low else at
+        end, few = at, min(stop, at + _STEPS)
+        while end < few and load_at(keys + 8 * end) == low:
+            end += 1
+        return at, _skip_equal(keys, at, stop, low) if end == few and end < stop else end
     if low & below != U64(0):
         at = _first_from(keys, at, stop, low)
     if high & below != below:
@@ -301,21 +304,19 @@ def _limit_rows(keys, rows, limit):
 
 
 @kernel
-def _fetch_cells(parts, table, key, mask):
+def _fetch_cells(fields, ends, table, key, mask):
     """Ask for the cells of a key in all parts of a table to be brought into the cache."""
-    for part in range(parts.ends[table], parts.ends[table + 1]):
-        fields = parts.fields[part]
-        prefetch(fields[STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[SHIFT])))
+    for part in range(ends[table], ends[table + 1]):
+        prefetch(fields[part, STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[part, SHIFT])))
 
 
 @kernel
-def _fetch_entries(parts, table, key, mask):
+def _fetch_entries(fields, ends, table, key, mask):
     """The same for the entries of its bucket, the first of them if they are many."""
-    for part in range(parts.ends[table], parts.ends[table + 1]):
-        fields = parts.fields[part]
-        cell = fields[STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[SHIFT]))
+    for part in range(ends[table], ends[table + 1]):
+        cell = fields[part, STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[part, SHIFT]))
         at, stop = np.int64(load_half_at(cell)), np.int64(load_half_at(cell + 4))
-        for line in range(fields[KEYS] + 8 * at, fields[KEYS] + 8 * min(stop, at + _FETCHED), 64):
+        for line in range(fields[part, KEYS] + 8 * at, fields[part, KEYS] + 8 * min(stop, at + _FETCHED), 64):
             prefetch(line)
 
 
@@ -337,25 +338,26 @@ def find_rows(table, key, tables, states):
     the limit.
     """
     parts, tail, rules = tables
-    num_lookups = len(table)
+    fields, ends, num_lookups = parts.fields, parts.ends, len(table)
     more = np.zeros(num_lookups, np.bool_)
     counts = np.zeros(num_lookups + 1, np.int64)
     masks = _masks_of(rules.prefix_bits)
     keys, rows, used = np.empty(64 + num_lookups, np.uint64), np.empty(64 + num_lookups, np.uint32), 0
     for lookup in range(num_lookups):
         if lookup + 2 * _AHEAD < num_lookups:
-            _fetch_cells(parts, table[lookup + 2 * _AHEAD], key[lookup + 2 * _AHEAD], masks[table[lookup + 2 * _AHEAD]])
+            _fetch_cells(
+                fields, ends, table[lookup + 2 * _AHEAD], key[lookup + 2 * _AHEAD], masks[table[lookup + 2 * _AHEAD]]
+            )
         if lookup + _AHEAD < num_lookups:
-            _fetch_entries(parts, table[lookup + _AHEAD], key[lookup + _AHEAD], masks[table[lookup + _AHEAD]])
+            _fetch_entries(fields, ends, table[lookup + _AHEAD], key[lookup + _AHEAD], masks[table[lookup + _AHEAD]])
         wanted, mask = key[lookup], masks[table[lookup]]
         low, high = wanted & ~mask, wanted | mask
         begin = used
-        for part in range(parts.ends[table[lookup]], parts.ends[table[lookup] + 1]):
-            fields = parts.fields[part]
-            at, stop = _bucket_of(fields, low, high)
-            at = _next_near(fields[KEYS], at, stop, wanted, rules.max_distance)
+        for part in range(ends[table[lookup]], ends[table[lookup] + 1]):
+            at, stop = _bucket_of(fields, part, low, high)
+            at = _next_near(fields[part, KEYS], at, stop, wanted, rules.max_distance)
             if at < stop:
-                keys, rows, used = _find_in_part(fields, wanted, (at, stop), rules, states, keys, rows, used)
+                keys, rows, used = _find_in_part(fields[part], wanted, (at, stop), rules, states, keys, rows, used)
         tail_keys, tail_rows = tail.keys[table[lookup]], tail.rows[table[lookup]]
         for i in range(tail.sizes[table[lookup]]):
             near = _is_near(tail_keys[i], wanted, mask, rules.max_distance)
@@ -379,14 +381,14 @@ def _is_near(found, key, mask, max_distance):
 
 
 @kernel
-def _fetch_first(keys, begin, parts, masks):
+def _fetch_first(keys, begin, fields, ends, masks):
     """Ask for the cells of the first queries, and the entries of the first: in all tables at once."""
     for number in range(begin, min(begin + 2, keys.shape[1])):
         for own in range(len(masks)):
-            _fetch_cells(parts, own, keys[own, number], masks[own])
+            _fetch_cells(fields, ends, own, keys[own, number], masks[own])
     if begin < keys.shape[1]:
         for own in range(len(masks)):
-            _fetch_entries(parts, own, keys[own, begin], masks[own])
+            _fetch_entries(fields, ends, own, keys[own, begin], masks[own])
 
 
 @kernel
@@ -398,33 +400,33 @@ def list_rows(keys, begin, tables, forgotten, listed):
     """
     query, row_of, table, counted = listed
     num_tables, num_queries = keys.shape
-    parts, most = tables.parts, tables.rules.max_distance
+    fields, ends, most = tables.parts.fields, tables.parts.ends, tables.rules.max_distance
+    tail_keys, tail_rows, tail_sizes = tables.tail
     masks, space, used = _masks_of(tables.rules.prefix_bits), len(row_of), 0
-    _fetch_first(keys, begin, parts, masks)
+    _fetch_first(keys, begin, fields, ends, masks)
     for number in range(begin, num_queries):
         counted[0] = used
         for own in range(num_tables):
             if number + 2 < num_queries:
-                _fetch_cells(parts, own, keys[own, number + 2], masks[own])
+                _fetch_cells(fields, ends, own, keys[own, number + 2], masks[own])
             if number + 1 < num_queries:
-                _fetch_entries(parts, own, keys[own, number + 1], masks[own])
+                _fetch_entries(fields, ends, own, keys[own, number + 1], masks[own])
         for own in range(num_tables):
             wanted, mask = keys[own, number], masks[own]
-            for part in range(parts.ends[own], parts.ends[own + 1]):
-                fields = parts.fields[part]
-                at, stop = _bucket_of(fields, wanted & ~mask, wanted | mask)
-                at = _next_near(fields[KEYS], at, stop, wanted, most)
+            for part in range(ends[own], ends[own + 1]):
+                at, stop = _bucket_of(fields, part, wanted & ~mask, wanted | mask)
+                at = _next_near(fields[part, KEYS], at, stop, wanted, most)
                 while at < stop:
-                    row = np.int64(load_half_at(fields[ROWS] + 4 * at))
+                    row = np.int64(load_half_at(fields[part, ROWS] + 4 * at))
                     if not has_bit(forgotten, row):
                         if used == space:
                             return number
                         query[used], row_of[used], table[used] = number, row, own
                         used += 1
-                    at = _next_near(fields[KEYS], at + 1, stop, wanted, most)
-            for i in range(tables.tail.sizes[own]):
-                row = np.int64(tables.tail.rows[own, i])
-                if _is_near(tables.tail.keys[own, i], wanted, mask, most) and not has_bit(forgotten, row):
+                    at = _next_near(fields[part, KEYS], at + 1, stop, wanted, most)
+            for i in range(tail_sizes[own]):
+                row = np.int64(tail_rows[own, i])
+                if _is_near(tail_keys[own, i], wanted, mask, most) and not has_bit(forgotten, row):
                     if used == space:
                         return number
                     query[used], row_of[used], table[used] = number, row, own

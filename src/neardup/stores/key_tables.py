@@ -122,6 +122,7 @@ class KeyTables:
         self.runs: list[KeyRun] = []
         self.first = self.stop = 0
         self._parts: Parts | None = None
+        self._merged: KeyRun | None = None  # the last run when runs were merged
         self._sizes: npt.NDArray[np.int64]
         self._clear_tail()
 
@@ -175,11 +176,14 @@ class KeyTables:
 
     def merge_latest(self, forgotten: Bits, least_row: int) -> None:
         """Merge the latest runs as the ratio of sizes demands, none that begins before `least_row`."""
+        if not self.runs or self.runs[-1] is self._merged:
+            return
         free = [run.name is None and run.first >= least_row for run in self.runs]
         sizes = [run.num_entries if free[i] else MAX_ENTRIES for i, run in enumerate(self.runs)]
         begin = first_to_merge(sizes)
         if len(self.runs) - begin > 1:
             self.replace(merge_runs(self.runs[begin:], self.prefix_bits, forgotten))
+        self._merged = self.runs[-1]
 
     def replace(self, run: KeyRun) -> None:
         """Put a run in the place of those whose rows it covers."""
