@@ -15,10 +15,9 @@ import neardup
 from neardup import MinHash
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.fingerprints.signatures import Signatures
-from neardup.index import row_store, search
+from neardup.index import band_tables, row_store, search
 from neardup.kernels import minhash
 from neardup.lsh import Bands
-from neardup.stores import key_tables
 from reference import lsh as reference
 
 VALUES = st.sampled_from([0, 1, 2, 2**32 - 1])
@@ -70,7 +69,7 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
-        patch.setattr(key_tables, "_TAIL_ENTRIES", data.draw(st.sampled_from([2, 512])))
+        patch.setattr(band_tables, "_LEAST_SLOTS", 1)
         patch.setattr(search, "_BLOCK", 2)
         index = neardup.LSHIndex(MinHash(threshold=0.5, **bands), threads=2)
         for step, value in data.draw(operations(num_hashes)):

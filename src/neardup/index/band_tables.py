@@ -9,35 +9,35 @@ from neardup import kernels
 from neardup.candidates.bands import Bands
 from neardup.fingerprints.signatures import is_empty
 from neardup.index.row_store import RowStore
-from neardup.index.search import Ask, Matches, Values, find_in_blocks
-from neardup.stores.key_tables import ALL, KeyTables
+from neardup.index.search import Ask, Matches, Values, find_in_blocks, spans
+
+_LEAST_SLOTS = 1 << 8
 
 
 class BandTables:
-    """A table for each band, from the hash of its values to rows; about 13 bytes a row and band."""
+    """A table for each band, from its values to rows; 16 to 24 bytes a row and band."""
 
     def __init__(self, bands: Bands, threads: int) -> None:
         self.bands, self._threads = bands, threads
-        self._tables = KeyTables((64,) * bands.num_bands, 0)
+        slots = np.full((bands.num_bands, _LEAST_SLOTS), kernels.band_tables.FREE, np.uint64)
+        self._tables = kernels.band_tables.Tables(slots, np.empty((bands.num_bands, _LEAST_SLOTS), np.uint32))
 
     def add(self, store: RowStore, first: int) -> None:
         """Enter the rows of a store from `first` on; one without features, all ones, shares no band."""
-        values = store.values[first : store.num_rows]
-        empty = is_empty(values)
-        rows = np.arange(first, store.num_rows, dtype=np.uint32)
-        if empty.any():
-            values, rows = values[~empty], rows[~empty]
-        self._tables.append_columns(self._keys_of(values), rows, store.num_rows)
-        self._tables.merge_latest(store.forgotten, 0)
+        self._grow(store.num_rows)
+        for start, stop in spans(first, store.num_rows):
+            block = store.values[start:stop]
+            keys, featured = self._keys_of(block), ~is_empty(block)
+            kernels.band_tables.enter_rows(keys, self.bands.rows_per_band, start, featured, store.values, self._tables)
 
     def find(self, queries: Values, store: RowStore, least: int) -> Matches:
         """Return the rows that share a band with each query and agree with it in at least so many hashes."""
-        stored, tables = store.stored(), self._tables.view().tables(ALL)
+        stored, rows_per_band = store.stored(), self.bands.rows_per_band
 
         def prepare(block: Values, first: int) -> Ask:
-            keys, bands = self._keys_of(block), (self.bands.rows_per_band, least)
+            keys = self._keys_of(block)
             return lambda begin, found: int(
-                kernels.matches.find_similar(block, keys, begin, tables, stored, bands, found)
+                kernels.band_tables.find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found)
             )
 
         found = find_in_blocks(queries, prepare, self._threads)
@@ -49,3 +49,15 @@ class BandTables:
         keys = np.empty((self.bands.num_bands, len(block)), np.uint64)
         kernels.minhash.band_keys(block, self.bands.rows_per_band, keys)
         return keys
+
+    def _grow(self, num_rows: int) -> None:
+        """Grow the tables for so many rows, at most two thirds full."""
+        old, needed = self._tables, 3 * num_rows // 2 + 1
+        slots, older = old
+        if needed > slots.shape[1]:
+            slots = np.full((len(slots), max(needed, 3 * slots.shape[1] // 2)), kernels.band_tables.FREE, np.uint64)
+            kernels.band_tables.move_slots(old.slots, slots)
+        if num_rows > older.shape[1]:
+            older = np.empty((len(older), max(num_rows, 3 * older.shape[1] // 2)), np.uint32)
+            older[:, : old.older.shape[1]] = old.older
+        self._tables = kernels.band_tables.Tables(slots, older)

@@ -49,8 +49,8 @@ class LSHIndex(RowIndex):
     estimated from all hashes, with a standard deviation of sqrt(s (1 - s) / num_hashes). A set without features, whose
     signature is all ones, is similar to nothing.
 
-    Tables are sorted runs of keys, as a stored index has them. Memory: 4 x num_hashes + 13 x num_bands bytes a
-    signature, and 24 for an integer id: about 700 with 128 hashes and the 12 bands of the default. What was removed is passed over, and left out once it is half of all. Not
+    Memory: 4 x num_hashes + (16 to 24) x num_bands bytes a signature, and 24 for an integer id: about 750 with 128
+    hashes and the 12 bands of the default. What was removed is passed over, and left out once it is half of all. Not
     for use by several threads while one of them adds or removes.
 
     Examples

@@ -60,49 +60,16 @@ def num_equal(left, right):
 
 
 @kernel
-def find_similar(queries, keys, begin, tables, stored, bands, found):
-    """Find the rows that share a band with queries and agree with them in enough places.
-
-    queries : uint32 (num_queries, num_hashes), from `begin` on; keys : uint64 (num_bands, num_queries); tables : as in
-    kernels/key_tables.py; bands : the rows of a band, and the least number of places. Returns the query that there was
-    no space for, or the number of queries.
-    """
-    reached = list_rows(keys, begin, tables, stored.forgotten, found)
-    _keep_similar(queries, stored.values, bands[0], bands[1], found)
-    return reached
-
-
-@kernel
 def find_near(queries, keys, begin, tables, stored, masks, found):
-    """Find the rows within the distance of the tables of queries.
+    """Find the rows within the distance of queries, from `begin` on.
 
     queries : uint64 (num_queries, num_words); keys : uint64 (num_tables, num_queries); masks : uint64 (num_tables,
-    num_words), the bits in which rows of a table agree. The rest is as for `find_similar`.
+    num_words), the bits in which rows of a table agree; tables : as in kernels/key_tables.py. Returns the query that
+    there was no space for, or the number of queries.
     """
     reached = list_rows(keys, begin, tables, stored.forgotten, found)
     _keep_near(queries, stored.values, masks, tables.rules.max_distance, found)
     return reached
-
-
-@kernel
-def _keep_similar(queries, values, rows_per_band, least, found):
-    """Keep the listed rows that share the band of their table and agree in at least so many places, each row once.
-
-    queries, values : uint32 (any, num_hashes). A row stays in the first band that it shares with the query.
-    """
-    used = 0
-    for i in range(found.used[0]):
-        query, row, band = found.query[i], found.row[i], np.int64(found.equal[i])
-        left, right = queries[query], values[row]
-        # Keys are hashes: other values have an equal one once in 2^64.
-        if same_values(left, right, band * rows_per_band, (band + 1) * rows_per_band) and not shares_band(
-            left, right, rows_per_band, band
-        ):
-            equal = num_equal(left, right)
-            if equal >= least:
-                found.query[used], found.row[used], found.equal[used] = query, row, equal
-                used += 1
-    found.used[0] = used
 
 
 @kernel
