@@ -9,8 +9,8 @@ DATA ?= ../shared/data
 TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index bench-pages \
-	accuracy wheel clean
+.PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index \
+	bench-service bench-pages accuracy wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -58,6 +58,9 @@ bench-minhash: $(VENV)/test.stamp  ## the benchmark of MinHash signatures and LS
 
 bench-index: $(VENV)/test.stamp  ## the benchmark of the durable index: a quarter of an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_index.py $(BENCH)
+
+bench-service: $(VENV)/test.stamp  ## the HTTP service under load: some minutes, see benchmarks/README.md
+	$(BIN)/python benchmarks/run_service.py $(BENCH)
 
 bench-pages: $(VENV)/test.stamp  ## the benchmark of web pages: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_pages.py --data "$(DATA)/html_sites" $(BENCH)
