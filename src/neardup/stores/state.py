@@ -21,6 +21,8 @@ from neardup.stores.key_tables import ALL, KeyEntries, KeyRun, KeyTables, KeyVie
 if TYPE_CHECKING:
     from neardup.kernels.key_tables import States
 
+_MOST_COPIES = 64
+"""Members of one content that are looked at: only `add` makes more than one, and all of these are kept."""
 Bits = npt.NDArray[np.uint64]
 
 
@@ -168,7 +170,8 @@ class View(Snapshot):
 
     def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
         """Return the earliest kept row that is a member and has the content; else the earliest removed one; else -1."""
-        number, row = self._find_equal(len(self.keys.prefix_bits) - 1, np.ascontiguousarray(contents[:, 0]))
+        keys = np.ascontiguousarray(contents[:, 0])
+        number, row = self._find_equal(len(self.keys.prefix_bits) - 1, keys, _MOST_COPIES)
         result = np.full(len(contents), -1, np.int64)
         if len(row):
             stored = contents_of(self.documents.take(row, ["content"]).column("content"))
@@ -198,9 +201,9 @@ class View(Snapshot):
         """Yield the tables that were staged in an open run."""
         return self.read_staged(run)
 
-    def _find_equal(self, table: int, keys: npt.NDArray[np.uint64]) -> tuple[Rows, Rows]:
-        """Return the numbers of keys, and the rows that have them."""
-        found = self.keys.find(np.full(len(keys), table, np.uint16), keys, ALL, self.states)
+    def _find_equal(self, table: int, keys: npt.NDArray[np.uint64], limit: int = ALL) -> tuple[Rows, Rows]:
+        """Return the numbers of keys, and the rows that have them, at most `limit` of a key."""
+        found = self.keys.find(np.full(len(keys), table, np.uint16), keys, limit, self.states)
         return found.entry, found.row
 
 
