@@ -92,7 +92,11 @@ def case(request):
 
 @pytest.mark.parametrize(
     ("batch_rows", "storage", "address"),
-    [(1, "features", "memory:"), (7, "text", "folder"), (1000, "features", "folder")],
+    [
+        pytest.param(1, "features", "memory:", marks=pytest.mark.slow),
+        (7, "text", "folder"),
+        (1000, "features", "folder"),
+    ],
 )
 def test_add_if_new_is_the_sieve(case, batch_rows, storage, address, tmp_path):
     method, options = case

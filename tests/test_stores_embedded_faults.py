@@ -221,6 +221,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_readers_in_threads_and_processes_see_consistent_states_while_one_writes(tmp_path):
     path, rng, failures, stop = str(tmp_path / "index"), random.Random(0), [], 900
     store = embedded.create(path, {}, LAYOUT, memory_bytes=1 << 17)

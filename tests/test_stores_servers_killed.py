@@ -103,6 +103,7 @@ def kill_servers(server, times, rng):
     store.close()
 
 
+@pytest.mark.slow
 def test_a_client_that_is_killed_leaves_all_that_was_acknowledged_and_nothing_half_written(address, store_writer):
     kill_writers(address, store_writer, 2, random.Random(1))
 
@@ -139,6 +140,7 @@ class Reading(threading.Thread):
             self.error = error
 
 
+@pytest.mark.slow
 def test_writers_in_two_processes_take_turns_while_threads_read_whole_states(address, store_writer):
     create_store(address, {}, LAYOUT).close()
     child = store_writer.start(address)
