@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
@@ -15,6 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+def _open_folder() -> str | None:
+    """Return a folder for temporary files that any user may enter: a server does not run as root."""
+    for folder in map(Path, (tempfile.gettempdir(), "/var/tmp", "/tmp")):
+        if all(part.stat().st_mode & stat.S_IXOTH for part in (folder, *folder.parents)):
+            return str(folder)
+    return None
 
 
 class Server(ABC):
@@ -28,7 +37,7 @@ class Server(ABC):
 
     def __init__(self, program: Path) -> None:
         self.program = program
-        self.folder = Path(tempfile.mkdtemp(prefix="neardup-server-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="neardup-server-", dir=_open_folder()))
         self.port = _free_port()
         self.log: list[str] = []
 
