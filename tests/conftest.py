@@ -19,6 +19,7 @@ import neardup
 from reference.browser import Browser
 from reference.service import METHOD, RunningService
 from servers import postgres_server, redis_server  # noqa: F401  fixtures of all tests
+from spark_session import spark  # noqa: F401
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent

@@ -116,6 +116,7 @@ CALLS = {
 def test_the_options_of_a_command_are_the_arguments_of_its_function(command, function):
     arguments = set(inspect.signature(function).parameters) - {"source", "progress", "tables"}
     arguments |= {"output", "overwrite"} if command == "idf" else set()
+    arguments |= {"engine", "master"} if command == "dedup" else set()  # of neardup.spark.dedup_files
     assert set(options_of(command)) - PRINTING - OF_A_METHOD - {"compare"} == arguments - OF_A_METHOD
 
 

@@ -48,7 +48,7 @@ ROWS = (
     ("engines", "index"),
     ("results",),
     ("api",),
-    ("__init__", "lsh"),
+    ("__init__", "lsh", "spark"),
     ("service", "client", "compat"),
     ("integrations",),
     ("cli",),

@@ -106,7 +106,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name from its module when it is asked for."""
-    if name in ("errors", "lsh"):
+    if name in ("errors", "lsh", "spark"):
         return importlib.import_module(f"neardup.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")

@@ -10,6 +10,7 @@
     ├── ResumeError       the scratch files do not belong to this run
     ├── SchemeError       fingerprints of different schemes are compared
     ├── StoreError        the store of an index is in use, damaged, full or cannot be reached
+    ├── ClusterError      Spark cannot start, or a run failed on its cluster
     └── MissingExtraError an optional package is not installed
 
     UserWarning
@@ -52,6 +53,10 @@ class SchemeError(NeardupError, ValueError):
 
 class StoreError(NeardupError, OSError):
     """The store of an index is in use, damaged, full, of another version, or cannot be reached."""
+
+
+class ClusterError(NeardupError, RuntimeError):
+    """Spark cannot start: no Java, no cluster, no neardup on its workers; or a run failed there."""
 
 
 class MissingExtraError(NeardupError, ImportError):

@@ -5,10 +5,10 @@ Rarely needed by themselves: `dedup` and the indexes choose bands and blocks on 
 
 from __future__ import annotations
 
-from neardup.api.plans import plan_index
+from neardup.api.plans import plan_cluster, plan_index
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.blocks import BlockPlan, choose_blocks, plan_blocks
-from neardup.candidates.plan import Plan
+from neardup.candidates.plan import ClusterPlan, Plan
 from neardup.fingerprints.explain import Explanation, keywords
 from neardup.fingerprints.signatures import PackedSignatures
 from neardup.index.plan import IndexPlan
@@ -18,6 +18,7 @@ from neardup.verify.scores import Score
 __all__ = [
     "Bands",
     "BlockPlan",
+    "ClusterPlan",
     "Explanation",
     "IndexPlan",
     "PackedSignatures",
@@ -29,5 +30,6 @@ __all__ = [
     "hamming_distance",
     "keywords",
     "plan_blocks",
+    "plan_cluster",
     "plan_index",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from neardup.candidates.plan import Plan, make_plan
+from neardup.candidates.plan import ClusterPlan, Plan, make_cluster_plan, make_plan
 from neardup.errors import InputError
 from neardup.index.plan import IndexPlan, storages_of
 from neardup.index.plan import make_plan as make_index_plan
@@ -56,6 +56,38 @@ def plan(
     if plot is not None:
         save_drawing(s_curve(*bands, settings.threshold), check_output(Path(plot), (".svg",), overwrite=True))
     return make_plan(int(documents), document_bytes, settings.threshold, settings.recall, bands)
+
+
+def plan_cluster(
+    *,
+    documents: float,
+    document_bytes: float = 4000,
+    method: MethodSettings | str = "minhash",
+    threshold: float | None = None,
+) -> ClusterPlan:
+    """Estimate a run with MinHash on Spark: its shuffled bytes, core-hours and memory.
+
+    Parameters
+    ----------
+    documents : the number of documents.
+    document_bytes : the average size of a text in bytes of UTF-8.
+    method, threshold : as in `dedup`, of a method of MinHash.
+
+    Returns
+    -------
+    neardup.lsh.ClusterPlan
+
+    Raises
+    ------
+    InputError
+        If a number is not from 1 to 1e15.
+    SettingError
+        If the method is not of MinHash.
+    """
+    _check(documents=documents, document_bytes=document_bytes)
+    settings = minhash_named(method, threshold)
+    bands = MinHashMethod(settings).bands
+    return make_cluster_plan(int(documents), document_bytes, settings.threshold, settings.recall, bands)
 
 
 def plan_index(

@@ -73,6 +73,22 @@ def join(
     return _join(fingerprints, bits, max_distance, num_blocks, threads)
 
 
+def join_block(
+    fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int, block: int
+) -> Iterator[Pairs]:
+    """Yield the pairs of which `block` is the first block that agrees; others may be left out of `fingerprints`.
+
+    Parameters
+    ----------
+    fingerprints, bits, max_distance, num_blocks : as in `join`.
+    block : 0 to max_distance. Together the blocks find each pair once.
+    """
+    fingerprints = _check(fingerprints, bits, max_distance, num_blocks)
+    records = kernels.blocks.Records(fingerprints.copy(), np.arange(len(fingerprints), dtype=np.uint32))
+    levels = make_levels(bits, max_distance, num_blocks, block)
+    yield from _join_parts(1, records, [0, len(fingerprints)], levels, max_distance)
+
+
 def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int, threads: int) -> Iterator[Pairs]:
     count = len(fingerprints)
     if count < 2:

@@ -36,6 +36,59 @@ class Plan:
     curve: tuple[tuple[float, float], ...]
 
 
+@dataclass(frozen=True)
+class ClusterPlan:
+    """The estimate of a run with MinHash on Spark, from the figures of docs/scale.md.
+
+    collapse_bytes, band_bytes, feature_bytes : shuffled to collapse exact copies, to fill buckets, and to compare
+    candidates. core_hours : of a core like the measured one. core_memory_bytes : of an executor for each of its cores,
+    the JVM and the Python worker together.
+    """
+
+    documents: int
+    text_bytes: float
+    threshold: float
+    recall: float
+    bands: Bands
+    collapse_bytes: float
+    band_bytes: float
+    feature_bytes: float
+    core_hours: float
+    core_memory_bytes: float
+
+    @property
+    def shuffle_bytes(self) -> float:
+        """All shuffled bytes."""
+        return self.collapse_bytes + self.band_bytes + self.feature_bytes
+
+
+# Measured by tools/measure_spark.py on windows of documentation, compressed as Spark does. A document in a candidate
+# pair is shuffled once to its cell, and once before if the list of such documents is too long to be broadcast.
+_COLLAPSE_FIXED, _COLLAPSE_BAND, _BAND_ROW, _BAND_PAIRS, _FEATURE_COPIES = 57, 8, 22.3, 74, 2.3
+_CLUSTER_SECONDS_PER_GB = 240.0
+_CORE_MEMORY = 2e9
+
+
+def make_cluster_plan(
+    documents: int, document_bytes: float, threshold: float, recall: float, bands: Bands
+) -> ClusterPlan:
+    """Return the estimate of a run on Spark over `documents` texts of `document_bytes` bytes on average."""
+    text_bytes = documents * document_bytes
+    seconds = _CLUSTER_SECONDS_PER_GB * text_bytes / 1e9
+    return ClusterPlan(
+        documents=documents,
+        text_bytes=text_bytes,
+        threshold=threshold,
+        recall=recall,
+        bands=bands,
+        collapse_bytes=documents * (_COLLAPSE_FIXED + _COLLAPSE_BAND * bands.num_bands),
+        band_bytes=documents * (_BAND_ROW * bands.num_bands + _BAND_PAIRS),
+        feature_bytes=_FEATURE_COPIES * _DISK_SHINGLE * text_bytes / _BYTES_PER_SHINGLE,
+        core_hours=seconds / 3600,
+        core_memory_bytes=_CORE_MEMORY,
+    )
+
+
 def make_plan(documents: int, document_bytes: float, threshold: float, recall: float, bands: Bands) -> Plan:
     """Return the estimate of a run over `documents` texts of `document_bytes` bytes on average."""
     steps = [i / 20 for i in range(21)]

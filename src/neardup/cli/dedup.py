@@ -11,8 +11,10 @@ from neardup.cli.methods import build_method, is_method_given, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
+from neardup.errors import SettingError
 from neardup.settings.run import RunSettings, SelectionSettings
 
+_LOCAL = ("resume", "update", "audit_sample", "threads", "batch_rows")
 _COMMON = (
     "output", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold", "max_distance",
     "ngram", "keep", "threads",
@@ -33,9 +35,24 @@ _COMMON = (
 @method_options
 @settings_options(SelectionSettings, "Decision")
 @settings_options(RunSettings, "Running")
+@option(
+    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, section="Running",
+    help="Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
+)  # fmt: skip
+@option(
+    "--master", metavar="URL", section="Running",
+    help="The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this machine.",
+)  # fmt: skip
 @printing_options
 def dedup(
-    inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
+    inputs: tuple[str, ...],
+    output: str,
+    against: tuple[str, ...],
+    engine: str,
+    master: str | None,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
 ) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and say why.
 
@@ -51,19 +68,41 @@ def dedup(
       neardup dedup new.parquet --against news.index -o out/ --update
       neardup dedup corpus/ -o out/ --resume          after an interruption
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
+      neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
     is_given, given = is_method_given(values), build_method(values)
-    method = given if is_given else None  # that of the index, or the default
+    if engine == "spark":
+        _refuse_local_options()
+        with running(lambda: f"Nothing was written to {output}."):
+            import neardup.spark
+
+            shared = {name: value for name, value in values.items() if name not in _LOCAL}
+            report = neardup.spark.dedup_files(
+                named(inputs), method=given, against=named(against), output=output, master=master, **shared
+            )
+        finish(report, Path(output), quiet, as_json, values["on_error"])
+        return
+    if master is not None:
+        raise SettingError(f"--master goes with --engine spark: got --master {master}. Add it, or leave --master out.")
     report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
         import neardup
 
         result = neardup.dedup(
             named(inputs),
-            method=method if is_given else None,
+            method=given if is_given else None,  # else that of the index, or the default
             against=named(against),
             output=output,
             tables=False,
             **values,
         )
     finish(result.report, Path(output), quiet, as_json, values["on_error"])
+
+
+def _refuse_local_options() -> None:
+    """Raise SettingError if an option was given that Spark has no use for."""
+    context = click.get_current_context()
+    for name in _LOCAL:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            shown = f"--{name.replace('_', '-')}"
+            raise SettingError(f"{shown} has no effect with --engine spark: got {shown}. Leave it out.")

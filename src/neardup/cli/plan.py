@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BANDS = ("threshold", "recall", "num_bands", "rows_per_band")
 _BLOCKS = ("bits", "max_distance")
-_OF_DOCUMENTS, _OF_FINGERPRINTS = (*_BANDS, "document_bytes", "plot"), (*_BLOCKS, "memory")
+_OF_DOCUMENTS, _OF_FINGERPRINTS = (*_BANDS, "document_bytes", "plot", "engine"), (*_BLOCKS, "memory")
 _OF_INDEX = ("method", "storage", "document_features")
 _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 
@@ -92,6 +92,10 @@ class _Memory(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     "--plot", metavar="FILE", section="Printing",
     help="Draw the S-curve to this file, an .svg, with --documents.",
 )  # fmt: skip
+@option(
+    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True,
+    section="MinHash (with --documents)", help="Where the run is: on one machine, or on Spark.",
+)  # fmt: skip
 @option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
 def plan(
     documents: float | None,
@@ -100,6 +104,7 @@ def plan(
     memory: float | None,
     plot: str | None,
     of_index: bool,
+    engine: str,
     as_json: bool,
     **values: Any,
 ) -> None:
@@ -110,6 +115,7 @@ def plan(
     Examples:
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
+      neardup plan --documents 1e9 --engine spark
       neardup plan --fingerprints 2^34 --max-distance 3
       neardup plan --fingerprints 1e9 --max-distance 4 --memory 64GB
       neardup plan --index --documents 1e8 --method simhash --storage features
@@ -137,12 +143,16 @@ def plan(
         return
     import neardup
 
-    estimate = neardup.plan(
-        documents=documents or 0,
-        document_bytes=document_bytes,
-        method=MinHash(**{name: values[name] for name in _BANDS}),
-        plot=plot,
-    )
+    method = MinHash(**{name: values[name] for name in _BANDS})
+    if engine == "spark":
+        _refuse(("plot",), "--engine spark")
+        cluster = neardup.lsh.plan_cluster(documents=documents or 0, document_bytes=document_bytes, method=method)
+        if as_json:
+            reports.print_json({**asdict(cluster), "shuffle_bytes": cluster.shuffle_bytes, **cluster.bands._asdict()})
+        else:
+            rendering.print_cluster(cluster)
+        return
+    estimate = neardup.plan(documents=documents or 0, document_bytes=document_bytes, method=method, plot=plot)
     if as_json:
         reports.print_json(_record(estimate))
     else:

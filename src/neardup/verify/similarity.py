@@ -76,6 +76,22 @@ def similarity_of_counts(
     return result
 
 
+def can_reach(rule: Rule | None, size: npt.NDArray[Any], other_size: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return whether two sets can be as similar as a rule demands, by their sizes alone.
+
+    Parameters
+    ----------
+    rule : None, or of the distance alone, if sets of any sizes can be duplicates.
+    size, other_size : integers (num_pairs,). Containment is that of the second set.
+    """
+    if rule is None or rule.similarity == "hamming":
+        return np.ones(len(size), np.bool_)
+    first, second = size.astype(np.int64), other_size.astype(np.int64)
+    greatest = similarity_of_counts(np.minimum(first, second), second, first, rule.similarity)
+    reaches: npt.NDArray[np.bool_] = greatest >= rule.threshold
+    return reaches
+
+
 def similarity_of_lists(
     left: Lists, right: Lists, left_rows: npt.NDArray[Any], right_rows: npt.NDArray[Any], similarity: str
 ) -> npt.NDArray[np.float64]:

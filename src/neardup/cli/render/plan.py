@@ -9,7 +9,7 @@ from rich.text import Text
 
 from neardup.candidates.bands import candidate_probability
 from neardup.candidates.blocks import BlockPlan
-from neardup.candidates.plan import Plan
+from neardup.candidates.plan import ClusterPlan, Plan
 from neardup.cli.render.table import Rows, is_unicode
 from neardup.index.plan import IndexPlan
 from neardup.output.wording import memory, percent, plural
@@ -52,6 +52,20 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
             unicode=is_unicode(console),
         )
     )
+
+
+def print_cluster(plan: ClusterPlan, console: Console | None = None) -> None:
+    """Print the estimate of a run on Spark."""
+    rows = Rows()
+    rows.figure("Documents", f"{plan.documents:,}", f"{memory(plan.text_bytes)} of text")
+    rows.figure("Bands", f"{plan.bands.num_bands} x {plan.bands.rows_per_band}", "bands x rows")
+    rows.figure("Shuffle", memory(plan.shuffle_bytes), "compressed, of which:", "bold")
+    rows.figure("", memory(plan.collapse_bytes), "to collapse exact copies")
+    rows.figure("", memory(plan.band_bytes), "to fill the buckets of bands")
+    rows.figure("", memory(plan.feature_bytes), "to compare candidates")
+    rows.figure("Work", f"{plan.core_hours:,.0f}", "core-hours", "bold")
+    rows.figure("Memory", memory(plan.core_memory_bytes), "for each core of an executor", "bold")
+    rows.print(console or Console(highlight=False))
 
 
 def print_blocks(

@@ -1,0 +1,393 @@
+"""Near-duplicates of Spark DataFrames, on the cluster: the same decisions as on one machine.
+
+Row for row the result of `neardup.dedup` on the same documents. `pip install neardup[spark]`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from neardup.api.incomplete import warn_if_incomplete
+from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
+from neardup.api.runs import open_stages
+from neardup.documents.reading import MAX_DOCUMENT_BYTES
+from neardup.errors import ColumnError, InputError, MissingExtraError
+from neardup.methods.registry import method_of
+from neardup.output import write
+from neardup.output.directory import OutputDirectory
+from neardup.output.report import build_report
+from neardup.output.report_html import render_report
+from neardup.progress import Progress
+from neardup.schemas import removed_schema
+from neardup.settings.methods import MethodSettings
+from neardup.settings.presets import method_named
+from neardup.settings.run import SelectionSettings
+from neardup.settings.shingling import PAGE_TOKENS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from neardup.engines.spark.pipeline import Outcome
+    from neardup.methods.base import Method
+
+__all__ = ["Deduplication", "cluster", "dedup", "dedup_files", "find_pairs", "sign"]
+
+_NAMES = ("document", "against", "text", "value")
+
+
+@dataclass(frozen=True)
+class Deduplication:
+    """The result of `dedup`.
+
+    Attributes
+    ----------
+    kept : the rows of the source that are kept, with all their columns.
+    removed : id, kept_id, kept_role (source or against), and the measures of the method, such as similarity.
+    rounds : of the sieve on the cluster; 0 if the driver decided.
+    """
+
+    kept: DataFrame
+    removed: DataFrame
+    rounds: int
+
+
+def dedup(
+    df: DataFrame,
+    text_column: str = "text",
+    id_column: str | None = None,
+    *,
+    method: MethodSettings | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    keep: str = "first",
+    against: DataFrame | None = None,
+    linkage: str = "sieve",
+    max_bucket_size: int | None = None,
+) -> Deduplication:
+    """Remove the near-duplicates of a DataFrame.
+
+    Parameters
+    ----------
+    df : the documents. Workers read it twice, thrice if rare features count more: cache it if it is expensive.
+    text_column : its column of texts or pages.
+    id_column : its column of ids, which differ; documents are in their order. Default: None, for a DataFrame that is
+        read from Parquet files; documents are then in the order of file and row.
+    method, threshold, max_distance, keep, linkage, max_bucket_size : as in `neardup.dedup`.
+    against : an earlier collection with the same columns. Its documents are never removed, and come before all others.
+
+    Returns
+    -------
+    Deduplication
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    InputError
+        If ids repeat, or rows have none.
+    SettingError
+        If a value is outside its limits.
+    ClusterError
+        If the run failed on the cluster.
+    """
+    selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
+    chosen = _method(method_named(method, threshold, max_distance), text_column)
+    outcome = _run(df, text_column, id_column, chosen, selection, against)
+    assert outcome.removed is not None
+    removed = _with_ids(outcome, outcome.removed.withColumnRenamed("kept", "other"), chosen)
+    return Deduplication(_kept(df, id_column, removed), removed, outcome.rounds)
+
+
+def dedup_files(
+    source: Source,
+    *,
+    output: str | os.PathLike[str],
+    master: str | None = None,
+    method: MethodSettings | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    against: Source | None = None,
+    keep: str = "first",
+    linkage: str = "sieve",
+    max_bucket_size: int | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    text_unit: str = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    overwrite: bool = False,
+    on_error: str = "reject",
+    progress: bool | Progress = False,
+) -> dict[str, Any]:
+    """Remove the near-duplicates of files on a cluster, and write the folder that `neardup.dedup` writes.
+
+    Parameters
+    ----------
+    source : a path, a glob, an address, or a list of them. Workers open them under the same names.
+    output : a folder that the driver and all workers share.
+    master : such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
+    method, threshold, max_distance, against, keep, linkage, max_bucket_size : as in `neardup.dedup`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `neardup.dedup`.
+    overwrite, on_error, progress : as in `neardup.dedup`.
+
+    Returns
+    -------
+    dict
+        The report.
+
+    Raises
+    ------
+    SettingError, InputError, ColumnError, OutputError
+        As in `neardup.dedup`.
+    ClusterError
+        If Spark cannot start, or the run failed on the cluster.
+    """
+    from neardup.engines.spark import output as results
+    from neardup.engines.spark.pipeline import Run
+    from neardup.engines.spark.session import open_session, translated
+    from neardup.engines.spark.source import Files
+
+    settings = method_named(method, threshold, max_distance)
+    selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
+    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
+    folder = OutputDirectory(output, overwrite=overwrite, resume=False)
+    try:
+        folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
+        warnings: list[str] = []
+        tasks = tasks_of(inputs, keep, warnings)
+        chosen = method_of(for_pages(settings, tasks)).resolve()
+        with open_stages(progress) as stages, translated():
+            spark = open_session(master)
+            spark.sparkContext.setCheckpointDir((folder.scratch.absolute() / "rounds").as_uri())
+            corpus = Files(spark, spark.sparkContext.broadcast(tasks), keep in ("longest", "shortest"), on_error)
+            outcome = Run(spark, corpus, chosen, selection, all_pairs=False, stages=stages).decide()
+            with stages.stage("write"):
+                written = results.summarise(outcome, tasks, chosen)
+                table = written.table.select(removed_schema(chosen.measures).names)
+                write.write_parquet(
+                    table.to_batches(), removed_schema(chosen.measures), folder.result / "removed.parquet"
+                )
+                lines = results.rejected_lines(outcome.light)
+                (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+                results.write_kept(corpus, outcome, folder.result.absolute() / "kept")
+            with stages.stage("report"):
+                shown = results.show_examples(corpus, written, chosen)
+        report = build_report("dedup", tasks, chosen, selection, written.outcome, stages, warnings)
+        report["engine"] = {"name": "spark", "rounds": outcome.rounds}
+        write.write_report(report, render_report(report, shown), folder.result)
+        folder.finish()
+    except BaseException:
+        folder.discard()
+        raise
+    warn_if_incomplete(report, on_error)
+    return report
+
+
+def find_pairs(
+    df: DataFrame,
+    text_column: str = "text",
+    id_column: str | None = None,
+    *,
+    method: MethodSettings | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    max_bucket_size: int | None = None,
+) -> DataFrame:
+    """Find all pairs of duplicates of a DataFrame.
+
+    Parameters
+    ----------
+    df, text_column, id_column : as in `dedup`.
+    method, threshold, max_distance, max_bucket_size : as in `neardup.find_pairs`.
+
+    Returns
+    -------
+    DataFrame of left_id, right_id and the measures of the method; `left` is the earlier document.
+    """
+    chosen = _method(method_named(method, threshold, max_distance), text_column)
+    selection = SelectionSettings(max_bucket_size=max_bucket_size)
+    outcome = _run(df, text_column, id_column, chosen, selection, None, all_pairs=True)
+    pairs = outcome.confirmed.withColumnsRenamed({"left": "other", "right": "position"})
+    found = _with_ids(outcome, pairs, chosen)
+    names = [measure.name for measure in chosen.measures]
+    return found.withColumnsRenamed({"kept_id": "left_id", "id": "right_id"}).select("left_id", "right_id", *names)
+
+
+def cluster(
+    df: DataFrame,
+    text_column: str = "text",
+    id_column: str | None = None,
+    *,
+    method: MethodSettings | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    keep: str = "first",
+    linkage: str = "sieve",
+    max_bucket_size: int | None = None,
+) -> DataFrame:
+    """Cluster the similar documents of a DataFrame.
+
+    Parameters
+    ----------
+    df, text_column, id_column : as in `dedup`.
+    method, threshold, max_distance, keep, linkage, max_bucket_size : as in `neardup.cluster`.
+
+    Returns
+    -------
+    DataFrame of id, first_id (the first document of its cluster, to which it is similar) and size (of the cluster).
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    result = dedup(
+        df, text_column, id_column, method=method, threshold=threshold, max_distance=max_distance, keep=keep,
+        linkage=linkage, max_bucket_size=max_bucket_size,
+    )  # fmt: skip
+    rows = df.select(_key(df, id_column).alias("id")).join(result.removed.select("id", "kept_id"), "id", "left")
+    first = F.coalesce("kept_id", "id").alias("first_id")
+    return rows.select("id", first).withColumn("size", F.count("*").over(Window.partitionBy("first_id")))
+
+
+def sign(
+    df: DataFrame,
+    text_column: str = "text",
+    id_column: str | None = None,
+    *,
+    method: MethodSettings | str = "simhash",
+) -> DataFrame:
+    """Return the fingerprint or signature of each document.
+
+    Parameters
+    ----------
+    df, text_column, id_column : as in `dedup`.
+    method : as in `neardup.sign`.
+
+    Returns
+    -------
+    DataFrame of id and values, an array of long: the words of a SimHash fingerprint, the lowest first, as signed
+    numbers; or the hashes of a MinHash signature.
+    """
+    from neardup.engines.spark.source import Frame
+    from neardup.engines.spark.stages import sign_documents
+
+    chosen = _method(method_named(method, None, None), text_column)
+    frame = _frame(df, text_column, id_column, "first", against=False)
+    rows, read = Frame(frame, False).all()
+    shared = frame.sparkSession.sparkContext.broadcast(chosen)
+    id_type = frame.schema["document"].dataType.simpleString()
+    return rows.mapInArrow(partial(sign_documents, read=read, method=shared), f"id {id_type}, values array<long>")
+
+
+def _method(settings: MethodSettings, text_column: str) -> Method:
+    """Return the method; it compares the main text of pages, as `neardup.dedup` does."""
+    is_pages = text_column.casefold() == "html" and settings.html is None and settings.tokens not in PAGE_TOKENS
+    return method_of(replace(settings, html="main") if is_pages else settings).resolve()
+
+
+def _run(
+    df: DataFrame,
+    text_column: str,
+    id_column: str | None,
+    method: Method,
+    selection: SelectionSettings,
+    against: DataFrame | None,
+    *,
+    all_pairs: bool = False,
+) -> Outcome:
+    from neardup.engines.spark.pipeline import Run
+    from neardup.engines.spark.session import translated
+    from neardup.engines.spark.source import Frame
+
+    frame = _frame(df, text_column, id_column, selection.keep, against=False)
+    if against is not None:
+        frame = frame.unionByName(_frame(against, text_column, id_column, "first", against=True))
+    corpus = Frame(frame, selection.keep in ("longest", "shortest"))
+    with translated():
+        outcome = Run(df.sparkSession, corpus, method, selection, all_pairs=all_pairs).decide()
+        _refuse_repeated(outcome.light, id_column)
+    return outcome
+
+
+def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: str, *, against: bool) -> DataFrame:
+    """Return the columns of engines.spark.source.Frame."""
+    from pyspark.sql import functions as F
+
+    rank = keep.partition(":")[2] or None
+    for name in (text_column, id_column, rank):
+        if name is not None and name not in df.columns:
+            raise ColumnError(
+                f"No column '{name}' in the DataFrame: it has {', '.join(df.columns)}. Name one of these."
+            )
+    value = F.lit(None) if rank is None else F.col(rank)
+    if rank is not None and df.schema[rank].dataType.typeName() in ("date", "timestamp_ntz"):
+        value = value.cast("timestamp")
+    value = F.coalesce(value.cast("double"), F.lit(float("nan")))
+    columns = (_key(df, id_column), F.lit(against), F.col(text_column), value)
+    return df.select(*(column.alias(name) for column, name in zip(columns, _NAMES, strict=True)))
+
+
+def _key(df: DataFrame, id_column: str | None) -> Column:
+    """Return the column that identifies a row, and orders rows."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    if id_column is not None:
+        return F.col(id_column)
+    key = F.struct(F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row"))
+    try:
+        _ = df.select(key).schema
+    except AnalysisException as error:
+        raise InputError(
+            "The rows of this DataFrame have no order: it is not read from Parquet files, and id_column=None. Name a "
+            "column of ids, in whose order documents are kept (id_column)."
+        ) from error
+    return key
+
+
+def _refuse_repeated(light: DataFrame, id_column: str | None) -> None:
+    from pyspark.sql import functions as F
+
+    repeated = light.groupBy("document", "against").count().filter((F.col("count") > 1) | F.isnull("document")).first()
+    if repeated is not None:
+        raise InputError(
+            f"Ids in the column {id_column!r} must differ, and not be null: {repeated['document']!r} is in "
+            f"{repeated['count']:,} rows. Name another id_column."
+        )
+
+
+def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
+    """Return pairs of positions, the columns position and other, with the ids of the documents."""
+    from pyspark.sql import functions as F
+
+    documents = outcome.documents.select("position", F.col("document").alias("id"))
+    others = outcome.documents.select(
+        F.col("position").alias("other"), F.col("document").alias("kept_id"),
+        F.when(F.col("against"), "against").otherwise("source").alias("kept_role"),
+    )  # fmt: skip
+    names = [measure.name for measure in method.measures]
+    return pairs.join(documents, "position").join(others, "other").select("id", "kept_id", "kept_role", *names)
+
+
+def _kept(df: DataFrame, id_column: str | None, removed: DataFrame) -> DataFrame:
+    """Return the rows that are not removed. The ids of removed rows are broadcast, so that texts are not shuffled."""
+    from pyspark.sql import functions as F
+
+    keyed = df.withColumn("_neardup_key", _key(df, id_column))
+    gone = F.broadcast(removed.select(F.col("id").alias("_neardup_key")))
+    return keyed.join(gone, "_neardup_key", "left_anti").drop("_neardup_key")
+
+
+def _require() -> None:
+    """Raise MissingExtraError without PySpark."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "neardup.spark needs PySpark, which is not installed. Install it: pip install 'neardup[spark]'."
+        ) from error
+
+
+_require()

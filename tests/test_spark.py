@@ -1,0 +1,189 @@
+"""The engine on Spark decides, row for row, as the local engine does."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neardup
+from neardup.candidates.sorted_members import Members, pair_members
+from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, require_spark
+
+require_spark()
+pytestmark = pytest.mark.filterwarnings(IGNORED)
+
+METHODS = {
+    "bands": neardup.MinHash(ngram=2, threshold=0.5, recall=0.9),
+    "cosine": neardup.MinHash(ngram=1, threshold=0.6, similarity="cosine"),
+    "rarity": neardup.MinHash(ngram=1, threshold=0.5, boost_rare=True),
+    "containment": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+    "simhash": neardup.SimHash(max_distance=12),
+    "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),
+    "tfidf": neardup.SimHash(max_distance=12, weights="tfidf"),
+    "wide": neardup.SimHash(bits=128, max_distance=16, ngram=2, threshold=0.3),
+}
+# Positions, copies and crowded buckets are where engines could differ.
+SELECTIONS = (
+    {},
+    {"keep": "last", "max_bucket_size": 2},
+    {"keep": "longest", "max_bucket_size": 1},
+    {"linkage": "connected", "max_bucket_size": 3},
+)
+
+
+def random_texts(seed: int, count: int = 120) -> list[str | None]:
+    """Return short texts of few words: chains of similar ones, copies, and some without features."""
+    random_words = random.Random(seed)
+    texts: list[str | None] = []
+    while len(texts) < count:
+        words = random_words.choices(["a", "b", "c", "d", "e", "tree", "漢", "!"], k=random_words.randrange(12))
+        texts += [" ".join(words)] * random_words.choice([1, 1, 1, 2, 4])
+        texts += [" ".join([*words[1:], "x"]), " ".join([*words, "y"]).upper()]
+    texts[5] = None
+    random_words.shuffle(texts)
+    return texts[:count]
+
+
+def both(spark, texts, method, num_partitions, against=(), **selection) -> tuple[list, list]:
+    """Return what both engines remove."""
+    ids = list(range(1000, 1000 + len(against)))
+    ours = neardup.spark.dedup(
+        frame_of(spark, texts, num_partitions), id_column="id", method=method,
+        against=frame_of(spark, list(against), num_partitions, 1000) if against else None, **selection,
+    )  # fmt: skip
+    table = pa.table({"id": list(range(len(texts))), "text": pa.array(texts, pa.string())})
+    earlier = pa.table({"id": ids, "text": pa.array(list(against), pa.string())}) if against else None
+    expected = neardup.dedup(table, method=method, against=earlier, id_column="id", **selection)
+    assert sorted(row["id"] for row in ours.kept.toArrow().to_pylist()) == [
+        int(i) for i in expected.kept["id"].to_pylist()
+    ]
+    return removed_by_spark(ours, method), removed_locally(expected, method)
+
+
+@pytest.mark.slow  # the start of the JVM and its first jobs take 25 seconds of a processor
+def test_a_run_on_spark_removes_what_a_local_run_removes(spark):
+    found, expected = both(spark, random_texts(0), METHODS["bands"], 3, max_bucket_size=2, against=random_texts(1, 30))
+    assert len(expected) > 20
+    assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", SELECTIONS, ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_and_selection_gives_the_same_rows(spark, name, selection):
+    num_partitions = (1, 3, 16)[len(name) % 3]
+    against = random_texts(7, 25) if "keep" in selection else ()
+    found, expected = both(spark, random_texts(len(name)), METHODS[name], num_partitions, against, **selection)
+    assert expected
+    assert found == expected
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most):
+    random_keys = np.random.default_rng(most)
+    count = 200
+    key = np.sort(random_keys.integers(0, 30, count))
+    position = np.arange(count)
+    last = position + np.where(random_keys.random(count) < 0.3, random_keys.integers(0, 40, count), 0)
+    needed = random_keys.integers(0, 2, count)
+    members = Members(key, position, last, np.ones(count, np.int64), needed)
+
+    def pairs(size: int) -> list[tuple[int, int]]:
+        batches = (members.take(np.arange(start, min(count, start + size))) for start in range(0, count, size))
+        found = pair_members(batches, most, lambda left, right: np.ones(len(left), np.bool_))
+        return sorted((int(a), int(b)) for part in found for a, b in zip(part.left, part.right, strict=True))
+
+    expected = []
+    for bucket in np.unique(key):
+        inside = position[key == bucket].tolist()
+        for right in inside:
+            if needed[right]:
+                expected += [(left, right) for left in inside[:most] if left != right and left < last[right]]
+                expected += [(~left, right) for left in inside[most : most + 1] if left < last[right]]
+    assert pairs(count) == pairs(7) == pairs(1) == sorted(expected)
+
+
+@pytest.mark.slow
+def test_rounds_on_the_cluster_decide_as_the_driver_does(spark):
+    from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
+    from neardup.engines.spark.source import NEW
+
+    ends = np.sort(np.random.default_rng(3).integers(0, 150, (220, 2)), axis=1)
+    chain = np.stack([np.arange(200, 212), np.arange(201, 213)], axis=1)  # a round for every second document
+    ends = np.concatenate([ends[ends[:, 0] < ends[:, 1]], chain])
+    positions = np.where(ends < 20, ends, ends + NEW)  # the first are of an earlier corpus
+    table = pa.table({"left": positions[:, 0], "right": positions[:, 1]})
+    pairs = spark.createDataFrame(table)
+
+    def rows(frame, *columns: str) -> list[tuple]:
+        return sorted(tuple(row.values()) for row in frame.select(*columns).toArrow().to_pylist())
+
+    removed, rounds = removed_by_sieve(pairs, driver_pairs=0)
+    expected, no_rounds = removed_by_sieve(pairs)
+    assert rows(removed, "first") == rows(expected, "first")
+    assert rounds >= 6
+    assert no_rounds == 0
+    assert rows(first_of_clusters(pairs, driver_pairs=0), "node", "root") == rows(
+        first_of_clusters(pairs), "node", "root"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["sieve", "connected"])
+def test_a_run_that_decides_on_the_cluster_removes_the_same(spark, monkeypatch, linkage):
+    monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
+    found, expected = both(spark, random_texts(21), METHODS["bands"], 3, random_texts(22, 20), linkage=linkage)
+    assert found == expected
+
+
+@pytest.mark.slow
+def test_pairs_clusters_and_signatures_are_those_of_a_local_run(spark):
+    texts, method = random_texts(11), METHODS["bands"]
+    frame, table = frame_of(spark, texts, 3), pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())})
+    expected = neardup.find_pairs(table, method=method, id_column="id", max_bucket_size=3).pairs.to_pylist()
+    found = neardup.spark.find_pairs(frame, id_column="id", method=method, max_bucket_size=3).toArrow().to_pylist()
+    for row in expected:
+        row.update(left_id=int(row["left_id"]), right_id=int(row["right_id"]))
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+    clusters = neardup.cluster(table, method=method, id_column="id").documents.to_pylist()
+    sizes = {int(row["id"]): row["size"] for row in clusters}
+    ours = neardup.spark.cluster(frame, id_column="id", method=method).toArrow().to_pylist()
+    assert {row["id"]: row["size"] for row in ours} == sizes
+
+    signs = neardup.spark.sign(frame, id_column="id", method="simhash").toArrow().to_pylist()
+    fingerprints = neardup.sign(table, method="simhash", id_column="id")
+    local = dict(
+        zip(map(int, fingerprints.ids.to_pylist()), fingerprints.values[:, 0].view(np.int64).tolist(), strict=True)
+    )
+    assert {row["id"]: row["values"][0] for row in signs} == local
+
+
+@pytest.mark.slow
+def test_a_frame_of_parquet_files_needs_no_ids(spark, tmp_path):
+    import pyarrow.parquet as pq
+
+    texts = random_texts(5, 60)
+    for number in range(3):
+        part = pa.table({"text": pa.array(texts[number * 20 : number * 20 + 20], pa.string())})
+        pq.write_table(part, tmp_path / f"{number}.parquet")
+    expected = neardup.dedup(str(tmp_path), method=METHODS["bands"], text_column="text").removed.to_pylist()
+    found = (
+        neardup.spark.dedup(spark.read.parquet(str(tmp_path)), method=METHODS["bands"]).removed.toArrow().to_pylist()
+    )
+    rows = sorted((row["id"]["file"][-9:-8], row["id"]["row"], row["kept_id"]["row"]) for row in found)
+    assert rows == sorted((row["source_file"][-9:-8], row["row"], row["kept_row"]) for row in expected)
+
+
+@pytest.mark.slow
+def test_a_frame_without_an_order_or_a_column_is_refused(spark):
+    frame = frame_of(spark, ["a b c", "a b c"], 1)
+    with pytest.raises(neardup.InputError, match=r"have no order: .* id_column=None\. Name a column of ids"):
+        neardup.spark.dedup(frame)
+    with pytest.raises(neardup.errors.ColumnError, match="No column 'body' in the DataFrame: it has id, text"):
+        neardup.spark.dedup(frame, "body", "id")
+    with pytest.raises(neardup.InputError, match=r"Ids in the column 'text' must differ, .* is in 2 rows"):
+        neardup.spark.dedup(frame, id_column="text")

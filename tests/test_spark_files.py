@@ -1,0 +1,103 @@
+"""A run over files on Spark writes what a local run writes: kept files byte for byte, and removed.parquet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+from conftest import REPOSITORY, SHARED_DATA
+from neardup.errors import ClusterError, ColumnError, InputError, OutputError
+from spark_session import IGNORED, require_spark
+
+require_spark()
+pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
+
+EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
+CASES = {
+    "texts of many formats": (
+        [EXAMPLES / "licenses.parquet", EXAMPLES / "poems.jsonl.zst", DATA / "zh_ts.jsonl.gz"],
+        {},
+    ),
+    "an earlier collection": (EXAMPLES / "terms-new.jsonl.zst", {"against": EXAMPLES / "terms-old.jsonl.zst"}),
+    "licences by simhash": (DATA / "en_licenses.jsonl.gz", {"method": "simhash", "max_distance": 6}),
+    "poems by longest": (DATA / "zh_poetry.jsonl.gz", {"keep": "longest", "threshold": 0.6}),
+    "laws in clusters": (DATA / "zh_laws.jsonl.gz", {"linkage": "connected", "threshold": 0.5}),
+    "pages by structure": (EXAMPLES / "pages", {"method": "structure"}),
+    "pages by both": (EXAMPLES / "pages", {"method": "page"}),
+    "a crawl by content": (EXAMPLES / "crawl.warc.gz", {"method": "content"}),
+}
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def compare(spark, tmp_path: Path, source, options: dict) -> dict:
+    """Run both engines; return the report of Spark, after everything else was found equal."""
+    named = [str(path) for path in source] if isinstance(source, list) else str(source)
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    report = neardup.spark.dedup_files(named, output=tmp_path / "spark", **options)
+    local = neardup.dedup(named, output=tmp_path / "local", **options)
+    found, expected = (pq.read_table(tmp_path / engine / "removed.parquet") for engine in ("spark", "local"))
+    assert found.schema == expected.schema
+    assert found.equals(expected)
+    assert files_below(tmp_path / "spark" / "kept") == files_below(tmp_path / "local" / "kept")
+    assert (tmp_path / "spark" / "rejected.jsonl").read_text() == (tmp_path / "local" / "rejected.jsonl").read_text()
+    assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
+    for part in ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "recall"):
+        assert report[part] == local.report[part], part
+    for count in set(report["counts"]) - {"compared", "collisions"}:  # Spark does not know beforehand what is kept
+        assert report["counts"][count] == local.report["counts"][count], count
+    return report
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
+    source, options = CASES[name]
+    removed = compare(spark, tmp_path, source, options)["counts"]["removed"]
+    assert removed or name == "pages by both"  # pages of one template there have different texts
+
+
+@pytest.mark.parametrize("method", ["minhash", "simhash"])
+@pytest.mark.parametrize("name", ["en_bible", "en_doc_versions", "en_licenses", "en_terms", "short_pairs", "zh_laws"])
+def test_larger_data_gives_the_folder_of_a_local_run(spark, tmp_path, name, method):
+    files = sorted([*(SHARED_DATA / name).glob("*.gz"), *(SHARED_DATA / name).glob("*.zst")])
+    if not files:
+        pytest.skip(f"no shared data: {SHARED_DATA.name}/{name} is not there")
+    compare(spark, tmp_path, files, {"method": method})
+
+
+def test_damaged_rows_are_rejected_as_locally(spark, tmp_path):
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"text": "a b c d e f"}\nnot json\n{"text": "A b c d e f."}\n{"text": 5}\n')
+    assert compare(spark, tmp_path, source, {})["counts"]["rejected"] == 2
+    with pytest.raises(InputError, match=r"rows\.jsonl.*on_error='stop'"):
+        neardup.spark.dedup_files(str(source), output=tmp_path / "stopped", on_error="stop")
+    assert not (tmp_path / "stopped").exists()
+    assert not (tmp_path / "stopped.partial").exists()
+
+
+def test_a_missing_column_and_an_existing_output_are_refused_before_anything_runs(tmp_path):
+    with pytest.raises(ColumnError, match=r"No column 'texts' in .*licenses.parquet"):
+        neardup.spark.dedup_files(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "out", text_column="texts")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(OutputError, match="already exists"):
+        neardup.spark.dedup_files(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "there")
+
+
+def test_a_machine_without_a_fit_java_is_told_which_one(tmp_path, monkeypatch):
+    from neardup.engines.spark.session import check_java
+
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ClusterError, match=r"needs Java 17 or later: JAVA_HOME=.* has none\. Install it"):
+        check_java()
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    program.chmod(0o755)
+    with pytest.raises(ClusterError, match=r"needs Java 17 or later: got Java 8 \(.*/bin/java\)"):
+        check_java()
