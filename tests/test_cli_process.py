@@ -78,6 +78,7 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_run_says_how_to_go_on_and_resumes_to_the_same_answer(tmp_path, number):
     write_corpus(tmp_path / "in.jsonl", 30_000)

@@ -233,6 +233,7 @@ def test_an_output_that_fails_leaves_the_index_as_it_was(make, tmp_path):
         assert len(index) == 1
 
 
+@pytest.mark.slow
 def test_the_command_updates_the_index(make, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     address = make(str(OLD), MinHash())

@@ -94,7 +94,7 @@ def case(request):
     ("batch_rows", "storage", "address"),
     [
         pytest.param(1, "features", "memory:", marks=pytest.mark.slow),
-        (7, "text", "folder"),
+        pytest.param(7, "text", "folder", marks=pytest.mark.slow),
         (1000, "features", "folder"),
     ],
 )

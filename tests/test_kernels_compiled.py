@@ -62,6 +62,7 @@ def files_of(folder: Path) -> set[str]:
     return {file.name for file in folder.rglob("*.nb?")}
 
 
+@pytest.mark.slow
 def test_an_upgrade_of_a_helper_reaches_the_kernels_that_inline_it(room):
     code = (
         "import collections; import numpy as np; from neardup.kernels.html_shingles import hash_paths; "

@@ -180,6 +180,7 @@ def long_texts(path: Path) -> Path:
 PAGES = "MinHash(tokens='tags', ngram=2, similarity='cosine', boost_rare=True, threshold=0.6)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "kills"),
     [("sort", 2), *(pytest.param(stage, 12, marks=pytest.mark.slow)

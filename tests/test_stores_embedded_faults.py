@@ -87,6 +87,7 @@ def kill_while_writing(path: Path, times: int, rng: random.Random) -> None:
     assert stop > 5 * times
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_survives_kills(tmp_path):
     kill_while_writing(tmp_path / "index", 3, random.Random(0))
 
@@ -323,6 +324,7 @@ store.close()
 SLOW = [pytest.param(*case, marks=pytest.mark.slow) for case in ((200_000, 1 << 28), (30_000, 1 << 17), (9, 1 << 20))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("max_bytes", "memory_bytes"), [(300_000, 1 << 20), *SLOW])
 def test_a_full_disk_is_an_error_that_changes_nothing(tmp_path, max_bytes, memory_bytes):
     path = tmp_path / "index"

@@ -108,6 +108,7 @@ def test_a_client_that_is_killed_leaves_all_that_was_acknowledged_and_nothing_ha
     kill_writers(address, store_writer, 2, random.Random(1))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_has_all_that_was_acknowledged_when_it_is_there_again(own_server):
     kill_servers(own_server, 2, random.Random(2))
 
