@@ -237,7 +237,7 @@ def test_a_problem_has_the_sentence_of_the_library_and_the_id_of_the_request(ser
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json
     assert problem["detail"].startswith("There is no open run 'nowhere'")
-    assert (problem["status"], problem["title"]) == (422, "Unprocessable Entity")
+    assert (problem["status"], problem["title"]) == (422, "Unprocessable Content")
     assert problem["request_id"] == response.headers["x-request-id"]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
 from neardup.service.messages import ProblemDetails
 from neardup.service.operations import Operation
+from neardup.service.problems import phrase
 
 _REF = "#/components/schemas/{name}"
 _COMMON_ERRORS = {"open": (), "read": (401, 503), "write": (401, 403, 503)}
@@ -72,7 +72,7 @@ def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, A
     statuses = {*operation.errors, *_COMMON_ERRORS[operation.role], *((400, 415, 422) if operation.request else ())}
     problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
     for status in sorted(statuses):
-        responses[str(status)] = {"description": HTTPStatus(status).phrase + ".", "content": problem}
+        responses[str(status)] = {"description": phrase(status) + ".", "content": problem}
     responses["default"] = {"description": "A problem.", "content": problem}
     record["responses"] = responses
     return record

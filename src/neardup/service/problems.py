@@ -26,7 +26,12 @@ class Problem(Exception):
     @property
     def title(self) -> str:
         """The phrase of the status."""
-        return HTTPStatus(self.status).phrase
+        return phrase(self.status)
+
+
+def phrase(status: int) -> str:
+    """Return the phrase of a status as RFC 9110 has it; Python before 3.13 has older ones."""
+    return {413: "Content Too Large", 422: "Unprocessable Content"}.get(status, HTTPStatus(status).phrase)
 
 
 def exceeded(status: int, what: str, size: int, setting: str, limit: float, advice: str) -> Problem:
