@@ -25,7 +25,7 @@ demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in
 test: $(VENV)/test.stamp  ## the tests, in some three minutes
 	$(BIN)/python -m pytest
 
-test-all: $(VENV)/test.stamp $(VENV)/crawl.stamp  ## all tests: the slow ones too, more examples of each property, larger data
+test-all: $(VENV)/test.stamp $(VENV)/crawl.stamp $(VENV)/spark.stamp  ## all tests: the slow ones too, more examples of each property, larger data
 	$(BIN)/python -m pytest --thorough
 
 lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
@@ -36,13 +36,13 @@ lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
 format: $(VENV)/lint.stamp  ## format the code
 	$(BIN)/ruff format .
 
-docs: $(VENV)/test.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
+docs: $(VENV)/test.stamp $(VENV)/spark.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
 	$(BIN)/python tools/make_cli_docs.py --check
 	$(BIN)/python tools/make_api_docs.py --check
 	$(BIN)/python tools/make_http_docs.py --check
 	$(BIN)/python -m pytest --thorough tests/test_docs.py tests/test_examples.py
 
-write-docs: $(VENV)/test.stamp  ## write the pages that are made from code: docs/command-line.md, api.md, http.md
+write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp  ## write the pages that are made from code: docs/command-line.md, api.md, http.md
 	$(BIN)/python tools/make_cli_docs.py
 	$(BIN)/python tools/make_api_docs.py
 	$(BIN)/python tools/make_http_docs.py
@@ -92,6 +92,10 @@ $(VENV)/test.stamp: $(VENV)/package.stamp
 
 $(VENV)/crawl.stamp: $(VENV)/test.stamp  # without Scrapy, its tests are skipped
 	-$(PIP) install --group crawl
+	@touch $@
+
+$(VENV)/spark.stamp: $(VENV)/test.stamp  # without PySpark or Java, the tests of Spark are skipped
+	-$(PIP) install --group spark
 	@touch $@
 
 $(VENV)/accuracy.stamp: $(VENV)/package.stamp

@@ -127,6 +127,9 @@ def test_commands_of_a_page_run_in_order(page: Path, with_examples: Path) -> Non
         if words[0] == "serve":  # which ends when it is stopped: tests/test_service_process.py
             cli.commands["serve"].make_context("serve", words[1:])
             continue
+        if "--master" in words:  # of a cluster: tests/test_spark_cluster.py
+            cli.commands[words[0]].make_context(words[0], words[1:])
+            continue
         for flag, output in pairwise(words):
             if flag in ("-o", "--output", "--answers"):
                 remove(with_examples / output)
@@ -151,7 +154,7 @@ def test_other_commands_of_the_pages_are_known() -> None:
             elif words[0] == "python":
                 assert (REPOSITORY / words[1]).is_file(), where
             else:
-                assert words[0] in ("neardup", "pip", "curl"), where
+                assert words[0] in ("neardup", "pip", "curl", "spark-submit", "venv-pack"), where
 
 
 def test_commands_in_the_help_parse() -> None:
@@ -170,6 +173,8 @@ def modules() -> list[str]:
 
 @pytest.mark.parametrize("name", modules())
 def test_the_examples_in_docstrings_are_right(name: str) -> None:
+    if name.startswith("neardup.engines.spark"):
+        pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[sql]>=4,<5' to test Spark")
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
 
