@@ -10,7 +10,7 @@ TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index \
-	bench-service bench-pages accuracy wheel clean
+	bench-service bench-pages accuracy pictures wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -46,6 +46,9 @@ write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp  ## write the pages that are 
 	$(BIN)/python tools/make_cli_docs.py
 	$(BIN)/python tools/make_api_docs.py
 	$(BIN)/python tools/make_http_docs.py
+
+pictures: $(VENV)/package.stamp  ## the pictures of the README, by a headless Chromium: docs/pictures
+	$(BIN)/python tools/make_pictures.py
 
 bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run.py --neardup "$(BIN)/neardup" $(BENCH)
