@@ -17,12 +17,12 @@ from neardup.cli.settings import SettingType, parse_number
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MinHash, SimHash
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 from neardup.settings.shingling import Jieba
 
 COMMANDS = dict(every_command())
 METHODS = {"minhash": MinHash, "simhash": SimHash}
-SETTINGS = [MinHash, SimHash, SelectionSettings, RunSettings]
+SETTINGS = [MinHash, SimHash, SelectionSettings, OutputSettings, RunSettings]
 OF_SIGN = {"num_hashes"}  # settings of signatures alone
 FIELDS = [
     (settings, field) for settings in SETTINGS for field in dataclasses.fields(settings) if field.name not in OF_SIGN

@@ -85,6 +85,28 @@ def removed_schema(measures: Measures) -> pa.Schema:
     )
 
 
+def mask_schema() -> pa.Schema:
+    """Return the schema of the table of all rows of the inputs, and whether each is kept."""
+    return pa.schema(
+        [
+            _field("source_file", pa.string(), "The input, as it was named."),
+            _field("row", pa.int64(), "The row in that input, from 0; for lines of text, the line from 0."),
+            _field("kept", pa.bool_(), "Whether the row is kept; a rejected row is not."),
+        ]
+    )
+
+
+def ids_schema() -> pa.Schema:
+    """Return the schema of the table of kept documents without their texts."""
+    return pa.schema(
+        [
+            _field("id", pa.string(), "The kept document: its id column as text, else its running number."),
+            _field("source_file", pa.string(), "The input it came from, as it was named."),
+            _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
+        ]
+    )
+
+
 def pairs_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of duplicate pairs."""
     return pa.schema(

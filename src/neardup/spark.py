@@ -14,9 +14,9 @@ from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.api.runs import open_stages
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.errors import ColumnError, InputError, MissingExtraError
+from neardup.errors import ColumnError, InputError, MissingExtraError, SettingError
 from neardup.methods.registry import method_of
-from neardup.output import write
+from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
 from neardup.output.report_html import render_report
@@ -24,7 +24,7 @@ from neardup.progress import Progress
 from neardup.schemas import removed_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import SelectionSettings
+from neardup.settings.run import OutputSettings, SelectionSettings
 from neardup.settings.shingling import PAGE_TOKENS
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def dedup_files(
     source: Source,
     *,
     output: str | os.PathLike[str],
+    write: str = "kept",
     master: str | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
@@ -128,6 +129,7 @@ def dedup_files(
     ----------
     source : a path, a glob, an address, or a list of them. Workers open them under the same names.
     output : a folder that the driver and all workers share.
+    write : kept, or removed to write no documents but removed.parquet.
     master : such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
     method, threshold, max_distance, against, keep, linkage, max_bucket_size : as in `neardup.dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `neardup.dedup`.
@@ -153,6 +155,7 @@ def dedup_files(
     settings = method_named(method, threshold, max_distance)
     selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
+    _refuse_write(write)
     folder = OutputDirectory(output, overwrite=overwrite, resume=False)
     try:
         folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
@@ -167,23 +170,34 @@ def dedup_files(
             with stages.stage("write"):
                 written = results.summarise(outcome, tasks, chosen)
                 table = written.table.select(removed_schema(chosen.measures).names)
-                write.write_parquet(
+                writing.write_parquet(
                     table.to_batches(), removed_schema(chosen.measures), folder.result / "removed.parquet"
                 )
                 lines = results.rejected_lines(outcome.light)
                 (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-                results.write_kept(corpus, outcome, folder.result.absolute() / "kept")
+                if write == "kept":
+                    results.write_kept(corpus, outcome, folder.result.absolute() / "kept")
             with stages.stage("report"):
                 shown = results.show_examples(corpus, written, chosen)
         report = build_report("dedup", tasks, chosen, selection, written.outcome, stages, warnings)
+        report["write"] = write
         report["engine"] = {"name": "spark", "rounds": outcome.rounds}
-        write.write_report(report, render_report(report, shown), folder.result)
+        writing.write_report(report, render_report(report, shown), folder.result)
         folder.finish()
     except BaseException:
         folder.discard()
         raise
     warn_if_incomplete(report, on_error)
     return report
+
+
+def _refuse_write(write: str) -> None:
+    """Raise SettingError if Spark cannot write this."""
+    if OutputSettings(write=write).write not in ("kept", "removed"):
+        raise SettingError(
+            f"write must be 'kept' or 'removed' on Spark: got {write!r}. Use write='removed' (--write removed), or "
+            "neardup.dedup (--engine local)."
+        )
 
 
 def find_pairs(

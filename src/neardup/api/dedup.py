@@ -14,7 +14,8 @@ from neardup.api.inputs import Inputs, Source
 from neardup.api.runs import FilesRun, Run, open_stages, row_mask, workspace
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import SettingError
-from neardup.output import write
+from neardup.output import rows
+from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
 from neardup.output.report_html import render_report
@@ -22,10 +23,10 @@ from neardup.output.report_items import Example
 from neardup.output.tables import pair_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.results import Deduplication
-from neardup.schemas import pairs_schema, removed_schema
+from neardup.schemas import ids_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 
 def dedup(
@@ -37,6 +38,7 @@ def dedup(
     against: Source | None = None,
     update: bool = False,
     output: str | os.PathLike[str] | None = None,
+    write: str = "kept",
     keep: str = "first",
     linkage: str = "sieve",
     max_bucket_size: int | None = None,
@@ -71,6 +73,8 @@ def dedup(
     update : whether to add the documents to the index, once all is written.
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to. Default: None,
         which only returns the result.
+    write : what the folder gets in place of kept/: kept, the kept documents; mask, mask.parquet with a row for each
+        input row; ids, ids.parquet with the ids of the kept documents; removed, nothing.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN or min:COLUMN.
     linkage : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
     max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
@@ -117,17 +121,19 @@ def dedup(
     selection = SelectionSettings(
         keep=keep, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
+    wanted = _wanted(write, output)
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     with _decider(inputs, against, method, threshold, max_distance, selection, run_settings, update, resume) as decider:
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
         with open_stages(progress) as stages, workspace(folder, can_resume=decider.can_resume) as scratch:
             run = decider.decide(folder, scratch, stages)
-            shown = None if folder is None else _write(folder, run, stages)
+            shown = None if folder is None else _write(folder, run, wanted, stages)
             report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
+            report["write"] = wanted
             decider.complete(report)
             if folder is not None and shown is not None:
-                write.write_report(report, render_report(report, shown), folder.result)
+                writing.write_report(report, render_report(report, shown), folder.result)
             removed, pairs = _tables(run, tables)
             mask = row_mask(run)
             if folder is not None:
@@ -136,7 +142,17 @@ def dedup(
     warn_if_incomplete(report, on_error)
     tasks, kept = [task for task in run.tasks if not task.against], run.outcome.kept[run.outcome.corpus.num_against :]
     path = None if folder is None else folder.path
-    return Deduplication(removed, pairs, mask, report, path, lambda: write.kept_table(tasks, kept))
+    return Deduplication(removed, pairs, mask, report, path, lambda: writing.kept_table(tasks, kept))
+
+
+def _wanted(write: str, output: str | os.PathLike[str] | None) -> str:
+    """Return what is written; raise SettingError if there is no folder for it."""
+    if OutputSettings(write=write).write != "kept" and output is None:
+        raise SettingError(
+            f"write sets the contents of an output folder: got write={write!r} without one. Pass output, or use "
+            "the mask of the result."
+        )
+    return write
 
 
 def _decider(
@@ -170,17 +186,26 @@ def _tables(run: Run, wanted: bool) -> tuple[pa.Table, pa.Table]:
     measures = run.method.measures
     removed = removed_batches(run.outcome.removals, run.locations, measures) if wanted else ()
     pairs = pair_batches(run.outcome.pairs, run.locations, measures) if wanted else ()
-    return write.to_table(removed, removed_schema(measures)), write.to_table(pairs, pairs_schema(measures))
+    return writing.to_table(removed, removed_schema(measures)), writing.to_table(pairs, pairs_schema(measures))
 
 
-def _write(folder: OutputDirectory, run: Run, stages: Stages) -> list[Example]:
+def _write(folder: OutputDirectory, run: Run, wanted: str, stages: Stages) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
-    removals = run.outcome.removals
-    shown = write.pick_examples(removals, run.method.strength(removals.measured))
+    removals, result = run.outcome.removals, folder.result
+    shown = writing.pick_examples(removals, run.method.strength(removals.measured))
     with stages.stage("write", run.outcome.corpus.num_documents) as progress:
         batches = removed_batches(removals, run.locations, run.method.measures)
-        write.write_parquet(batches, removed_schema(run.method.measures), folder.result / "removed.parquet")
-        write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
-        write.write_kept(run.tasks, run.identities, run.outcome, folder.result / "kept", shown, progress)
+        writing.write_parquet(batches, removed_schema(run.method.measures), result / "removed.parquet")
+        writing.write_rejected(folder.scratch, result / "rejected.jsonl")
+        if wanted == "kept":
+            writing.write_kept(run.tasks, run.identities, run.outcome, result / "kept", shown, progress)
+        else:
+            ends = run.outcome.corpus.part_ends
+            shown.texts.update(writing.read_texts(run.tasks, run.identities, ends, shown.documents))
+        if wanted == "mask":
+            masks = rows.mask_batches(run.tasks, run.outcome, run.locations)
+            writing.write_parquet(masks, mask_schema(), result / "mask.parquet")
+        elif wanted == "ids":
+            writing.write_parquet(rows.id_batches(run.outcome, run.locations), ids_schema(), result / "ids.parquet")
     with stages.stage("report"):
-        return write.examples(shown, run.locations, run.method)
+        return writing.examples(shown, run.locations, run.method)

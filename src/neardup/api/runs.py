@@ -24,6 +24,7 @@ from neardup.errors import InputError, NeardupError, OutputError, SettingError
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.directory import OutputDirectory
+from neardup.output.rows import row_masks
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import MethodSettings
@@ -168,20 +169,8 @@ def row_mask(run: Run) -> npt.NDArray[np.bool_]:
     -------
     bool array of shape (num_rows,), the rows of the inputs one after the other.
     """
-    corpus, kept = run.outcome.corpus, run.outcome.kept
-    masks = [np.empty(0, np.bool_)]
-    start = 0
-    for task, end, rejected in zip(run.tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True):
-        documents = np.arange(start, end, dtype=np.uint32)
-        start = end
-        if task.against:
-            continue
-        last_row = int(run.locations.rows(documents[-1:]).max(initial=-1))
-        mask = np.zeros(max(len(documents) + rejected, last_row + 1), np.bool_)
-        rows = slice(None) if len(mask) == len(documents) else run.locations.rows(documents)
-        mask[rows] = kept[documents]
-        masks.append(mask)
-    return np.concatenate(masks)
+    masks = [mask for _, mask in row_masks(run.tasks, run.outcome, run.locations)]
+    return np.concatenate([np.empty(0, np.bool_), *masks])
 
 
 def _check_ids(

@@ -12,12 +12,12 @@ from neardup.cli.running import finish, message_of_folder, report_discarded_run,
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 _LOCAL = ("resume", "update", "audit_sample", "threads", "batch_rows")
 _COMMON = (
-    "output", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold", "max_distance",
-    "ngram", "keep", "threads",
+    "output", "write", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold",
+    "max_distance", "ngram", "keep",
 )  # fmt: skip
 
 
@@ -26,6 +26,7 @@ _COMMON = (
 )
 @inputs_argument
 @folder_options
+@settings_options(OutputSettings, "Output")
 @option(
     "--against", section="Input", metavar="PATH", multiple=True,
     help="An earlier collection, never removed from; may be given several times. Or one index.",

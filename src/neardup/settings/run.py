@@ -53,6 +53,21 @@ class SelectionSettings(Validated):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutputSettings(Validated):
+    """What a run writes beside removed.parquet, rejected.jsonl and the reports."""
+
+    write: str = parameter(
+        "kept",
+        Constraint(
+            "Beside removed.parquet, write the kept documents in the format of the input (kept), a row for each input "
+            "row with whether it is kept (mask), the ids of the kept documents (ids), or nothing (removed).",
+            str,
+            choices=("kept", "mask", "ids", "removed"),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunSettings(Validated):
     """How a run uses the machine. Nothing here changes the result."""
 

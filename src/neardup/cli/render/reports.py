@@ -30,11 +30,14 @@ _WITHOUT_FEATURES = {
     "sign": "no token: null",
 }
 _FILES = {
-    "dedup": {"Report": "report.html"},
+    "dedup": {"Report": "report.html", "Removed": "removed.parquet"},
     "cluster": {"Report": "report.html", "Clusters": "cluster_summary.parquet", "Documents": "clusters.parquet"},
     "pairs": {"Pairs": ""},
     "sign": {"Output": ""},
 }
+
+
+_WRITTEN = {"kept": "kept/", "mask": "mask.parquet", "ids": "ids.parquet"}
 
 
 def print_report(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
@@ -61,6 +64,9 @@ def print_report(report: dict[str, Any], output: Path, console: Console | None =
     _add_cost(table, report)
     table.line()
     files = dict(_FILES[command])
+    written = _WRITTEN.get(report.get("write", ""))
+    if written is not None:
+        files["Kept"] = written
     if command in ("dedup", "cluster") and (counts["rejected"] or report["incomplete"]):
         files["Rejected"] = "rejected.jsonl"
     for name, file in files.items():

@@ -1,0 +1,77 @@
+"""What a run writes beside removed.parquet: kept files, a mask, ids, columns, or nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import neardup
+from neardup.cli.main import cli
+from neardup.errors import SettingError
+
+FOX = "the quick brown fox jumps over the lazy dog and runs away from here"
+ROWS = [
+    {"id": "a", "text": FOX},
+    {"id": "b", "text": FOX.title()},
+    {"id": "c", "text": "a text about something else"},
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two files of JSON lines; the last line of the first is rejected."""
+    monkeypatch.chdir(tmp_path)
+    first, *others = (json.dumps(row) for row in ROWS)
+    Path("one.jsonl").write_text(f"{first}\n[]\n")
+    Path("two.jsonl").write_text("".join(f"{line}\n" for line in others))
+    return ["one.jsonl", "two.jsonl"]
+
+
+def names_in(folder: str) -> set[str]:
+    return {path.name for path in Path(folder).iterdir()}
+
+
+ALWAYS = {"removed.parquet", "rejected.jsonl", "report.json", "report.html"}
+
+
+@pytest.mark.parametrize(
+    ("write", "more"), [("kept", {"kept"}), ("mask", {"mask.parquet"}), ("ids", {"ids.parquet"}), ("removed", set())]
+)
+def test_the_output_has_what_was_asked_for(files: list[str], write: str, more: set[str]) -> None:
+    result = neardup.dedup(files, output="out", write=write)
+    assert names_in("out") == ALWAYS | more
+    assert result.report["write"] == write
+    assert FOX.title() in Path("out/report.html").read_text()  # the examples of the page are read in any case
+
+
+def test_the_mask_has_each_row_of_the_inputs_rejected_ones_too(files: list[str]) -> None:
+    result = neardup.dedup(files, output="out", write="mask")
+    mask = pq.read_table("out/mask.parquet")
+    assert mask.to_pylist() == [
+        {"source_file": file, "row": row, "kept": kept}
+        for file, row, kept in [
+            ("one.jsonl", 0, True), ("one.jsonl", 1, False), ("two.jsonl", 0, False), ("two.jsonl", 1, True),
+        ]
+    ]  # fmt: skip
+    assert mask["kept"].to_pylist() == result.mask.tolist()
+
+
+def test_the_ids_are_those_of_the_kept_documents_and_not_of_the_earlier_collection(files: list[str]) -> None:
+    neardup.dedup("two.jsonl", against="one.jsonl", output="out", write="ids")
+    assert pq.read_table("out/ids.parquet").to_pylist() == [{"id": "c", "source_file": "two.jsonl", "row": 1}]
+
+
+def test_the_command_lists_what_it_wrote(files: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["dedup", *files, "-o", "out", "--write", "ids"])
+    assert result.exit_code == 0, result.output
+    assert "out/ids.parquet" in result.stdout
+    assert "out/removed.parquet" in result.stdout
+
+
+def test_what_to_write_needs_a_folder() -> None:
+    with pytest.raises(SettingError, match="write='mask' without one"):
+        neardup.dedup([FOX], write="mask")
