@@ -1,16 +1,17 @@
-"""The index of datasketch for similarity from a threshold on, in memory."""
+"""The index of datasketch for similarity from a threshold on, in memory or on Redis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neardup.compat.datasketch.lsh_params import optimal_bands
 from neardup.compat.datasketch.minhash import MinHash
+from neardup.compat.datasketch.pickled_keys import read_key, write_key
 from neardup.compat.datasketch.schemes import agreed_scheme
-from neardup.compat.datasketch.storage import DictListStorage, DictSetStorage, require_dict
+from neardup.compat.datasketch.storage import open_storage
 from neardup.compat.datasketch.weighted_minhash import WeightedMinHash
 from neardup.errors import InputError, SchemeError, SettingError
 
@@ -41,8 +42,10 @@ class MinHashLSH:
     num_perm : length of the signatures.
     weights : of the false positives and of the false negatives in that choice; they sum to 1.
     params : the number of bands and of rows, if they are to be given.
-    storage_config : {"type": "dict"} or nothing; datasketch's servers are not supported.
-    prepickle : changes nothing in memory.
+    storage_config : {"type": "dict"}, the default, or "redis" with the server under "redis" and the name of the index
+        under "basename": indexes of one name are one, and datasketch's are found too.
+    prepickle : on Redis, whether keys are kept as pickles, as datasketch does by default: of str, bytes or int, read
+        without running anything. If not, keys are bytes. In memory it changes nothing.
     hashfunc : from the bytes of a band to what is kept of them; the bytes themselves if not given.
 
     Attributes
@@ -64,6 +67,7 @@ class MinHashLSH:
 
     # Set here, since the state that pickle kept of an index of datasketch may lack them.
     buffer_size = 50000
+    _on_server = False
     _minhash_scheme: str | None = None
     _buffered: tuple[set[Hashable], ...] = ()
 
@@ -77,7 +81,6 @@ class MinHashLSH:
         prepickle: bool | None = None,
         hashfunc: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        require_dict(storage_config)
         require_settings(threshold, num_perm, weights)
         self.h = num_perm
         self.b, self.r = params if params is not None else optimal_bands(threshold, num_perm, tuple(weights))
@@ -88,24 +91,48 @@ class MinHashLSH:
             )
         if self.b < 2:
             raise SettingError(f"The number of bands are too small (b < 2): got {self.b}. Use a lower threshold.")
-        self.prepickle = bool(prepickle)
+        self.keys: Any
+        self.hashtables: Any
+        self.keys, self.hashtables = open_storage(storage_config, self.b)
+        self._on_server = storage_config is not None and storage_config.get("type") == "redis"
+        self.prepickle = self._on_server if prepickle is None else bool(prepickle)
         self.hashfunc = hashfunc
-        self.hashtables = [DictSetStorage() for _ in range(self.b)]
         self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
-        self.keys = DictListStorage()
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
         """Add a key with its MinHash. A key that is there already is an InputError, if it is to be checked."""
+        self._insert(key, minhash, check_duplication)
+
+    def _insert(self, key: Hashable, minhash: Signature, check_duplication: bool, buffer: bool = False) -> None:
         self._require_length(minhash)
         self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
-        if check_duplication and key in self.keys:
+        if check_duplication and key in self:
             raise InputError(f"The given key already exists: {key!r}. Remove it first, or use another.")
-        self._put(key, self._bands(minhash))
+        self._put(self._stored(key), self._bands(minhash), buffer)
 
-    def _put(self, key: Hashable, bands: list[bytes]) -> None:
-        self.keys.insert(key, *bands)
+    def _put(self, stored: Any, bands: list[bytes], buffer: bool = False) -> None:
+        self.keys.insert(stored, *bands, buffer=buffer)
         for band, hashtable in zip(bands, self.hashtables, strict=False):
-            hashtable.insert(band, key)
+            hashtable.insert(band, stored, buffer=buffer)
+
+    def _stored(self, key: Hashable) -> Any:
+        """Return a key as the storage has it: bytes on a server."""
+        if not self._on_server:
+            return key
+        if self.prepickle:
+            return write_key(key)
+        if not isinstance(key, bytes):
+            raise InputError(
+                f"prepickle=False requires bytes keys on a server: got {key!r}, a {type(key).__name__}. "
+                "Give bytes, or use prepickle=True."
+            )
+        return key
+
+    def _keys_of(self, stored: Iterable[Any]) -> set[Hashable]:
+        """Return keys from what the storage has."""
+        if self._on_server and self.prepickle:
+            return {read_key(data) for data in stored}
+        return set(iter(stored))  # one by one, which gives the order that datasketch's sets have
 
     def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
         """Add all keys of another index; with check_overlap, one that both have is an InputError."""
@@ -119,11 +146,12 @@ class MinHashLSH:
         known, its = self._minhash_scheme, other._minhash_scheme
         if known is not None and its is not None and known != its:
             raise SchemeError(f"Cannot merge indexes of two schemes, {known!r} and {its!r}. Build both with one.")
-        if check_overlap and not self.keys.keys().isdisjoint(other.keys):
+        bands_of = {key: other.keys.get(stored) for stored in list(other.keys) for key in other._keys_of([stored])}
+        if check_overlap and any(key in self for key in bands_of):
             raise InputError("The keys are overlapping, duplicate key exists. Remove it from one of the two.")
         self._minhash_scheme = known or its
-        for key in list(other.keys):
-            self._put(key, other.keys.get(key))
+        for key, bands in bands_of.items():
+            self._put(self._stored(key), bands)
 
     def query(self, minhash: Signature) -> list[Hashable]:
         """Return the keys that share a band with a MinHash, in no order."""
@@ -135,10 +163,10 @@ class MinHashLSH:
         agreed_scheme(self._minhash_scheme, minhash)
         if b > self.b:
             raise SettingError(f"b must be less or equal to the number of hash tables, {self.b}: got {b}.")
-        found: set[Hashable] = set()
-        for band, hashtable in zip(self._bands(minhash, b), self.hashtables, strict=False):
-            found.update(iter(hashtable.get(band)))  # one by one, which gives the order that datasketch's sets have
-        return found
+        if not b:
+            return set()
+        buckets = self.hashtables[0].get_each(self.hashtables[:b], self._bands(minhash, b))
+        return self._keys_of(stored for bucket in buckets for stored in bucket)
 
     def add_to_query_buffer(self, minhash: Signature) -> None:
         """Query now, answer with `collect_query_buffer`."""
@@ -150,17 +178,18 @@ class MinHashLSH:
         return list(set.intersection(*buffered)) if buffered else []
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self.keys
+        return self._stored(key) in self.keys
 
     def remove(self, key: Hashable) -> None:
         """Take a key out; one that is not there is an InputError."""
-        if key not in self.keys:
+        stored = self._stored(key)
+        if stored not in self.keys:
             raise InputError(f"The given key does not exist: {key!r}.")
-        for band, hashtable in zip(self.keys[key], self.hashtables, strict=False):
-            hashtable.remove_val(band, key)
+        for band, hashtable in zip(self.keys[stored], self.hashtables, strict=False):
+            hashtable.remove_val(band, stored)
             if not hashtable.get(band):
                 hashtable.remove(band)
-        self.keys.remove(key)
+        self.keys.remove(stored)
 
     def is_empty(self) -> bool:
         """Return whether there is no key."""
@@ -173,7 +202,7 @@ class MinHashLSH:
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
         """Return what `get_counts` does, of some keys only."""
         counts: list[dict[Hashable, int]] = [{} for _ in range(self.b)]
-        for bands in self.keys.getmany(*set(keys)):
+        for bands in self.keys.getmany(*map(self._stored, set(keys))):
             for band, count in zip(bands, counts, strict=False):
                 count[band] = count.get(band, 0) + 1
         return counts
@@ -207,11 +236,11 @@ class MinHashLSH:
 
 
 class _Session:
-    """A context in which to change an index; in memory, no change waits for its end."""
+    """A context in which to change an index. On a server, what is inserted waits for its end, or until much waits."""
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
-        lsh.buffer_size = buffer_size
+        lsh.buffer_size = lsh.keys.buffer_size = buffer_size
 
     def __enter__(self) -> Self:
         return self
@@ -220,7 +249,8 @@ class _Session:
         self.close()
 
     def close(self) -> None:
-        """Do nothing: no change waits."""
+        """Send what waits."""
+        self.lsh.keys.empty_buffer()
 
 
 class MinHashLSHInsertionSession(_Session):
@@ -228,7 +258,7 @@ class MinHashLSHInsertionSession(_Session):
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
         """Insert into the index."""
-        self.lsh.insert(key, minhash, check_duplication=check_duplication)
+        self.lsh._insert(key, minhash, check_duplication, buffer=True)
 
 
 class MinHashLSHDeletionSession(_Session):

@@ -1,7 +1,9 @@
-"""The index of datasketch for containment, in memory."""
+"""The index of datasketch for containment, in memory or on Redis."""
 
 from __future__ import annotations
 
+import secrets
+import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
@@ -12,7 +14,6 @@ from neardup.compat.datasketch.lsh import MinHashLSH, require_settings
 from neardup.compat.datasketch.lsh_params import optimal_containment_bands
 from neardup.compat.datasketch.lshensemble_partition import optimal_partitions
 from neardup.compat.datasketch.minhash import MinHash
-from neardup.compat.datasketch.storage import require_dict
 from neardup.errors import InputError, SettingError
 
 
@@ -26,8 +27,7 @@ class MinHashLSHEnsemble:
     num_part : partitions by size.
     m : the largest number of rows; the memory is about m times that of one index.
     weights : of the false positives and of the false negatives; they sum to 1.
-    storage_config : {"type": "dict"} or nothing.
-    prepickle : changes nothing in memory.
+    storage_config, prepickle : as for MinHashLSH.
 
     Attributes
     ----------
@@ -58,7 +58,6 @@ class MinHashLSHEnsemble:
         storage_config: Mapping[str, Any] | None = None,
         prepickle: bool | None = None,
     ) -> None:
-        require_dict(storage_config)
         require_settings(threshold, num_perm, weights)
         if num_part < 1:
             raise SettingError(f"num_part must be at least 1: got {num_part}. Use 16, the default.")
@@ -72,9 +71,19 @@ class MinHashLSHEnsemble:
             [optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights)) for ratio in self.xqs], int
         )
         rows = dict.fromkeys(self.params[:, 1].tolist())
+        config = dict(storage_config or {"type": "dict"})
+        config.setdefault("basename", secrets.token_hex(6).encode())
         self.indexes = [
-            {r: MinHashLSH(num_perm=num_perm, params=(num_perm // r, r), prepickle=prepickle) for r in rows}
-            for _ in range(num_part)
+            {
+                r: MinHashLSH(
+                    num_perm=num_perm,
+                    params=(num_perm // r, r),
+                    prepickle=prepickle,
+                    storage_config=_part_of(config, part, r),
+                )
+                for r in rows
+            }
+            for part in range(num_part)
         ]
         self.lowers: list[Any] = [None] * num_part
         self.uppers: list[Any] = [None] * num_part
@@ -95,7 +104,10 @@ class MinHashLSHEnsemble:
         for key, minhash, size in ordered:
             part += size > self.uppers[part]
             for index in self.indexes[part].values():
-                index.insert(key, minhash)
+                index._insert(key, minhash, check_duplication=True, buffer=True)
+        for indexes in self.indexes:
+            for index in indexes.values():
+                index.keys.empty_buffer()
 
     def query(self, minhash: MinHash, size: int) -> Iterator[Hashable]:
         """Yield the keys of sets that may contain as much as the threshold of a set of some size."""
@@ -115,3 +127,8 @@ class MinHashLSHEnsemble:
     def is_empty(self) -> bool:
         """Return whether there is no set."""
         return all(index.is_empty() for part in self.indexes for index in part.values())
+
+
+def _part_of(config: Mapping[str, Any], part: int, r: int) -> dict[str, Any]:
+    """Return the configuration of one index, under a name of its own."""
+    return {**config, "basename": b"-".join([config["basename"], struct.pack(">H", part), struct.pack(">H", r)])}

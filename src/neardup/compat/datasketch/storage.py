@@ -1,17 +1,21 @@
-"""Where an index keeps its keys and its buckets: in dicts."""
+"""Where an index keeps its keys and its buckets: in dicts, or on a Redis server."""
 
 from __future__ import annotations
 
+import secrets
+import struct
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, KeysView, Mapping
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
+from neardup.compat.datasketch.redis_storage import RedisListStorage, RedisSetStorage, Server
 from neardup.errors import SettingError
 
 
 class DictListStorage:
     """Lists by key."""
 
+    buffer_size = 50000  # of a server: in memory no change waits
     _make: type[Any] = list
 
     def __init__(self) -> None:
@@ -42,6 +46,11 @@ class DictListStorage:
         """Return what each of some keys has."""
         return [self.get(key) for key in keys]
 
+    @staticmethod
+    def get_each(storages: Sequence[DictListStorage], keys: Iterable[Hashable]) -> list[Any]:
+        """Return what a key of each storage has."""
+        return [storage.get(key) for storage, key in zip(storages, keys, strict=True)]
+
     def insert(self, key: Hashable, *vals: Any, **_: Any) -> None:
         """Add values under a key."""
         self._dict[key].extend(vals)
@@ -54,6 +63,9 @@ class DictListStorage:
     def remove_val(self, key: Hashable, val: Any, **_: Any) -> None:
         """Take one value of a key out."""
         self._dict[key].remove(val)
+
+    def empty_buffer(self) -> None:
+        """Do nothing: no change waits."""
 
     def size(self) -> int:
         """Return the number of keys."""
@@ -78,11 +90,25 @@ class DictSetStorage(DictListStorage):
         self._dict[key].update(vals)
 
 
-def require_dict(config: Mapping[str, Any] | None) -> None:
-    """Refuse a configuration of any other storage."""
+Tables = tuple[DictListStorage, list[DictSetStorage]] | tuple[RedisListStorage, list[RedisSetStorage]]
+
+
+def open_storage(config: Mapping[str, Any] | None, num_bands: int) -> Tables:
+    """Return where an index keeps the bands of its keys, and for each band the keys of its buckets.
+
+    Raises
+    ------
+    SettingError
+        If the configuration is of another storage than a dict or Redis.
+    """
     kind = "dict" if not config else config.get("type")
-    if kind != "dict":
+    if kind == "dict":
+        return DictListStorage(), [DictSetStorage() for _ in range(num_bands)]
+    if kind != "redis" or config is None:
         raise SettingError(
-            f"storage_config with type {kind!r} is not supported: an index of neardup.compat.datasketch is in memory. "
-            "Use {'type': 'dict'}, or leave storage_config out; for a server keep using datasketch."
+            f"storage_config with type {kind!r} is not supported. Use {{'type': 'dict'}} or 'redis', or leave "
+            "storage_config out; for another server keep using datasketch."
         )
+    server, base = Server(config), config.get("basename", secrets.token_hex(6).encode())
+    buckets = [RedisSetStorage(server, base + b"_bucket_" + struct.pack(">H", band)) for band in range(num_bands)]
+    return RedisListStorage(server, base + b"_keys"), buckets
