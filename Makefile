@@ -68,7 +68,7 @@ bench-service: $(VENV)/test.stamp  ## the HTTP service under load: some minutes,
 bench-pages: $(VENV)/test.stamp  ## the benchmark of web pages: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_pages.py --data "$(DATA)/html_sites" $(BENCH)
 
-accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## the tables of docs/accuracy.md, from the labelled sets in DATA; TOOLS=measure_methods for some
+accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## the tables of benchmarks/results/accuracy-*.md, from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)
 
 wheel: $(VENV)/pip.stamp  ## build dist/*.whl

@@ -44,6 +44,7 @@ PAGES = [
     REPOSITORY / "CHANGELOG.md",
     *sorted(DOCS.rglob("*.md")),
     *sorted((REPOSITORY / "examples").rglob("*.md")),
+    *sorted((REPOSITORY / "benchmarks" / "results").glob("*.md")),
 ]
 MADE_PAGES = {"command-line.md": "make_cli_docs.py", "api.md": "make_api_docs.py", "http.md": "make_http_docs.py"}
 

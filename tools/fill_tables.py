@@ -1,4 +1,4 @@
-"""Run the tools that measure, and put what they print into the docs, between the marks that name them.
+"""Run the tools that measure, and put what they print into the pages, between the marks that name them.
 
     python tools/fill_tables.py ../shared/data [measure_methods measure_estimators ...]
 
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+FOLDERS = ("docs", "benchmarks/results")
 MARK = re.compile(r"(?<=<!-- made by: )(tools/(\w+)\.py[^\n]*) -->\n(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
@@ -36,7 +37,7 @@ def fill(page: Path, folder: str, names: list[str]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2 or not Path(sys.argv[1]).is_dir():
         sys.exit("Give the folder of the labelled sets: python tools/fill_tables.py ../shared/data")
-    pages = sorted((REPOSITORY / "docs").glob("*.md"))
+    pages = [page for folder in FOLDERS for page in sorted((REPOSITORY / folder).glob("*.md"))]
     known = {name for page in pages for _, name, _ in MARK.findall(page.read_text())}
     if unknown := set(sys.argv[2:]) - known:
         sys.exit(f"No page has a table by {', '.join(sorted(unknown))}. There are {', '.join(sorted(known))}.")

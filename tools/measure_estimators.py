@@ -1,4 +1,4 @@
-"""Measure the mean and the spread of each estimator against theory: the section Estimators of docs/accuracy.md.
+"""Measure the mean and the spread of each estimator against theory: benchmarks/results/accuracy-estimators.md.
 
     python tools/measure_estimators.py
 

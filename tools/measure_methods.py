@@ -1,4 +1,4 @@
-"""Score every method on every labelled set, and what others do: the section Methods of docs/accuracy.md.
+"""Score every method on every labelled set, and what others do: the tables of benchmarks/results/accuracy-methods.md.
 
     python tools/measure_methods.py ../shared/data [en_licenses zh_laws ...]
 
@@ -203,7 +203,7 @@ PEERS: dict[str, tuple[str, Callable[[list[str]], Pairs], float]] = {
 
 
 def measure(data: Collection, chinese: bool) -> dict[str, tuple[neardup.lsh.Score, neardup.lsh.Score | None]]:
-    """Return by method what it finds as it is set, and the best of its curve; peers have no curve."""
+    """Return by method what it finds at its default threshold, and the best of its curve; peers have no curve."""
     scores: dict[str, tuple[neardup.lsh.Score, neardup.lsh.Score | None]] = {}
     for name, method in METHODS.items():
         if chinese or method.tokens != "jieba":
@@ -232,7 +232,7 @@ def tell(data: str, method: str, started: float) -> None:
 
 
 def print_tables(folder: Path, names: list[str], chinese: bool) -> None:
-    """Print the sets, what each method finds as it is set, and the best that it can."""
+    """Print the sets, what each method finds at its default threshold, and the best that it can."""
     sets = [load(folder, name) for name in names]
     columns = [measure(data, chinese) for data in sets]
     print("\n| set | texts | MB | pairs to find |\n|---|---:|---:|---:|")
@@ -240,7 +240,7 @@ def print_tables(folder: Path, names: list[str], chinese: bool) -> None:
         size = sum(len(text.encode()) for text in data.texts) / 1e6
         positives = column[DEFAULT][0].positives
         print(f"| {data.name} | {len(data.table):,} | {size:.1f} | {positives:,} |")
-    for title, number, cell in (("as it is set", 0, cell_as_set), ("at its best", 1, cell_at_best)):
+    for title, number, cell in (("at the default threshold", 0, cell_as_set), ("at its best", 1, cell_at_best)):
         print(f"\n| {title} | " + " | ".join(names) + " |\n|---|" + "---:|" * len(names))
         most = [max(shown(one[number]) for one in column.values() if one[number]) for column in columns]
         for method in columns[0]:

@@ -1,4 +1,4 @@
-"""Judge what says that two pages share a template: the tables of docs/accuracy.md, section Web pages.
+"""Judge what says that two pages share a template: the tables of benchmarks/results/accuracy-pages.md.
 
     python tools/measure_pages.py ../shared/data [recipes forms docs zh_news templates]
 
@@ -144,7 +144,7 @@ def scores_of(close: Closeness, codes: Ints, pages: Ints, limits: npt.NDArray[np
 
 
 def judge(close: Closeness, codes: Ints, limit: float | None) -> Judged:
-    """Score a measure as it is set, at its best, and with a limit from other sites."""
+    """Score a measure at its default threshold, at its best, and with a limit from other sites."""
     every = np.arange(len(codes))
     as_set = None if limit is None else scores_of(close, codes, every, np.array([limit]))[0]
     best = best_of(scores_of(close, codes, every, close.limits), at_least=close.alike)
@@ -186,7 +186,11 @@ def print_tables(folder: Path, names: list[str]) -> None:
         print(f"| {pages.name} | {len(pages.codes):,} | {len(sizes):,} | {(sizes > 1).sum():,} | ", end="")
         print(f"{pairs[0]:,} | {pairs[1]:,} |")
     columns = [{name: one for name in ROWS if (one := measure(pages, name))} for pages in sets]
-    for title, cell in (("as it is set", cell_as_set), ("at its best", cell_at_best), ("other half", cell_of_others)):
+    for title, cell in (
+        ("at the default threshold", cell_as_set),
+        ("at its best", cell_at_best),
+        ("other half", cell_of_others),
+    ):
         print(f"\n| {title} | " + " | ".join(names) + " |\n|---|" + "---:|" * len(names))
         for name in columns[0]:
             cells = [cell(column[name]) for column in columns]

@@ -1,4 +1,4 @@
-"""Measure recall against brute force: the tables of docs/accuracy.md.
+"""Measure recall against brute force: the table of benchmarks/results/accuracy-recall.md.
 
     python tools/measure_recall.py ../shared/data
 
