@@ -1,4 +1,4 @@
-"""Measure SimHash on labelled texts: the tables of benchmarks/results/accuracy-simhash.md. Needs NumPy 2 and the extra zh.
+"""Measure SimHash on labelled texts: the tables of benchmarks/results/accuracy-simhash.md.
 
     python tools/measure_simhash.py ../shared/data [length] [weights] [confirm]
 
