@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
-from neardup.errors import SettingError
+from neardup.errors import ColumnError, SettingError
 
 FOX = "the quick brown fox jumps over the lazy dog and runs away from here"
 ROWS = [
@@ -39,7 +40,14 @@ ALWAYS = {"removed.parquet", "rejected.jsonl", "report.json", "report.html"}
 
 
 @pytest.mark.parametrize(
-    ("write", "more"), [("kept", {"kept"}), ("mask", {"mask.parquet"}), ("ids", {"ids.parquet"}), ("removed", set())]
+    ("write", "more"),
+    [
+        ("kept", {"kept"}),
+        ("mask", {"mask.parquet"}),
+        ("ids", {"ids.parquet"}),
+        ("annotated", {"annotated"}),
+        ("removed", set()),
+    ],
 )
 def test_the_output_has_what_was_asked_for(files: list[str], write: str, more: set[str]) -> None:
     result = neardup.dedup(files, output="out", write=write)
@@ -75,3 +83,49 @@ def test_the_command_lists_what_it_wrote(files: list[str]) -> None:
 def test_what_to_write_needs_a_folder() -> None:
     with pytest.raises(SettingError, match="write='mask' without one"):
         neardup.dedup([FOX], write="mask")
+
+
+def test_annotated_json_lines_keep_their_bytes_and_get_keys(tmp_path: Path) -> None:
+    rows = [
+        {"id": 'a"1', "text": FOX, "more": {"nested": [{}]}},
+        {"id": "b", "text": FOX.title()},
+        {"id": "c", "text": "x y"},
+    ]
+    lines = [json.dumps(row) for row in rows]
+    (tmp_path / "in.jsonl").write_bytes(f"{lines[0]}\r\n{lines[1]} \n{lines[2]}".encode())
+    neardup.dedup(tmp_path / "in.jsonl", output=tmp_path / "out", write="annotated")
+    written = (tmp_path / "out/annotated/in.jsonl").read_text().splitlines()
+    assert all(new.startswith(old[:-1] + ", ") for old, new in zip(lines, written, strict=True))
+    added = [
+        {"duplicate_of": None, "similarity": None, "cluster": 0},
+        {"duplicate_of": 'a"1', "similarity": 1, "cluster": 0},
+    ]
+    added.append({"duplicate_of": None, "similarity": None, "cluster": 2})
+    assert [json.loads(line) for line in written] == [row | new for row, new in zip(rows, added, strict=True)]
+
+
+def test_annotated_tables_get_columns_and_stay_in_order_behind_an_earlier_collection(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([7, 8, 9]), "text": [FOX, FOX.title(), "x y"], "n": pa.array([1, None, 3])})
+    pq.write_table(table, tmp_path / "in.parquet")
+    neardup.dedup(tmp_path / "in.parquet", against=[FOX], output=tmp_path / "out", write="annotated", method="simhash")
+    written = pq.read_table(tmp_path / "out/annotated/in.parquet")
+    assert written.select(["id", "text", "n"]).equals(table)
+    assert written.drop(["id", "text", "n"]).to_pylist() == [
+        {"duplicate_of": "0", "distance": 0, "similarity": 1.0, "cluster": 0},
+        {"duplicate_of": "0", "distance": 0, "similarity": 1.0, "cluster": 0},
+        {"duplicate_of": None, "distance": None, "similarity": None, "cluster": 3},
+    ]
+
+
+def test_annotated_text_files_become_one_table_of_their_paths_and_texts(tmp_path: Path) -> None:
+    for name, text in (("a", FOX), ("b", FOX.title())):
+        (tmp_path / f"{name}.txt").write_text(text)
+    neardup.dedup(tmp_path / "*.txt", output=tmp_path / "out", write="annotated")
+    rows = pq.read_table(tmp_path / "out/annotated/text.parquet").to_pylist()
+    assert [row["duplicate_of"] for row in rows] == [None, str(tmp_path / "a.txt")]
+    assert [row["text"] for row in rows] == [FOX, FOX.title()]
+
+
+def test_columns_are_not_added_beside_those_of_the_same_name(tmp_path: Path) -> None:
+    with pytest.raises(ColumnError, match="has a column 'cluster'"):
+        neardup.dedup(pa.table({"text": [FOX], "cluster": [1]}), output=tmp_path / "out", write="annotated")

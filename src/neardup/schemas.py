@@ -107,6 +107,19 @@ def ids_schema() -> pa.Schema:
     )
 
 
+def annotation_schema(measures: Measures) -> pa.Schema:
+    """Return the schema of the columns that are added to the documents of an input."""
+    return pa.schema(
+        [
+            _field("duplicate_of", pa.string(), "The kept document that removed it; null if it is kept.").with_nullable(
+                True
+            ),
+            *(measure.field.with_nullable(True) for measure in measures),
+            _field("cluster", pa.int64(), "The running number of its kept document; equal within a cluster."),
+        ]
+    )
+
+
 def pairs_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of duplicate pairs."""
     return pa.schema(
@@ -147,6 +160,9 @@ def cluster_summary_schema() -> pa.Schema:
         ]
     )
 
+
+ANNOTATIONS = ("duplicate_of", SIMILARITY.name, DISTANCE.name, STRUCTURE.name, "cluster")
+"""The names of columns that may be added to the documents of an input."""
 
 KEPT, REMOVED = 1, 2
 """The states of a document of an index."""

@@ -16,6 +16,7 @@ from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import SettingError
 from neardup.output import rows
 from neardup.output import write as writing
+from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
 from neardup.output.report_html import render_report
@@ -23,7 +24,7 @@ from neardup.output.report_items import Example
 from neardup.output.tables import pair_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.results import Deduplication
-from neardup.schemas import ids_schema, mask_schema, pairs_schema, removed_schema
+from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
@@ -74,7 +75,8 @@ def dedup(
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to. Default: None,
         which only returns the result.
     write : what the folder gets in place of kept/: kept, the kept documents; mask, mask.parquet with a row for each
-        input row; ids, ids.parquet with the ids of the kept documents; removed, nothing.
+        input row; ids, ids.parquet with the ids of the kept documents; annotated, annotated/ with all documents and
+        the columns duplicate_of, similarity and cluster; removed, nothing.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN or min:COLUMN.
     linkage : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
     max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
@@ -124,6 +126,7 @@ def dedup(
     wanted = _wanted(write, output)
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
+    inputs = inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else ())
     with _decider(inputs, against, method, threshold, max_distance, selection, run_settings, update, resume) as decider:
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
         with open_stages(progress) as stages, workspace(folder, can_resume=decider.can_resume) as scratch:
@@ -205,6 +208,10 @@ def _write(folder: OutputDirectory, run: Run, wanted: str, stages: Stages) -> li
         if wanted == "mask":
             masks = rows.mask_batches(run.tasks, run.outcome, run.locations)
             writing.write_parquet(masks, mask_schema(), result / "mask.parquet")
+        elif wanted == "annotated":
+            new = [task for task in run.tasks if not task.against]
+            columns = Annotations(removals, run.locations, run.method.measures)
+            write_annotated(new, columns, run.outcome.corpus.num_against, result / "annotated", progress)
         elif wanted == "ids":
             writing.write_parquet(rows.id_batches(run.outcome, run.locations), ids_schema(), result / "ids.parquet")
     with stages.stage("report"):

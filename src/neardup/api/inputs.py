@@ -14,7 +14,7 @@ from neardup.documents.inputs import list_inputs
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, Task
 from neardup.documents.tables import TablePart
-from neardup.errors import InputError, SettingError
+from neardup.errors import ColumnError, InputError, SettingError
 from neardup.output.wording import plural
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
@@ -24,7 +24,7 @@ AnyMethod = TypeVar("AnyMethod", bound=Shingling)
 
 
 class Inputs(NamedTuple):
-    """The inputs of a run and how to read them; as in `dedup`."""
+    """The inputs of a run and how to read them; as in `dedup`. reserved : columns that the source must not have."""
 
     source: Source
     against: Source | None = None
@@ -33,6 +33,7 @@ class Inputs(NamedTuple):
     text_unit: str = "auto"
     in_format: str | None = None
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    reserved: tuple[str, ...] = ()
 
 
 def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None) -> list[Task]:
@@ -45,11 +46,23 @@ def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None) -> li
         if is_against and source is None:
             continue
         parts = _parts(source, inputs, "against" if is_against else "source", skipped)
+        if not is_against:
+            _refuse_reserved(parts, inputs.reserved)
         columns = choose_columns(parts, inputs.text_column, inputs.id_column, None if is_against else rank)
         tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
     if warnings is not None:
         warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
     return tasks
+
+
+def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
+    for part in parts if reserved else ():
+        taken = next((name for name in part.column_types() or () if name in reserved), None)
+        if taken is not None:
+            raise ColumnError(
+                f"{part.name} has a column '{taken}', and write='annotated' adds columns of such names: "
+                f"{', '.join(reserved)}. Rename the column, or use write='mask' (--write mask)."
+            )
 
 
 def _warn_of_skipped(reason: str, names: list[str]) -> str:

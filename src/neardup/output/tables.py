@@ -10,7 +10,10 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.decide.decisions import Pairs, Removals
+from neardup.documents.batch import DocumentBatch
 from neardup.documents.corpus import Corpus
+from neardup.documents.payload import Pages
+from neardup.documents.reading import Task
 from neardup.schemas import Measures, pairs_schema, removed_schema
 
 _ROWS = 65_536
@@ -65,6 +68,18 @@ class IdsOnly:
     def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return the ids of documents as strings."""
         return self._ids.take(arrow_of(documents)).cast(pa.string())
+
+
+def as_table(batch: DocumentBatch, task: Task) -> pa.Table:
+    """Return all columns of a batch with its payload; for formats of lines, the columns that were read."""
+    if isinstance(batch.payload, pa.RecordBatch):
+        return pa.Table.from_batches([batch.payload])
+    if isinstance(batch.payload, Pages):
+        return pa.Table.from_batches([batch.payload.rows()])
+    columns = {task.columns.text: batch.text.cast(pa.string())}
+    if batch.ids is not None and task.columns.id is not None:
+        columns = {task.columns.id: batch.ids} | columns
+    return pa.table(columns)
 
 
 def removed_batches(removals: Removals, locations: DocumentLocations, measures: Measures) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.decide.decisions import Removals
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.payload import Pages, filter_rows
+from neardup.documents.payload import filter_rows
 from neardup.documents.reading import Task
 from neardup.errors import InputError
 from neardup.executor import prefetch
@@ -28,7 +28,7 @@ from neardup.features.spans import TokenSpan
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter
 from neardup.output.report_items import Example
-from neardup.output.tables import DocumentLocations
+from neardup.output.tables import DocumentLocations, as_table
 from neardup.progress import Progress
 from neardup.schemas import DISTANCE, SIMILARITY
 from neardup.verify.passages import marked_passages, spans_of
@@ -255,7 +255,7 @@ def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:
         for start, batch in _numbered(task, first, with_payload=not task.against):
             first = start + len(batch.rows)
             if not task.against:
-                tables.append(filter_rows(_as_table(batch, task), arrow_of(kept[start:first])))
+                tables.append(filter_rows(as_table(batch, task), arrow_of(kept[start:first])))
     if not tables:
         tables = [_no_rows(task) for task in tasks if not task.against]
     return pa.concat_tables(tables, promote_options="permissive")
@@ -264,18 +264,6 @@ def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:
 def _no_rows(task: Task) -> pa.Table:
     types = task.part.column_types() or {task.columns.text: pa.string()}
     return pa.schema(list(types.items())).empty_table()
-
-
-def _as_table(batch: DocumentBatch, task: Task) -> pa.Table:
-    """Return all columns of a batch; for formats of lines, the columns that were read."""
-    if isinstance(batch.payload, pa.RecordBatch):
-        return pa.Table.from_batches([batch.payload])
-    if isinstance(batch.payload, Pages):
-        return pa.Table.from_batches([batch.payload.rows()])
-    columns = {task.columns.text: batch.text.cast(pa.string())}
-    if batch.ids is not None and task.columns.id is not None:
-        columns = {task.columns.id: batch.ids} | columns
-    return pa.table(columns)
 
 
 def read_rejected(scratch_directory: Path) -> list[dict[str, Any]]:

@@ -60,9 +60,10 @@ class OutputSettings(Validated):
         "kept",
         Constraint(
             "Beside removed.parquet, write the kept documents in the format of the input (kept), a row for each input "
-            "row with whether it is kept (mask), the ids of the kept documents (ids), or nothing (removed).",
+            "row with whether it is kept (mask), the ids of the kept documents (ids), all documents with the columns "
+            "duplicate_of, similarity and cluster (annotated), or nothing (removed).",
             str,
-            choices=("kept", "mask", "ids", "removed"),
+            choices=("kept", "mask", "ids", "annotated", "removed"),
         ),
     )
 

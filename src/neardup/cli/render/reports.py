@@ -37,7 +37,7 @@ _FILES = {
 }
 
 
-_WRITTEN = {"kept": "kept/", "mask": "mask.parquet", "ids": "ids.parquet"}
+_WRITTEN = {"kept": "kept/", "mask": "mask.parquet", "ids": "ids.parquet", "annotated": "annotated/"}
 
 
 def print_report(report: dict[str, Any], output: Path, console: Console | None = None) -> None:

@@ -1,0 +1,128 @@
+"""Write all documents of the inputs with columns added: the kept document of each, their similarity, the cluster."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.arrays import arrow_of
+from neardup.decide.decisions import Removals
+from neardup.documents.batch import DocumentBatch
+from neardup.documents.parquet import ParquetLayout, ParquetSink
+from neardup.documents.payload import RawLines, lines_array
+from neardup.documents.reading import Task
+from neardup.documents.sinks import Sink
+from neardup.output.tables import DocumentLocations, as_table
+from neardup.progress import Progress
+from neardup.schemas import EXACT, Measures, annotation_schema
+
+
+class Annotations:
+    """The columns that are added to documents, for any range of them.
+
+    removals : of the run, in input order. measures : of the method.
+    """
+
+    def __init__(self, removals: Removals, locations: DocumentLocations, measures: Measures) -> None:
+        self.removals, self.locations = removals, locations
+        self.measures = [measure for measure in measures if measure is not EXACT]
+        self.schema = annotation_schema(self.measures)
+
+    def between(self, start: int, stop: int) -> pa.RecordBatch:
+        """Return the columns of the documents in [start, stop)."""
+        low, high = np.searchsorted(self.removals.documents, [start, stop])
+        part = self.removals.take(slice(low, high))
+        place = np.full(stop - start, -1, np.int64)
+        place[part.documents.astype(np.int64) - start] = np.arange(high - low)
+        of_removed = pc.if_else(arrow_of(place >= 0), arrow_of(place), pa.scalar(None, pa.int64()))
+        cluster = np.arange(start, stop)
+        cluster[place >= 0] = part.kept
+        columns = [self.locations.ids(part.kept).take(of_removed)]
+        columns += [column.take(of_removed) for column in part.measured.arrow(self.measures)]
+        return pa.RecordBatch.from_arrays([*columns, arrow_of(cluster)], schema=self.schema)
+
+
+def write_annotated(
+    tasks: list[Task], annotations: Annotations, first: int, directory: Path, progress: Progress
+) -> None:
+    """Write the documents of the inputs with the columns; JSON lines stay JSON lines, all else becomes Parquet.
+
+    Parameters
+    ----------
+    tasks : the inputs without an earlier collection; their documents are numbered from `first`.
+    """
+    shared: dict[str, Sink] = {}  # documents that are files are the rows of one table for each format
+    with ExitStack() as stack:
+        for task in tasks:
+            own: Sink | None = None
+            sinks = shared if task.part.unit == "file" else {}
+            for batch in task.read(lambda _: None, with_payload=True):
+                stop = first + len(batch.rows)
+                rows = _annotated(batch, task, annotations.between(first, stop))
+                own = sinks.get(task.part.format)
+                if own is None:
+                    own = sinks[task.part.format] = _open(task, rows, directory)
+                    if sinks is shared:
+                        stack.callback(own.close)
+                own.write(rows)
+                progress.advance(len(batch.rows), batch.text.nbytes)
+                first = stop
+            if own is not None and sinks is not shared:
+                own.close()
+
+
+def _open(task: Task, rows: pa.RecordBatch | RawLines, directory: Path) -> Sink:
+    part = task.part
+    name = f"{part.format}.parquet" if part.unit == "file" else part.relative_name
+    if isinstance(rows, RawLines):
+        make = part.make_sink()
+    else:
+        name += "" if name.endswith(".parquet") else ".parquet"
+
+        def make(path: str) -> Sink:
+            return ParquetSink(path, ParquetLayout(rows.schema))
+
+    (directory / name).parent.mkdir(parents=True, exist_ok=True)
+    return make(str(directory / name))
+
+
+def _annotated(batch: DocumentBatch, task: Task, added: pa.RecordBatch) -> pa.RecordBatch | RawLines:
+    if isinstance(batch.payload, RawLines) and task.part.format == "jsonl":
+        return _with_keys(batch.payload, added)
+    table = as_table(batch, task)
+    columns = [*table.columns, *added.columns]
+    return pa.RecordBatch.from_arrays(
+        [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns],
+        schema=pa.schema([*table.schema, *added.schema], table.schema.metadata),
+    )
+
+
+def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:
+    """Return JSON objects, a line each, with keys added before the closing brace; the rest byte for byte."""
+    text = lines_array(lines.data, lines.offsets).view(pa.large_string())
+    text = pc.ascii_rtrim(text, characters=" \t\r\n").view(pa.large_binary())
+    nothing = pa.scalar("", pa.large_string())
+    pieces = [pc.binary_slice(text, 0, -1)]
+    for name, column in zip(added.schema.names, added.columns, strict=True):
+        values = _quoted(column) if pa.types.is_string(column.type) else column.cast(pa.large_string())
+        prefix = pa.scalar(f', "{name}": ', pa.large_string())
+        pieces.append(pc.binary_join_element_wise(prefix, values.fill_null("null"), nothing).view(pa.large_binary()))
+    ending = pa.scalar(b"}\n", pa.large_binary())
+    joined = pc.binary_join_element_wise(*pieces, ending, pa.scalar(b"", pa.large_binary()))
+    _, offsets, data = joined.buffers()
+    return RawLines(data, np.frombuffer(offsets, np.int64)[: len(joined) + 1])
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    """Return texts as strings of JSON; null stays null."""
+    texts = texts.cast(pa.large_string())
+    if pc.any(pc.match_substring_regex(texts, r'["\\\x00-\x1f]')).as_py():
+        quoted = [None if text is None else json.dumps(text, ensure_ascii=False) for text in texts.to_pylist()]
+        return pa.array(quoted, pa.large_string())
+    mark = pa.scalar('"', pa.large_string())
+    return pc.binary_join_element_wise(mark, texts, mark, pa.scalar("", pa.large_string()))
