@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 from dataclasses import replace
@@ -331,6 +332,25 @@ def test_pairs_among_fingerprints_are_those_among_their_texts(weights, real_text
     by_fingerprint = neardup.find_pairs(tmp_path / "fp.parquet", method=method)
     assert by_text.pairs.num_rows > 0
     assert distances(by_fingerprint.pairs) == distances(by_text.pairs)
+
+
+def test_ids_of_a_file_are_looked_up_beside_empty_rows_and_across_row_groups(tmp_path):
+    values = [None, 7, None, 1 << 40, 7, None, 1 << 20, 7]
+    table = pa.table({"id": list("abcdefgh"), "fingerprint": pa.array(values, pa.uint64())})
+    pq.write_table(table, tmp_path / "one.parquet", row_group_size=3)
+    pq.write_table(table.select(["fingerprint"]), tmp_path / "two.parquet", row_group_size=3)
+    found = neardup.find_pairs([tmp_path / "one.parquet", tmp_path / "two.parquet"], method=neardup.SimHash())
+    sevens = ["b", "e", "h", "1", "4", "7"]
+    expected = {*itertools.combinations(sevens, 2), ("d", "3"), ("g", "6")}
+    assert {(left, right) for left, right, bits in distances(found.pairs) if bits == 0} == expected
+    assert [each["without_features"] for each in found.report["inputs"]] == [3, 3]
+
+
+def test_a_file_with_a_null_id_is_refused_before_its_fingerprints_are_compared(tmp_path):
+    table = pa.table({"id": ["a", None, "c"], "fingerprint": pa.array([1, 1, 9], pa.uint64())})
+    pq.write_table(table, tmp_path / "fp.parquet")
+    with pytest.raises(neardup.errors.ColumnError, match=r"fp.parquet has a null in the column 'id'\. Give every row an id"):
+        neardup.find_pairs(tmp_path / "fp.parquet", method=neardup.SimHash())
 
 
 @pytest.mark.parametrize("ids", [[30, 20, 10], ["c", "b", "a"]], ids=["integers", "strings"])

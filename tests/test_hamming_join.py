@@ -64,6 +64,8 @@ def test_pairs_are_those_of_brute_force_in_parts_and_through_small_buffers(data,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hamming, "PAIRS_AT_ONCE", data.draw(st.sampled_from([1, 2, 1000])))
         patch.setattr(hamming, "_PART_BITS", data.draw(st.sampled_from([0, 2, 17])))
+        patch.setattr(hamming, "_PARTS_AT_ONCE", data.draw(st.sampled_from([1, 3, 2048])))
+        patch.setattr(hamming, "_RECORDS_AT_ONCE", data.draw(st.sampled_from([1, 5, 1 << 27])))
         found = joined(fingerprints, bits, max_distance, num_blocks, threads)
     assert sorted(found) == reference.pairs(fingerprints, max_distance)
 

@@ -26,6 +26,7 @@ from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.fingerprints.files import require_same
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
+from neardup.fingerprints.gathered import FingerprintFile, Gathered
 from neardup.fingerprints.simhash_documents import scheme_of
 from neardup.methods.registry import method_of
 from neardup.output import write
@@ -150,7 +151,7 @@ def _pairs_of_documents(
     return report
 
 
-def fingerprints_of(source: Source) -> dict[str, Fingerprints]:
+def fingerprints_of(source: Source) -> dict[str, Fingerprints | FingerprintFile]:
     """Return the fingerprints of a source by the names of its parts; none if it has texts.
 
     Raises
@@ -162,7 +163,7 @@ def fingerprints_of(source: Source) -> dict[str, Fingerprints]:
         return {"source": source}
     if isinstance(source, pa.Table) and has_fingerprints(source.schema):
         return {"source": Fingerprints._from_table(source, "source")}
-    return {path: Fingerprints.open(path) for path in fingerprint_paths(source)}
+    return {path: FingerprintFile(path) for path in fingerprint_paths(source)}
 
 
 def fingerprint_paths(source: Source) -> list[str]:
@@ -194,7 +195,7 @@ def _asks_for_more(method: MethodSettings) -> str | None:
     return None if settings.threshold == _PLAIN.threshold else f"threshold={settings.threshold!r}"
 
 
-def _hamming_of(method: MethodSettings, file: Fingerprints, name: str) -> SimHash:
+def _hamming_of(method: MethodSettings, file: Fingerprints | FingerprintFile, name: str) -> SimHash:
     """Return the settings of a search among fingerprints, or raise if the method needs the texts."""
     given = _asks_for_more(method)
     if given is not None:
@@ -213,7 +214,7 @@ def _hamming_of(method: MethodSettings, file: Fingerprints, name: str) -> SimHas
 
 
 def _pairs_of_fingerprints(
-    files: dict[str, Fingerprints],
+    files: dict[str, Fingerprints | FingerprintFile],
     method: MethodSettings,
     run_settings: RunSettings,
     scratch: Scratch,
@@ -225,15 +226,16 @@ def _pairs_of_fingerprints(
     near = _hamming_of(method, first, first_name)
     for name, file in files.items():
         require_same(first.scheme, file.scheme, first_name, name)
-    featured = [file[~file.empty] if file.empty.any() else file for file in files.values()]
-    kinds = {file.ids.type for file in featured}
-    ids = pa.concat_arrays([file.ids if len(kinds) == 1 else file.ids.cast(pa.string()) for file in featured])
-    fingerprints = np.concatenate([file.values for file in featured])
+    with stages.stage("read"):
+        gathered = Gathered(files)
     with stages.stage("join"):
-        pairs = join(fingerprints, near.bits, near.max_distance, near.num_blocks, count_threads(run_settings.threads))
+        threads = count_threads(run_settings.threads)
+        pairs = join(gathered.values, near.bits, near.max_distance, near.num_blocks, threads)
         left, right, distance = collect_near(scratch, pairs)
-    measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
-    schema = pairs_schema((DISTANCE,))
     with stages.stage("write"):
-        found.take(pair_batches(Pairs(left, right, measured), IdsOnly(ids), (DISTANCE,)), schema)
-    return fingerprint_pairs_report(first.scheme, files, near, len(left), stages)
+        positions = np.unique(np.concatenate([left, right]))
+        left, right = (np.searchsorted(positions, side).astype(np.uint32) for side in (left, right))
+        measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
+        batches = pair_batches(Pairs(left, right, measured), IdsOnly(gathered.ids(positions)), (DISTANCE,))
+        found.take(batches, pairs_schema((DISTANCE,)))
+    return fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages)

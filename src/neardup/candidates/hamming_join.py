@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 PAIRS_AT_ONCE = 1 << 18
 _MAX_COUNT = 1 << 32
 _PART_BITS = 15  # records of a part, which fits into the cache
-_MAX_PART_BITS = 11  # parts: more of them would spread a pass over too many memory regions
+_MAX_PART_BITS = 16  # parts of a block
+_PARTS_AT_ONCE = 1 << 11  # parts of a round: more of them would spread a pass over too many memory regions
+_RECORDS_AT_ONCE = 1 << 27  # records of a round, unless a single part has more
 
 Fingerprints = npt.NDArray[np.uint64]
 
@@ -61,11 +63,14 @@ def join(
     the cache; it is grouped by further blocks, and the members of each group are compared. Recall is 1. Each pair is
     found in one group only (see candidates/block_levels.py), so no record of earlier pairs is needed.
 
-    Memory: a copy of the fingerprints, 4 bytes for each, and a few buffers of pairs. Time: constant per fingerprint for
-    random bits, until keys of all agreeing bits become crowded. If many fingerprints share few keys without being
-    pairs, a part is grouped by more and finer blocks, chosen by a sample of it. In the worst case, where they share
-    all bits that a pair must share, all pairs are compared. The output itself takes time: n equal fingerprints make
-    n (n - 1) / 2 pairs.
+    Above 67 million fingerprints, the parts of a block are processed in rounds of up to 2,048 parts and 134 million
+    records. Each round reads all fingerprints, in order, and copies those of its parts.
+
+    Memory in addition to `fingerprints`, which may be a mapped file: a copy of the fingerprints of a round, 4 bytes for
+    each of them, and a few buffers of pairs. Time: constant per fingerprint for random bits, until keys of all agreeing
+    bits become crowded. If many fingerprints share few keys without being pairs, a part is grouped by more and finer
+    blocks, chosen by a sample of it. In the worst case, where they share all bits that a pair must share, all pairs are
+    compared. The output itself takes time: n equal fingerprints make n (n - 1) / 2 pairs.
     """
     fingerprints = _check(fingerprints, bits, max_distance, num_blocks)
     if num_blocks is None:
@@ -99,12 +104,18 @@ def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: 
         records = kernels.blocks.Records(fingerprints.copy(), np.arange(count, dtype=np.uint32))
         yield from _join_parts(threads, records, [0, count], make_levels(bits, max_distance, num_blocks), max_distance)
         return
-    records = kernels.blocks.Records(np.empty(fingerprints.shape, np.uint64), np.empty(count, np.uint32))
+    records = _empty_records(0, fingerprints.shape[1])
     for block, mask in enumerate(cut_blocks(0, bits, num_blocks)[: max_distance + 1]):
         words = np.array(to_words(mask, bits), np.uint64)
-        edges = _partition(threads, fingerprints, words, 1 << part_bits, records)
+        counts = _count_parts(threads, fingerprints, words, 1 << part_bits)
         levels = make_levels(bits, max_distance, num_blocks, block)
-        yield from _join_parts(threads, records, edges, levels, max_distance)
+        rounds = _cut_rounds(counts.sum(axis=0).tolist())
+        most = max(int(counts[:, parts].sum()) for parts in rounds)
+        if most > len(records.positions):
+            records = _empty_records(most, fingerprints.shape[1])
+        for parts in rounds:
+            edges = _copy_parts(threads, fingerprints, words, counts, parts, records)
+            yield from _join_parts(threads, records, edges, levels, max_distance)
 
 
 class _Part:
@@ -179,19 +190,54 @@ def _check(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks:
     return np.ascontiguousarray(fingerprints)
 
 
-def _partition(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int, records: Records) -> list[int]:
-    """Copy the fingerprints to `records`, part by part; return the offset of each part, and the end."""
-    edges = [len(fingerprints) * thread // threads for thread in range(threads + 1)]
-    spans = list(itertools.pairwise(edges))
-    counts = np.zeros((threads, parts), np.int64)
-    workers = range(threads)
-    map_all(workers, lambda i: kernels.radix_partition.count_parts(fingerprints, spans[i], mask, counts[i]), threads)
-    # A part has the records of the first thread, then those of the second: the order of all fingerprints.
-    cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(parts, threads).T.copy()
-    starts = [*cursors[0].tolist(), len(fingerprints)]
+def _empty_records(count: int, words: int) -> Records:
+    return kernels.blocks.Records(np.empty((count, words), np.uint64), np.empty(count, np.uint32))
+
+
+def _spans(count: int, threads: int) -> list[tuple[int, int]]:
+    """Return the range of rows of each thread."""
+    return list(itertools.pairwise(count * thread // threads for thread in range(threads + 1)))
+
+
+def _count_parts(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int) -> npt.NDArray[np.int64]:
+    """Return the number of records of each part by thread, int64 (threads, parts)."""
+    spans, counts = _spans(len(fingerprints), threads), np.zeros((threads, parts), np.int64)
     map_all(
-        workers,
-        lambda i: kernels.radix_partition.scatter_parts(fingerprints, spans[i], mask, cursors[i], records),
+        range(threads), lambda i: kernels.radix_partition.count_parts(fingerprints, spans[i], mask, counts[i]), threads
+    )
+    return counts
+
+
+def _cut_rounds(sizes: list[int]) -> list[slice]:
+    """Cut parts into rounds within the limits, or of a single part."""
+    rounds, first, num_records = [], 0, 0
+    for part, size in enumerate(sizes):
+        if part > first and (part - first == _PARTS_AT_ONCE or num_records + size > _RECORDS_AT_ONCE):
+            rounds.append(slice(first, part))
+            first, num_records = part, 0
+        num_records += size
+    return [*rounds, slice(first, len(sizes))]
+
+
+def _copy_parts(
+    threads: int,
+    fingerprints: Fingerprints,
+    mask: Fingerprints,
+    counts: npt.NDArray[np.int64],
+    parts: slice,
+    records: Records,
+) -> list[int]:
+    """Copy the fingerprints of some parts to `records`, part by part; return the offset of each part, and the end."""
+    spans, sizes = _spans(len(fingerprints), threads), counts[:, parts]
+    # A part has the records of the first thread, then those of the second: the order of all fingerprints.
+    edges = np.concatenate([[0], sizes.T.ravel().cumsum()])
+    cursors = edges[:-1].reshape(-1, threads).T.copy()
+    starts = [*cursors[0].tolist(), int(edges[-1])]
+    map_all(
+        range(threads),
+        lambda i: kernels.radix_partition.scatter_parts(
+            fingerprints, spans[i], mask, (counts.shape[1], parts.start), cursors[i], records
+        ),
         threads,
     )
     return starts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +67,12 @@ def read_rows(table: pa.Table, column: str, name: str) -> Rows:
     ColumnError
         If there is no such column, or the id of a row that is not empty is null.
     """
+    data, empty = read_cells(table, column, name)
+    return Rows(read_ids(table, empty, name), data, empty)
+
+
+def read_cells(table: pa.Table, column: str, name: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """Return the bytes of a column of fixed-size binary, uint8 (n, num_bytes), and its nulls; else ColumnError."""
     kind = table.schema.field(column).type if column in table.schema.names else None
     if kind is None or not pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
@@ -77,7 +83,7 @@ def read_rows(table: pa.Table, column: str, name: str) -> Rows:
     empty = cells.is_null().to_numpy(zero_copy_only=False)
     start, num_bytes = kind.byte_width * cells.offset, kind.byte_width * len(cells)
     data = np.frombuffer(cells.buffers()[1] or b"", np.uint8)[start : start + num_bytes]
-    return Rows(read_ids(table, empty, name), data.reshape(len(cells), kind.byte_width), empty)
+    return data.reshape(len(cells), kind.byte_width), empty
 
 
 def read_ids(table: pa.Table, empty: npt.NDArray[np.bool_], name: str) -> pa.Array:
@@ -110,12 +116,16 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
         raise _unreadable(path, error) from error
 
 
-def read_batches(path: str | os.PathLike[str]) -> Iterator[pa.Table]:
-    """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise InputError."""
+def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise InputError.
+
+    columns : the columns to read; None for all.
+    """
     try:
         file = pq.ParquetFile(path)
-        yield file.schema_arrow.empty_table()
-        for batch in file.iter_batches(_BATCH_ROWS):
+        schema = file.schema_arrow
+        yield (schema.empty_table() if columns is None else schema.empty_table().select(columns))
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             yield pa.Table.from_batches([batch])
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error

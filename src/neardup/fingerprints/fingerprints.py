@@ -15,12 +15,11 @@ from neardup.errors import ColumnError, InputError
 from neardup.fingerprints.files import (
     SCHEME_KEY,
     UNKNOWN,
-    Rows,
     list_columns,
     one_chunk,
+    read_cells,
     read_ids,
     read_json,
-    read_rows,
 )
 from neardup.fingerprints.simhash import BITS, to_integers
 from neardup.fingerprints.sketches import Sketches
@@ -113,20 +112,9 @@ class Fingerprints(Sketches):
     @classmethod
     def _from_table(cls, table: pa.Table, name: str) -> Fingerprints:
         """Return the rows of a table; one without a scheme has the scheme "unknown", one without ids row numbers."""
-        if not has_fingerprints(table.schema):
-            raise ColumnError(
-                f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of "
-                f"uint64: it has {list_columns(table.schema)}. Make one with neardup.sign (neardup sign)."
-            )
-        bits = _bits(table.schema.field(cls.column).type)
-        scheme = _read_scheme(table.schema, bits, name)
-        if pa.types.is_uint64(table.schema.field(cls.column).type):
-            column = one_chunk(table[cls.column])
-            empty = column.is_null().to_numpy(zero_copy_only=False)
-            values = np.array(column.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
-            return cls(values, scheme, read_ids(table, empty, name), empty)
-        rows = read_rows(table, cls.column, name)
-        return cls(_from_bytes(rows), scheme, rows.ids, rows.empty)
+        scheme = read_scheme(table.schema, name)
+        values, empty = read_values(table, name)
+        return cls(values, scheme, read_ids(table, empty, name), empty)
 
 
 def has_fingerprints(schema: pa.Schema) -> bool:
@@ -154,15 +142,37 @@ def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
     return has_fingerprints(schema)
 
 
-def _from_bytes(rows: Rows) -> npt.NDArray[np.uint64]:
-    num_bytes = rows.data.shape[1]
-    digits = np.zeros((len(rows.data), -(-num_bytes // 8) * 8), np.uint8)
-    digits[:, digits.shape[1] - num_bytes :] = np.where(rows.empty[:, None], np.uint8(0), rows.data)
-    return np.ascontiguousarray(digits.view(">u8")[:, ::-1]).astype(np.uint64)
+def read_values(table: pa.Table, name: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Return the fingerprints of a table, uint64 (num_rows, num_words), and which rows are empty, bool (num_rows,)."""
+    column = table[Fingerprints.column]
+    if pa.types.is_uint64(column.type):
+        cells = one_chunk(column)
+        empty = cells.is_null().to_numpy(zero_copy_only=False)
+        values = np.array(cells.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
+        return values, empty
+    data, empty = read_cells(table, Fingerprints.column, name)
+    num_bytes = data.shape[1]
+    digits = np.zeros((len(data), -(-num_bytes // 8) * 8), np.uint8)
+    digits[:, digits.shape[1] - num_bytes :] = np.where(empty[:, None], np.uint8(0), data)
+    return np.ascontiguousarray(digits.view(">u8")[:, ::-1]).astype(np.uint64), empty
 
 
-def _read_scheme(schema: pa.Schema, bits: int | None, name: str) -> dict[str, Any]:
-    """Return the scheme of a table of fingerprints of so many bits, or raise InputError."""
+def read_scheme(schema: pa.Schema, name: str) -> dict[str, Any]:
+    """Return the scheme of a table of fingerprints; one without a scheme has the scheme "unknown".
+
+    Raises
+    ------
+    ColumnError
+        If it has no column of fingerprints.
+    InputError
+        If its scheme is of fingerprints of another length.
+    """
+    if not has_fingerprints(schema):
+        raise ColumnError(
+            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of "
+            f"uint64: it has {list_columns(schema)}. Make one with neardup.sign (neardup sign)."
+        )
+    bits = _bits(schema.field("fingerprint").type)
     if SCHEME_KEY not in (schema.metadata or {}):
         return {"name": UNKNOWN, "bits": bits}
     scheme, text = read_json(schema, SCHEME_KEY)

@@ -49,23 +49,31 @@ def count_parts(fingerprints, span, mask, counts):
 
 
 @kernel
-def scatter_parts(fingerprints, span, mask, cursors, records):
-    """Copy rows span[0] to span[1] to their parts, in order.
+def scatter_parts(fingerprints, span, mask, selection, cursors, records):
+    """Copy those of rows span[0] to span[1] that belong to some consecutive parts, in order.
 
-    cursors : int64, the next free place in each part. records : as in kernels/blocks.py; positions take the rows.
+    selection : the number of all parts, and the first of those to copy. cursors : int64, the next free place in each
+    of the parts to copy. records : as in kernels/blocks.py; positions take the rows.
     """
-    parts = np.empty(_STRETCH, np.uint32)
+    parts, selected = np.empty(_STRETCH, np.uint32), np.empty(_STRETCH, np.uint32)
     num_words = fingerprints.shape[1]
     flat, copied = fingerprints.reshape(-1), records.fingerprints.reshape(-1)
+    first_part, num_parts = np.uint32(selection[1]), np.uint32(len(cursors))
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
-        find_cells(fingerprints, first, mask, len(cursors), parts[:size])
-        for i in range(size):
-            row = cursors[parts[i]]
-            cursors[parts[i]] = row + 1
-            records.positions[row] = first + i
+        find_cells(fingerprints, first, mask, selection[0], parts[:size])
+        num_selected = 0
+        for i in range(size):  # without a branch, which a processor would guess wrong
+            selected[num_selected] = i
+            num_selected += np.uint32(parts[i] - first_part) < num_parts
+        for i in range(num_selected):
+            row = first + np.int64(selected[i])
+            part = np.int64(parts[selected[i]]) - selection[1]
+            place = cursors[part]
+            cursors[part] = place + 1
+            records.positions[place] = row
             if num_words == 1:
-                copied[row] = flat[first + i]
+                copied[place] = flat[row]
             else:
                 for word in range(num_words):
-                    copied[row * num_words + word] = flat[(first + i) * num_words + word]
+                    copied[place * num_words + word] = flat[row * num_words + word]

@@ -13,7 +13,7 @@ from neardup.decide.outcome import Outcome
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED
 from neardup.documents.reading import Task
-from neardup.fingerprints.fingerprints import Fingerprints
+from neardup.fingerprints.gathered import Count
 from neardup.methods.base import Method
 from neardup.methods.stored import settings_or_none
 from neardup.output.wording import plural
@@ -178,22 +178,19 @@ def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
 
 
 def fingerprint_pairs_report(
-    scheme: Mapping[str, Any], files: dict[str, Fingerprints], method: SimHash, num_pairs: int, stages: Stages
+    scheme: Mapping[str, Any], counts: Mapping[str, Count], method: SimHash, num_pairs: int, stages: Stages
 ) -> dict[str, Any]:
     """Return the report of a search for pairs of fingerprints."""
-    count = sum(int((~file.empty).sum()) for file in files.values())
+    count = sum(each.fingerprints for each in counts.values())
     return {
         "version": __version__,
         "command": "pairs",
         "scheme": dict(scheme),
         "settings": {"max_distance": method.max_distance, "num_blocks": method.num_blocks},
-        "inputs": [
-            {"name": name, "fingerprints": int((~file.empty).sum()), "without_features": int(file.empty.sum())}
-            for name, file in files.items()
-        ],
+        "inputs": [{"name": name, **each._asdict()} for name, each in counts.items()],
         "counts": {
             "fingerprints": count,
-            "without_features": sum(int(file.empty.sum()) for file in files.values()),
+            "without_features": sum(each.without_features for each in counts.values()),
             "confirmed": num_pairs,
         },
         "incomplete": None,
