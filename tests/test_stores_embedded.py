@@ -7,6 +7,7 @@ import random
 import sqlite3
 import struct
 import zlib
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,33 @@ def test_a_large_change_is_several_records_and_one_transaction(tmp_path, monkeyp
         assert_equal(snapshot, expected, rng)
     assert store.verify() == []
     store.close()
+
+
+def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_write(tmp_path):
+    path, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(str(path), {}, LAYOUTS[0])
+    with closing(sqlite3.connect(path / "index.db")) as database:
+
+        def write(times: int) -> list[int]:
+            with store.writing() as writer:
+                for _ in range(times):
+                    changes = random_changes(expected, rng, 1)
+                    writer.write(changes)
+                    expected.write(changes)
+            return [number for (number,) in database.execute("SELECT number FROM journal ORDER BY number")]
+
+        assert write(9) == [*range(1, 10)]
+        store._maintenance.run()
+        assert store.describe()["journal_records"] == 0
+        assert write(1) == [*range(5, 11)]
+        assert store.describe()["journal_records"] == 1
+        with closing(embedded.open(str(path), read_only=True)) as other, other.reading() as snapshot:
+            assert_equal(snapshot, expected, rng)
+        assert write(2) == [*range(10, 13)]
+        assert write(1) == [*range(10, 14)]
+        store._maintenance.run()
+        store.close()
+        assert database.execute("SELECT count(*) FROM journal").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import sys
@@ -102,6 +103,8 @@ class _Server(uvicorn.Server):
         self._service = Service(self._library, self._settings, self._tokens, self._log)
         for lane in (self._service.analyses, self._service.reads):
             await lane.run(self._library.warm, [None])
+        gc.collect()
+        gc.freeze()  # the compiler has a million objects: a collection that visits them stops all threads for 0.3 s
         self._service.num_connections = lambda: len(self.server_state.connections)
         await super().startup(sockets)
         assert sockets is not None

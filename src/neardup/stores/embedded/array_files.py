@@ -31,7 +31,7 @@ from neardup.stores.embedded.failures import damaged, later_version
 MAGIC, VERSION = b"ndarrays", 1
 _HEAD = struct.Struct("<8sIII")
 _BYTES_AN_ARRAY, _ALIGNMENT, _PAGE = 128, 64, 4096
-_STEP = 1 << 24
+_STEP = 1 << 22
 
 
 class FileInfo(NamedTuple):
@@ -103,10 +103,15 @@ class ArrayFile:
 
 
 def write_at(file: int, data: memoryview, offset: int) -> None:
-    """Write all bytes at an offset of an open file. Raises OSError."""
+    """Write all bytes at an offset of an open file. Raises OSError.
+
+    Steps are synced one by one: a sync of much data at the end makes the syncs of a writer wait.
+    """
     while len(data):
         written = os.pwrite(file, data[:_STEP], offset)
         data, offset = data[written:], offset + written
+        if written == _STEP:
+            os.fsync(file)
 
 
 def open_arrays(folder: Path, info: FileInfo) -> dict[str, npt.NDArray[Any]]:

@@ -70,9 +70,9 @@ class Loader:
             with self.database.transaction(writing=False):
                 files = self.database.files()
                 known = self._loaded and {info.name: info for info in files} == self.files
-                records = self.database.records(self.number if known else 0)
                 schema = self.database.setting(SCHEMA)
                 counters = Counters(**self.database.json_setting(COUNTERS))
+                records = self.database.records(self.number if known else counters.record)
             if missing is not None and str(missing.filename) in {str(self.folder / info.name) for info in files}:
                 raise damaged(Path(missing.filename), "it is missing") from missing
             try:

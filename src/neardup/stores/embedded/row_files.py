@@ -6,7 +6,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.stores.documents import Chunk, Seen, bits_at
-from neardup.stores.embedded.array_files import ArrayFile, ArraySpace, FileInfo, check_arrays, open_arrays
+from neardup.stores.embedded.array_files import ArrayFile, ArraySpace, FileInfo, check_arrays, open_arrays, write_at
 from neardup.stores.embedded.failures import damaged
 from neardup.stores.key_tables import Bits, KeyRun, SortedTable, choose_shift, parts_of
 
@@ -59,18 +59,18 @@ class _Checked:
 
     closed = False
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: int) -> None:
         self._file, self.checksum, self.num_bytes = file, 0, 0
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         self.checksum = zlib.crc32(view, self.checksum)
+        write_at(self._file, view, self.num_bytes)
         self.num_bytes += len(view)
-        self._file.write(view)
         return len(view)
 
     def flush(self) -> None:
-        self._file.flush()
+        """Nothing is buffered."""
 
 
 def write_documents(folder: Path, number: int, first: int, stop: int, batch: pa.RecordBatch) -> FileInfo:
@@ -79,10 +79,9 @@ def write_documents(folder: Path, number: int, first: int, stop: int, batch: pa.
     narrow = _narrow(batch, stop - first)
     try:
         with path.open("xb") as file:
-            checked = _Checked(file)
+            checked = _Checked(file.fileno())
             with pa.ipc.new_file(pa.PythonFile(checked, mode="w"), narrow.schema) as writer:
                 writer.write_batch(narrow)
-            file.flush()
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)

@@ -18,9 +18,9 @@ from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.failures import store_errors
 from neardup.stores.embedded.folder import remove_files
 from neardup.stores.embedded.journal import encode
-from neardup.stores.embedded.loading import SCHEMA, Loader
+from neardup.stores.embedded.loading import COUNTERS, SCHEMA, Counters, Loader
 from neardup.stores.embedded.lock import WriterLock
-from neardup.stores.embedded.maintenance import Maintenance
+from neardup.stores.embedded.maintenance import Maintenance, lower_priority
 from neardup.stores.embedded.settings import LAYOUT, META, attachment_name, dump, layout_of
 from neardup.stores.state import View
 from neardup.stores.writing import StateWriter
@@ -88,7 +88,7 @@ class EmbeddedStore(Store):
             files = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
             remove_files(self._folder, files - set(self._loader.files))
             self._maintenance = Maintenance(self._folder, database, self._loader, self._lock, self._publish)
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
+            self._pool = ThreadPoolExecutor(1, "neardup-store", lower_priority)
             self._task: Future[None] | None = None
             self._pending_bytes = 0
 
@@ -124,7 +124,7 @@ class EmbeddedStore(Store):
         with self._lock, store_errors(self._folder):
             self._check_open()
             infos = self._database.files()
-            records = self._database.count_records()
+            records = self._database.count_records(Counters(**self._database.json_setting(COUNTERS)).record)
         sizes = {kind: sum(info.num_bytes for info in infos if info.kind == kind) for kind in row_files.KINDS}
         database = sum(path.stat().st_size for path in self._folder.glob("index.db*"))
         return {
@@ -150,7 +150,7 @@ class EmbeddedStore(Store):
             self._finish_task()
             self._maintenance.compact()
             with self._lock:
-                self._database.vacuum()
+                self._shorten_database()
 
     def backup(self, path: str) -> None:
         """Write a copy of the latest state to a new folder, while the store is in use."""
@@ -180,10 +180,14 @@ class EmbeddedStore(Store):
                 if self._loader.number - self._maintenance.flushed > _RECORDS_AT_CLOSE:
                     self._maintenance.run()
                 with self._lock:
-                    self._database.vacuum()
+                    self._shorten_database()
                     self._database.shorten_log()
         finally:
             self._pool.shutdown()
+
+    def _shorten_database(self) -> None:
+        self._maintenance.trim_journal(everything=True)
+        self._database.vacuum()
 
     # Reading.
 
@@ -233,6 +237,7 @@ class EmbeddedStore(Store):
                     self._write_settings(changes)
                     for number, record in enumerate(records, self._loader.number + 1):
                         self._database.append(number, record)
+                    self._maintenance.trim_journal()
                 self._loader.number += len(records)
                 self._loader.state.apply(changes)
                 if changes.meta is not None:
