@@ -1,6 +1,6 @@
 """Measure SimHash on labelled texts: the tables of benchmarks/results/accuracy-simhash.md.
 
-    python tools/measure_simhash.py ../shared/data [length] [weights] [confirm]
+    python tools/measure_simhash.py ../shared/data [length] [weights] [confirm]    # needs NumPy 2 and the extra zh
 
 length: by the number of features, how often near-duplicates are missed at distance 3, and unrelated texts collide.
 weights: which features and weights serve which texts. confirm: what confirm="jaccard" catches, and what it costs.
