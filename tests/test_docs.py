@@ -41,6 +41,7 @@ DOCS = REPOSITORY / "docs"
 pytestmark = pytest.mark.slow
 PAGES = [
     REPOSITORY / "README.md",
+    REPOSITORY / "README.zh-CN.md",
     REPOSITORY / "CHANGELOG.md",
     *sorted(DOCS.rglob("*.md")),
     *sorted((REPOSITORY / "examples").rglob("*.md")),

@@ -1,6 +1,6 @@
-"""Put the measured table into the README, between its marks, from benchmarks/results/latest.md.
+"""Put the measured table into the READMEs, between their marks, from benchmarks/results/latest.md.
 
-`python tools/fill_benchmark.py` writes it; with `--check` it fails if the README has other figures.
+`python tools/fill_benchmark.py` writes it; with `--check` it fails if a README has other figures.
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-README = REPOSITORY / "README.md"
 LATEST = REPOSITORY / "benchmarks" / "results" / "latest.md"
 BEGIN, END = "<!-- benchmark -->\n", "<!-- /benchmark -->"
 _LINES_WITHOUT_PEERS = 4  # head, rule, wc -w, neardup
 COLUMNS = ("tool", "version", "confirmed by", "wall, s", "peak, MB", "x wc -w", "found", "removed wrongly")
+CHINESE = {
+    r"(\d+ MB) of text, ([\d,]+) documents": r"\1 文本，\2 篇文档",
+    r"exact Jaccard": "精确 Jaccard",
+    r"estimate from the signatures": "由签名估计",
+    r"tool \| version \| confirmed by": "工具 | 版本 | 确认方式",
+    r"wall, s \| peak, MB \| x wc -w": "耗时（秒） | 峰值内存（MB） | 相对 wc -w",
+    r"found \| removed wrongly": "找到 | 误删",
+}
+READMES: dict[str, dict[str, str]] = {"README.md": {}, "README.zh-CN.md": CHINESE}
 
 
 def render(page: str) -> str:
@@ -39,9 +47,13 @@ def fill(readme: str, table: str) -> str:
 if __name__ == "__main__":
     if not LATEST.exists():
         sys.exit(f"There is no {LATEST.relative_to(REPOSITORY)} yet. Run make bench.")
-    old = README.read_text(encoding="utf-8")
-    new = fill(old, render(LATEST.read_text(encoding="utf-8")))
-    if "--check" not in sys.argv:
-        README.write_text(new, encoding="utf-8")
-    elif old != new:
-        sys.exit("The README has other figures than benchmarks/results/latest.md. Run python tools/fill_benchmark.py.")
+    for name, words in READMES.items():
+        table = render(LATEST.read_text(encoding="utf-8"))
+        for pattern, word in words.items():
+            table = re.sub(pattern, word, table)
+        old = (REPOSITORY / name).read_text(encoding="utf-8")
+        new = fill(old, table)
+        if "--check" not in sys.argv:
+            (REPOSITORY / name).write_text(new, encoding="utf-8")
+        elif old != new:
+            sys.exit(f"{name} has other figures than {LATEST.name}. Run python tools/fill_benchmark.py.")
