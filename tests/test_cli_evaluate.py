@@ -160,3 +160,11 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
     assert Path("old.svg").read_text() == "old"
+
+
+def test_the_page_of_errors_is_named_and_is_of_one_method():
+    assert "errors.html" in done("in.jsonl", "--errors", "errors.html")
+    assert "Missed pairs" in Path("errors.html").read_text()
+    refused = run("in.jsonl", "--errors", "e.html", "--compare", "minhash,simhash")
+    assert refused.exit_code == 2
+    assert "--errors is of one method" in refused.stderr

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import random
+import re
 import string
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.errors import ColumnError, InputError
+from neardup.errors import ColumnError, InputError, OutputError, SettingError
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings
 from neardup.verify.scores import (
@@ -172,7 +173,7 @@ def test_shares_that_mean_nothing_are_null():
     result = neardup.evaluate(table_of(["a b c d e f", "u v w x y z"], ["1", "2"]))
     assert (result.at_threshold.precision, result.at_threshold.recall, result.at_threshold.f1) == (None, None, None)
     assert result.curve.slice(0, 1).to_pylist() == [
-        {"threshold": 0.1, "found": 0, "correct": 0, "positives": 0, "precision": None, "recall": None, "f1": None}
+        {"threshold": 0.2, "found": 0, "correct": 0, "positives": 0, "precision": None, "recall": None, "f1": None}
     ]
     assert str(result).startswith("threshold=0.8: precision -, recall -, F1 -; best threshold=1:")
 
@@ -190,6 +191,90 @@ def test_the_tables_have_their_schemas_and_the_result_shows_itself():
     distances = neardup.evaluate(table_of(["a", "a"], ["1", "1"]), method=neardup.SimHash())
     assert distances.curve.schema == curve_schema("max_distance")
     assert distances.curve["max_distance"].to_pylist() == list(range(17))
+
+
+# The curve
+
+
+def test_the_curve_begins_where_it_is_told_to_and_says_the_same_from_there_on(real_texts):
+    texts = real_texts("en_licenses", 100_000)
+    labels = [str(number % 7) for number in range(len(texts))]
+    whole = neardup.evaluate(table_of(texts, labels), method=CERTAIN, curve_from=0.05)
+    part = neardup.evaluate(table_of(texts, labels), method=CERTAIN, curve_from=0.42)
+    assert [row["threshold"] for row in part.curve.to_pylist()] == [limit / 20 for limit in range(8, 21)]
+    assert part.curve.equals(whole.curve.slice(7))
+
+
+def test_a_best_threshold_at_the_start_of_the_curve_is_told():
+    texts, labels = ["a b c d e f g h i", "a b c d x y z v w"], ["1", "1"]
+    result = neardup.evaluate(table_of(texts, labels), method=neardup.MinHash(ngram=1), curve_from=0.25)
+    assert result.report["warnings"] == [
+        "The best threshold is where the curve begins, 0.25; a lower one may be better. Begin lower: curve_from=0.125 "
+        "(--curve-from 0.125)."
+    ]
+
+
+@pytest.mark.parametrize("start", [0, 0.01, 1.1, "low", float("nan")])
+def test_a_start_of_the_curve_that_is_no_threshold_is_refused(start):
+    with pytest.raises(SettingError, match=r"curve_from must be a threshold from 0\.05 to 1: got"):
+        neardup.evaluate(table_of(["a"], ["1"]), curve_from=start)
+
+
+def test_a_curve_over_distances_begins_at_0():
+    table = table_of(["a", "a"], ["1", "1"])
+    with pytest.raises(SettingError, match=r"the curve of SimHash is over distances: got 0\.3"):
+        neardup.evaluate(table, method="simhash", curve_from=0.3)
+    found = neardup.compare_methods(table, ["minhash", "simhash"], curve_from=0.5)
+    assert [result.curve[0][0].as_py() for result in found.values()] == [0.5, 0]
+
+
+# Examples of errors
+
+
+def shown_pairs(page: Path) -> dict[str, set[tuple[int, int]]]:
+    """Return the numbers of the documents of each pair on a page, by kind."""
+    items = re.findall(
+        r'<li id="(wrong|missed)-\d+".*?First <bdi[^>]*>(\d+)<.*?Second <bdi[^>]*>(\d+)<', page.read_text(), re.S
+    )
+    pairs: dict[str, set[tuple[int, int]]] = {"wrong": set(), "missed": set()}
+    for kind, first, second in items:
+        pairs[kind].add((min(int(first), int(second)), max(int(first), int(second))))
+    return pairs
+
+
+@given(labelled(), st.sampled_from(METHODS))
+def test_the_page_of_errors_has_all_wrong_and_missed_pairs_or_twenty(tmp_path_factory, case, method):
+    texts, labels = case
+    page = tmp_path_factory.mktemp("page") / "errors.html"
+    neardup.evaluate(table_of(texts, labels), method=method, errors=page)
+    found = {(min(pair), max(pair)) for pair in found_by(texts, method)}
+    known = {pair for pair in combinations(range(len(texts)), 2) if labels[pair[0]] and labels[pair[1]]}
+    same = {pair for pair in known if labels[pair[0]] == labels[pair[1]]}
+    for kind, expected in (("wrong", found & known - same), ("missed", same - found)):
+        shown = shown_pairs(page)[kind]
+        assert shown <= expected
+        assert len(shown) == min(20, len(expected))
+
+
+def test_the_page_of_errors_of_judged_pairs_marks_the_differences_and_escapes_the_texts(tmp_path):
+    texts = ["<b>one two three four five six seven</b>", "<b>one two three four five six eight</b>", "x y z", "X Y Z!"]
+    judged = pa.table({"left_id": ["0", "0"], "right_id": ["1", "2"], "duplicate": [False, True]})
+    neardup.evaluate(runs.table_of(texts), pairs=judged, method=neardup.MinHash(ngram=1, threshold=0.5),
+                     errors=tmp_path / "errors.html")  # fmt: skip
+    page = (tmp_path / "errors.html").read_text()
+    assert shown_pairs(tmp_path / "errors.html") == {"wrong": {(0, 1)}, "missed": {(0, 2)}}
+    assert re.search("&lt;b&gt;one two three four five six ?<del> ?seven", page)
+    assert "<b>one" not in page
+    assert "<b>1</b> wrong pair, <b>1</b> missed pair" in page
+    with pytest.raises(OutputError, match="exists"):
+        neardup.evaluate(runs.table_of(texts), pairs=judged, errors=tmp_path / "errors.html")
+
+
+def test_errors_are_examples_by_features_that_the_search_counted(tmp_path):
+    texts = ["the red fox", "the red hen", "the blue sky", "the blue sea", "the end"]
+    method = neardup.MinHash(ngram=1, threshold=0.4, boost_rare=True)
+    neardup.evaluate(table_of(texts, list("xyzzx")), method=method, errors=tmp_path / "errors.html")
+    assert (0, 4) in shown_pairs(tmp_path / "errors.html")["missed"]
 
 
 # The classic trial

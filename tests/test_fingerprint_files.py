@@ -349,7 +349,9 @@ def test_ids_of_a_file_are_looked_up_beside_empty_rows_and_across_row_groups(tmp
 def test_a_file_with_a_null_id_is_refused_before_its_fingerprints_are_compared(tmp_path):
     table = pa.table({"id": ["a", None, "c"], "fingerprint": pa.array([1, 1, 9], pa.uint64())})
     pq.write_table(table, tmp_path / "fp.parquet")
-    with pytest.raises(neardup.errors.ColumnError, match=r"fp.parquet has a null in the column 'id'\. Give every row an id"):
+    with pytest.raises(
+        neardup.errors.ColumnError, match=r"fp.parquet has a null in the column 'id'\. Give every row an id"
+    ):
         neardup.find_pairs(tmp_path / "fp.parquet", method=neardup.SimHash())
 
 

@@ -208,7 +208,10 @@ def measure(data: Collection, chinese: bool) -> dict[str, tuple[neardup.lsh.Scor
     for name, method in METHODS.items():
         if chinese or method.tokens != "jieba":
             started = time.perf_counter()
-            result = neardup.evaluate(data.table, pairs=data.judged, method=method, max_bucket_size=100_000)
+            lowest = None if isinstance(method, neardup.SimHash) else 0.1
+            result = neardup.evaluate(
+                data.table, pairs=data.judged, method=method, max_bucket_size=100_000, curve_from=lowest
+            )
             scores[name] = result.at_threshold, result.best
             if name == DEFAULT:
                 curve = {round(row["threshold"], 2): row for row in result.curve.to_pylist()}

@@ -213,8 +213,8 @@ class Evaluation(_Reported):
     ----------
     at_threshold : neardup.lsh.Score of the method at its own limit: found, correct, positives, precision, recall, f1.
     best : the score of the curve with the highest F1.
-    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from 0.1, or distances up to 16, from one
-        search at the loosest of them.
+    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from `curve_from`, or at distances up to
+        16, from one search at the loosest of them.
     by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by powers of two of the characters
         of the shorter text of a pair.
     adjusted_rand : the agreement of the clusters of `dedup` with the labels, 1 if equal, about 0 by chance; None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.api.runs import open_stages
+from neardup.atomic import AtomicFile
 from neardup.documents.columns import choose_label
 from neardup.documents.inputs import list_inputs
 from neardup.documents.labels import Verdicts, read_verdicts
@@ -21,6 +22,7 @@ from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
 from neardup.methods.registry import method_of
 from neardup.output.charts import save_drawing, score_chart
+from neardup.output.evaluation_html import Errors, render_errors
 from neardup.output.table_file import check_output
 from neardup.progress import Progress
 from neardup.results import Evaluation
@@ -42,7 +44,9 @@ def evaluate(
     threshold: float | None = None,
     max_distance: int | None = None,
     plot: str | os.PathLike[str] | None = None,
+    errors: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    curve_from: float | None = None,
     max_bucket_size: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
@@ -67,7 +71,11 @@ def evaluate(
     pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict: true or false, 1 or 0.
         All other pairs then count for nothing.
     plot : an .svg file to draw the curve to. Default: None.
-    overwrite : replace that file, if it exists.
+    errors : an .html file for twenty wrong and twenty missed pairs, side by side with their differences marked.
+        Default: None.
+    overwrite : replace these files, if they exist.
+    curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of 0.05. The lower,
+        the slower. Default: 0.2. SimHash, whose curve is over distances, has none.
     max_bucket_size : as in `find_pairs`.
 
     Returns
@@ -83,8 +91,8 @@ def evaluate(
 
     Notes
     -----
-    Three searches: with the method as it is, for the scores at its threshold; at threshold 0.1 (SimHash: distance
-    16), for the curve; and that of `dedup`, for the clusters.
+    Three searches: with the method as it is, for the scores at its threshold; at `curve_from` (SimHash: distance 16),
+    for the curve; and that of `dedup`, for the clusters.
 
     Examples
     --------
@@ -100,14 +108,18 @@ def evaluate(
     (0.5, 1.0)
     """
     path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
+    page = None if errors is None else check_output(Path(errors), (".html",), overwrite=overwrite)
     settings = _Settings(
         Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
         SelectionSettings(max_bucket_size=max_bucket_size),
-        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error), _checked(curve_from),
     )  # fmt: skip
-    result = _evaluate(settings, method_named(method, threshold, max_distance), progress)
+    result, found = _evaluate(settings, method_named(method, threshold, max_distance), progress, page is not None)
     if path is not None:
         save_drawing(score_chart([("", result.report)]), path)
+    if page is not None and found is not None:
+        with AtomicFile(page) as partial:
+            partial.write_text(render_errors(result.report, found), encoding="utf-8")
     warn_if_incomplete(result.report, on_error)
     return result
 
@@ -120,6 +132,7 @@ def compare_methods(
     pairs: Source | None = None,
     plot: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    curve_from: float | None = None,
     max_bucket_size: int | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
@@ -141,6 +154,7 @@ def compare_methods(
     methods : two or more names of methods, or settings by any name.
     plot : an .svg file to draw the curves of all methods to. Default: None.
     overwrite : replace that file, if it exists.
+    curve_from : as in `evaluate`; curves over distances begin at 0 whatever it is.
 
     Returns
     -------
@@ -168,10 +182,14 @@ def compare_methods(
     settings = _Settings(
         Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
         SelectionSettings(max_bucket_size=max_bucket_size),
-        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error), _checked(curve_from),
     )  # fmt: skip
     chosen = {name: method_named(method) for name, method in named.items()}
-    results = {name: _evaluate(settings, method, progress) for name, method in chosen.items()}
+    by_distance = settings._replace(curve_from=None)
+    results = {
+        name: _evaluate(settings if method_of(method).limit.at_least else by_distance, method, progress)[0]
+        for name, method in chosen.items()
+    }
     if path is not None:
         save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
     warn_if_incomplete(next(iter(results.values())).report, on_error)
@@ -186,11 +204,23 @@ class _Settings(NamedTuple):
     pairs: Source | None
     selection: SelectionSettings
     run_settings: RunSettings
+    curve_from: float | None = None
 
 
-def _evaluate(settings: _Settings, method: MethodSettings, progress: bool | Progress) -> Evaluation:
+def _checked(curve_from: float | None) -> float | None:
+    if curve_from is None or (isinstance(curve_from, (int, float)) and 0.05 <= curve_from <= 1):
+        return curve_from
+    raise SettingError(
+        f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from (--curve-from) out to "
+        "begin at 0.2."
+    )
+
+
+def _evaluate(
+    settings: _Settings, method: MethodSettings, progress: bool | Progress, with_errors: bool = False
+) -> tuple[Evaluation, Errors | None]:
     """Score a method."""
-    inputs, label, pairs, selection, run_settings = settings
+    inputs, label, pairs, selection, run_settings, curve_from = settings
     if label is not None and not isinstance(label, str):
         raise SettingError(
             f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source and "
@@ -202,7 +232,9 @@ def _evaluate(settings: _Settings, method: MethodSettings, progress: bool | Prog
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)
     with open_stages(progress) as stages:
-        found = engine.evaluate(tasks, truth, chosen, selection, run_settings, stages)
+        found = engine.evaluate(
+            tasks, truth, chosen, selection, run_settings, stages, curve_from=curve_from, with_errors=with_errors
+        )
     limit = chosen.limit.name
     curve = pa.Table.from_pylist([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
     low, documents, scores = found.by_length
@@ -220,7 +252,8 @@ def _evaluate(settings: _Settings, method: MethodSettings, progress: bool | Prog
         "curve": curve.to_pylist(),
         "by_length": by_length.to_pylist(),
     }
-    return Evaluation(found.at_threshold, found.best, curve, by_length, sieved, connected, summary)
+    result = Evaluation(found.at_threshold, found.best, curve, by_length, sieved, connected, summary)
+    return result, found.errors
 
 
 def _verdicts(pairs: Source, label: str | None) -> Verdicts:

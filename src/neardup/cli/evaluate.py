@@ -16,7 +16,7 @@ from neardup.settings.presets import METHODS
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
-    "label", "pairs", "compare", "plot", "overwrite", "text_column", "id_column", "method", "threshold",
+    "label", "pairs", "compare", "plot", "errors", "overwrite", "text_column", "id_column", "method", "threshold",
     "max_distance", "ngram", "threads",
 )  # fmt: skip
 
@@ -38,7 +38,15 @@ _COMMON = (
     help="Compare several methods instead of --method: minhash,simhash. Each gets the options that it has.",
 )  # fmt: skip
 @option("--plot", metavar="FILE", section="Output", help="Draw the curves to this file, an .svg.")
+@option(
+    "--errors", metavar="FILE", section="Output",
+    help="Write twenty wrong and twenty missed pairs, with their differences marked, to this file, an .html.",
+)  # fmt: skip
 @option("--overwrite", is_flag=True, section="Output", help="Replace FILE once the new one is complete.")
+@option(
+    "--curve-from", type=float, metavar="X", section="Method",
+    help="The threshold where the curve begins, at least 0.05; the lower, the slower.  [default: 0.2]",
+)  # fmt: skip
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
@@ -55,17 +63,21 @@ def evaluate(
       neardup evaluate labelled.jsonl --label cluster
       neardup evaluate labelled.jsonl --compare minhash,simhash --ngram 3 --plot curves.svg
       neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
+      neardup evaluate labelled.jsonl --label cluster --errors errors.html
     """
     methods = _methods(values, compare)
+    if compare is not None and values["errors"] is not None:
+        raise SettingError("--errors is of one method: got --compare, too. Leave one out.")
     with running(lambda: "Nothing was written."):
         import neardup
         from neardup.cli.render import evaluate as rendering
         from neardup.cli.render.reports import print_json
 
         options = dict(values, pairs=None if pairs is None else Named(pairs))
+        errors = options.pop("errors")
         if compare is None:
             [(name, method)] = methods.items()
-            results = {name: neardup.evaluate(named(inputs), method=method, **options)}
+            results = {name: neardup.evaluate(named(inputs), method=method, errors=errors, **options)}
         else:
             results = neardup.compare_methods(named(inputs), methods, **options)
     reports = {name: result.report for name, result in results.items()}
@@ -73,7 +85,7 @@ def evaluate(
     if as_json:
         print_json(reports if compare is not None else first)
     elif not quiet:
-        rendering.print_evaluations(reports, values["plot"])
+        rendering.print_evaluations(reports, {"Plot": values["plot"], "Errors": values["errors"]})
     exit_if_incomplete(first["incomplete"], values["on_error"])
 
 

@@ -216,8 +216,13 @@ class Method(ABC):
 
     # Evaluation.
 
-    def curve(self) -> Curve:
-        """Return the limits at which `evaluate` scores the method."""
+    def curve(self, lowest: float | None = None) -> Curve:
+        """Return the limits at which `evaluate` scores the method.
+
+        Parameters
+        ----------
+        lowest : the threshold where the curve begins; None is the method's own choice.
+        """
         return Curve(np.array([self.limit.value]), self)
 
     # Two texts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -31,7 +32,7 @@ from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule, similarity_of_lists
 
 CURVE_STEPS = 20  # from threshold 0 to 1
-LOWEST_THRESHOLD = 0.1  # of the curve; a search at a lower threshold compares almost all pairs
+CURVE_FROM = 0.2  # a search at 0.1 takes some eight times as long, and at a lower threshold compares almost all pairs
 _CURVE_RECALL = 0.99  # at least, at the lowest threshold
 _TEXT = np.uint64(0x9E3779B97F4A7C15)  # makes the hash of a text differ from that of its tags
 
@@ -176,13 +177,14 @@ class MinHashMethod(Method):
                 "Leave audit_sample (--audit-sample) at 0; every run estimates its recall."
             )
 
-    def curve(self) -> Curve:
-        """Return thresholds from 0.1 to 1; bands of the settings stay, others are chosen for the lowest threshold."""
-        limits = np.arange(round(LOWEST_THRESHOLD * CURVE_STEPS), CURVE_STEPS + 1) / CURVE_STEPS
+    def curve(self, lowest: float | None = None) -> Curve:
+        """Return thresholds up to 1; bands of the settings stay, others are chosen for the lowest threshold."""
+        lowest = CURVE_FROM if lowest is None else lowest
+        limits = np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
         settings = self.settings
         rows = None if settings.num_bands is None else settings.rows_per_band
         recall = max(settings.recall, _CURVE_RECALL)
-        loosest = replace(settings, threshold=LOWEST_THRESHOLD, recall=recall, rows_per_band=rows)
+        loosest = replace(settings, threshold=float(limits[0]), recall=recall, rows_per_band=rows)
         return Curve(limits, MinHashMethod(loosest, self.idf))
 
     def compare(self, left: str, right: str) -> PairMeasures:

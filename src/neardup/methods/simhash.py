@@ -124,8 +124,13 @@ class SimHashMethod(Method):
             "misses no pair within max_distance. Leave audit_sample (--audit-sample) at 0."
         )
 
-    def curve(self) -> Curve:
+    def curve(self, lowest: float | None = None) -> Curve:
         """Return the distances up to 16, or up to a quarter of the bits of a short fingerprint."""
+        if lowest is not None:
+            raise SettingError(
+                f"curve_from is a threshold, and the curve of SimHash is over distances: got {lowest:g}. Leave "
+                "curve_from (--curve-from) out."
+            )
         farthest = max(self.settings.max_distance, min(MAX_HAMMING_DISTANCE, self.settings.bits // 4))
         loosest = replace(self.settings, max_distance=farthest, num_blocks=None)
         return Curve(np.arange(farthest + 1), SimHashMethod(loosest, self.idf))

@@ -39,18 +39,37 @@ def removed_list(examples: Sequence[Example], removed: int) -> str:
     """Return the list of removed documents as HTML; `removed` is the number of all, shown or not."""
     if not examples:
         return f"<p>{'This report has no examples.' if removed else 'Nothing was removed.'}</p>"
-    items = "".join(_item(number, example) for number, example in enumerate(examples, 1))
+    items = "".join(_removed(number, example) for number, example in enumerate(examples, 1))
     total = plural(max(removed, len(examples)), "removed document")
     return (
         f'<p class="legend">Shown: {len(examples):,} of {total}. Open one to read it beside the document '
         "that removed it: <del>only the removed text has this</del>, <ins>only the kept text has this</ins>. "
         "Rows count from 0.</p>"
-        f'<ol id="removed-list">\n{items}</ol>'
+        f'<ol id="removed-list" class="pairs">\n{items}</ol>'
     )
 
 
-def _item(number: int, example: Example) -> str:
-    css_class, word = ("exact", "exact copy") if example.exact else ("near", "near-duplicate")
+def pair_list(examples: Sequence[Example], kind: str) -> str:
+    """Return pairs of texts as items of a list, in HTML; kind : the word for them, which also begins their ids."""
+    items = ""
+    for number, example in enumerate(examples, 1):
+        other = f'<span class="place"><bdi>{escape_text(example.kept_id, lines=False)}</bdi></span>'
+        items += _item(f"{kind}-{number}", example, kind, other, ("First", "Second"))
+    return items
+
+
+def _removed(number: int, example: Example) -> str:
+    where = location(example.file, example.row)
+    return _item(f"removed-{number}", example, "near-duplicate", where, ("Removed", "Kept"))
+
+
+def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str]) -> str:
+    """Return an item.
+
+    near : the word for a pair that is no exact copy. beside : what the summary shows beside the first id, in HTML.
+    sides : the titles of the two texts.
+    """
+    css_class, word = ("exact", "exact copy") if example.exact else ("near", near)
     label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
     where = location(example.file, example.row)
     # Three digits, truncated: only 1 shows as 1.000.
@@ -63,18 +82,18 @@ def _item(number: int, example: Example) -> str:
     if example.text == example.kept_text and not example.truncated:
         kept = '<p class="hint">The same text, character for character.</p>'
     return (
-        f'<li id="removed-{number}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
+        f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{digits}</span> <span class="kind {css_class}">{word}</span> '
-        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {where}</summary>{note}<div class="texts">'
-        f"{_document('Removed', example.id, where, removed)}"
-        f"{_document('Kept', example.kept_id, location(example.kept_file, example.kept_row), kept)}"
+        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {beside}</summary>{note}<div class="texts">'
+        f"{_document('removed', sides[0], example.id, where, removed)}"
+        f"{_document('kept', sides[1], example.kept_id, location(example.kept_file, example.kept_row), kept)}"
         "</div></details></li>\n"
     )
 
 
-def _document(title: str, name: str, where: str, body: str) -> str:
+def _document(side: str, title: str, name: str, where: str, body: str) -> str:
     heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
-    return f'<div class="{title.lower()}"><h3>{heading}</h3>{where}{body}</div>'
+    return f'<div class="{side}"><h3>{heading}</h3>{where}{body}</div>'
 
 
 def location(file: str, row: int) -> str:

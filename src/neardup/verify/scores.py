@@ -10,6 +10,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.uint32]
 SAME, DIFFERENT, UNKNOWN = 1, 0, -1
+_LISTED_PAIRS = 2_000_000  # of more duplicate pairs, as many are drawn
 
 
 class Score(NamedTuple):
@@ -76,6 +77,25 @@ class Labels(NamedTuple):
         np.add.at(counts, classes[known], before)
         return counts
 
+    def draw_missed(self, found: npt.NDArray[np.uint64], count: int, seed: int) -> tuple[Positions, Positions]:
+        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they are few or rare.
+
+        Parameters
+        ----------
+        found : uint64, sorted, the `pair_keys` of the found pairs.
+        """
+        known = np.flatnonzero(self.codes >= 0)
+        known = known[np.argsort(self.codes[known], kind="stable")]
+        first = np.searchsorted(self.codes[known], self.codes[known])
+        before = np.arange(len(known)) - first  # members of its label ahead of each document: its pairs
+        ends = np.cumsum(before)
+        total = int(ends[-1]) if len(ends) else 0
+        pairs = np.arange(total) if total <= _LISTED_PAIRS else _draw(total, seed)
+        second = np.searchsorted(ends, pairs, side="right")
+        other = first[second] + pairs - (ends[second] - before[second])
+        keys = np.unique(pair_keys(known[second].astype(np.uint32), known[other].astype(np.uint32)))
+        return _draw_absent(keys, found, count, seed)
+
     @property
     def num_pairs(self) -> int:
         """The number of pairs whose truth is known."""
@@ -109,6 +129,10 @@ class Judgements(NamedTuple):
         lesser = np.minimum(classes[self.left], classes[self.right])[self.same]
         return np.bincount(lesser, minlength=int(classes.max(initial=0)) + 1).astype(np.int64)
 
+    def draw_missed(self, found: npt.NDArray[np.uint64], count: int, seed: int) -> tuple[Positions, Positions]:
+        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they are fewer."""
+        return _draw_absent(pair_keys(self.left[self.same], self.right[self.same]), found, count, seed)
+
     @property
     def num_pairs(self) -> int:
         """The number of pairs whose truth is known."""
@@ -121,6 +145,21 @@ Truth = Labels | Judgements
 def pair_keys(left: Positions, right: Positions) -> npt.NDArray[np.uint64]:
     """Return a key for each pair, whatever the order of the two; keys sort as (lower, higher)."""
     return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(left, right).astype(np.uint64)
+
+
+def _draw(total: int, seed: int) -> Ints:
+    return np.random.default_rng(seed).integers(0, total, _LISTED_PAIRS)
+
+
+def _draw_absent(
+    keys: npt.NDArray[np.uint64], found: npt.NDArray[np.uint64], count: int, seed: int
+) -> tuple[Positions, Positions]:
+    """Return some of the pairs that were not found."""
+    if len(found):
+        index = np.minimum(np.searchsorted(found, keys), len(found) - 1)
+        keys = keys[found[index] != keys]
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(keys))[:count])
+    return (keys[drawn] >> np.uint64(32)).astype(np.uint32), keys[drawn].astype(np.uint32)
 
 
 def count_within(limits: npt.NDArray[Any], values: npt.NDArray[np.float64], *, at_least: bool) -> Ints:

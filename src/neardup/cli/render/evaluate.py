@@ -16,8 +16,10 @@ _BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def print_evaluations(found: dict[str, dict[str, Any]], plot: str | None, console: Console | None = None) -> None:
-    """Print the reports of evaluations, by the name of the method."""
+def print_evaluations(
+    found: dict[str, dict[str, Any]], files: dict[str, str | None], console: Console | None = None
+) -> None:
+    """Print the reports of evaluations, by the name of the method, and the files that were written."""
     console = console or Console(highlight=False)
     first = next(iter(found.values()))
     _print_truth(first, console)
@@ -25,9 +27,11 @@ def print_evaluations(found: dict[str, dict[str, Any]], plot: str | None, consol
     _print_lengths(found, console)
     for name, report in found.items():
         _print_curve(name, report, console)
-    if plot is not None:
+    written = {name: file for name, file in files.items() if file is not None}
+    if written:
         rows = Rows()
-        rows.line("Plot", visible(plot), "bold cyan")
+        for name, file in written.items():
+            rows.line(name, visible(file), "bold cyan")
         rows.print(console)
     unique = dict.fromkeys(warning for report in found.values() for warning in report["warnings"])
     print_warnings({"warnings": list(unique)}, console)

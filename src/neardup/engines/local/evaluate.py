@@ -20,9 +20,12 @@ from neardup.documents.labels import Verdicts, read_labels
 from neardup.documents.reading import Task
 from neardup.engines.local import pipeline
 from neardup.engines.local.duplicate_ids import find_repeated_id
+from neardup.engines.local.evaluation_errors import find_errors
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
+from neardup.executor import count_threads
 from neardup.methods.base import Method
+from neardup.output.evaluation_html import Errors
 from neardup.output.report import build_report, warn_of_bound
 from neardup.output.wording import plural
 from neardup.output.write import read_rejected
@@ -44,6 +47,7 @@ from neardup.verify.scores import (
 Ints = npt.NDArray[np.int64]
 _WIDE_BUCKET = 1000  # documents that a bucket lists in that search, whose bands have few rows and large buckets
 _MOST_NAMED = 100
+_LEAST_LIMIT = 0.05
 
 
 class Rows(NamedTuple):
@@ -56,7 +60,7 @@ class Rows(NamedTuple):
 
 class Evaluated(NamedTuple):
     """The result of an evaluation. clusters : the adjusted Rand index of the sieve's and of connected clusters;
-    None for judged pairs. The other fields are as in `results.Evaluation`."""
+    None for judged pairs. errors : None unless asked for. The other fields are as in `results.Evaluation`."""
 
     at_threshold: Score
     best: Score
@@ -64,6 +68,15 @@ class Evaluated(NamedTuple):
     by_length: Rows
     clusters: tuple[float | None, float | None]
     summary: dict[str, Any]
+    errors: Errors | None
+
+
+class _Curve(NamedTuple):
+    """Where to score: the limits, the method at the loosest of them, and the number of duplicate pairs."""
+
+    limits: npt.NDArray[Any]
+    loosest: Method
+    positives: int
 
 
 class _Known(NamedTuple):
@@ -91,29 +104,46 @@ def evaluate(
     selection: SelectionSettings,
     run_settings: RunSettings,
     stages: Stages,
+    *,
+    curve_from: float | None = None,
+    with_errors: bool = False,
 ) -> Evaluated:
     """Search three times, and score the found pairs.
 
-    given_truth : the column of labels, or judged pairs.
+    given_truth : the column of labels, or judged pairs. curve_from : the threshold where the curve begins; None is the
+    method's own choice. with_errors : whether to read examples of wrong and of missed pairs.
     """
+    method.curve(curve_from)  # refused before the first search
+    errors = None
     with _scratch() as scratch:
         outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, all_pairs=True)
         rejected = read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, given_truth, outcome, scratch)
+        positives = known.truth.count_positives(known.classes)
+        if with_errors:
+            with stages.stage("errors"):
+                errors = find_errors(
+                    tasks, known.truth, outcome.pairs, int(positives.sum()), method,
+                    pipeline.locations(tasks, outcome.corpus, scratch), scratch, count_threads(run_settings.threads),
+                )  # fmt: skip
     found = _known_pairs(outcome, known.truth, method)
-    positives = known.truth.count_positives(known.classes)
     at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
-    curve, warnings = _search_curve(tasks, known.truth, at_threshold.positives, method, selection, run_settings, stages)
+    wide = _Curve(*method.curve(curve_from), at_threshold.positives)
+    curve, warnings = _search_curve(tasks, known.truth, method, wide, selection, run_settings, stages)
     clusters = _score_clusters(tasks, known.truth, outcome, method, selection, run_settings, stages)
     summary = build_report("evaluate", tasks, method, selection, outcome, stages, [*warnings, *known.warnings])
     unknown = len(outcome.pairs.left) - at_threshold.found
     summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
     summary["rejected"] = rejected
     best = best_of(curve, at_least=method.limit.at_least)
-    return Evaluated(
-        at_threshold, best, curve, _by_length(found, positives, known, at_threshold.limit), clusters, summary
-    )
+    if method.limit.at_least and best.f1 and best.limit == curve[0].limit > _LEAST_LIMIT:
+        summary["warnings"].append(
+            f"The best threshold is where the curve begins, {best.limit:g}; a lower one may be better. Begin lower: "
+            f"curve_from={max(_LEAST_LIMIT, best.limit / 2):g} (--curve-from {max(_LEAST_LIMIT, best.limit / 2):g})."
+        )
+    by_length = _by_length(found, positives, known, at_threshold.limit)
+    return Evaluated(at_threshold, best, curve, by_length, clusters, summary, errors)
 
 
 @contextmanager
@@ -134,8 +164,8 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
 def _search_curve(
     tasks: list[Task],
     truth: Truth,
-    positives: int,
     method: Method,
+    curve: _Curve,
     selection: SelectionSettings,
     run_settings: RunSettings,
     stages: Stages,
@@ -145,7 +175,7 @@ def _search_curve(
     Bands of the settings stay. Other bands are chosen for the lowest threshold, and find nearly all pairs at higher
     thresholds.
     """
-    limits, loose = method.curve()
+    limits, loose, positives = curve
     with _scratch() as scratch:
         wide = selection if selection.max_bucket_size is not None else replace(selection, max_bucket_size=_WIDE_BUCKET)
         outcome = pipeline.run_pipeline(tasks, loose, wide, run_settings, scratch, stages, all_pairs=True)
