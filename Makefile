@@ -10,7 +10,7 @@ TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index \
-	bench-service bench-pages accuracy pictures wheel clean
+	bench-service bench-pages accuracy pictures site wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -46,6 +46,10 @@ write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp  ## write the pages that are 
 	$(BIN)/python tools/make_cli_docs.py
 	$(BIN)/python tools/make_api_docs.py
 	$(BIN)/python tools/make_http_docs.py
+
+site: $(VENV)/site.stamp  ## the documentation as a web site, in out/site; a broken link fails
+	rm -rf out/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d out/site-cache -c tools/site . out/site
 
 pictures: $(VENV)/package.stamp  ## the pictures of the README, by a headless Chromium: docs/pictures
 	$(BIN)/python tools/make_pictures.py
@@ -99,6 +103,10 @@ $(VENV)/crawl.stamp: $(VENV)/test.stamp  # without Scrapy, its tests are skipped
 
 $(VENV)/spark.stamp: $(VENV)/test.stamp  # without PySpark or Java, the tests of Spark are skipped
 	-$(PIP) install --group spark
+	@touch $@
+
+$(VENV)/site.stamp: $(VENV)/package.stamp
+	$(PIP) install --group site
 	@touch $@
 
 $(VENV)/accuracy.stamp: $(VENV)/package.stamp
