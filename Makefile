@@ -1,8 +1,8 @@
-# Every command of this project. A fresh machine needs only make and Python 3.10 to 3.13, with its venv module.
+# Every command of this project. A fresh machine needs only make and Python 3.10 or later, with its venv module.
 
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
 DATA ?= ../shared/data
@@ -10,7 +10,7 @@ TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index \
-	bench-service bench-pages accuracy pictures site wheel clean
+	bench-service bench-pages accuracy pictures site release-check wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -78,6 +78,15 @@ accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## the tables of benchmarks/
 wheel: $(VENV)/pip.stamp  ## build dist/*.whl
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
+release-check: $(VENV)/release.stamp  ## build dist/, check it, and run the demo with the wheel in an environment of its own
+	rm -rf dist out/release
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv out/release
+	$(subst $(VENV),out/release,$(PIP)) install dist/*.whl
+	$(subst $(VENV),out/release,$(BIN))/neardup dedup $(EXAMPLES) -o out/release/demo --quiet
+	test -s out/release/demo/report.html
+
 clean:  ## delete all that these commands made, but for the corpora in benchmarks/work
 	rm -rf $(VENV) benchmarks/.venv-* out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -103,6 +112,10 @@ $(VENV)/crawl.stamp: $(VENV)/test.stamp  # without Scrapy, its tests are skipped
 
 $(VENV)/spark.stamp: $(VENV)/test.stamp  # without PySpark or Java, the tests of Spark are skipped
 	-$(PIP) install --group spark
+	@touch $@
+
+$(VENV)/release.stamp: $(VENV)/pip.stamp
+	$(PIP) install --group release
 	@touch $@
 
 $(VENV)/site.stamp: $(VENV)/package.stamp
