@@ -54,7 +54,7 @@ def test_columns_of_the_wrong_type_are_refused_with_the_ones_that_fit() -> None:
     ):
         choose_columns([part(text=[1], body=["x"])])
     with pytest.raises(ColumnError, match=r"cannot be the rank. Columns of numbers or dates: 'text', 'stars'"):
-        choose_columns([part(text=["a"], dates=[["b"]], stars=[1])], rank_column="dates")
+        choose_columns([part(text=["a"], dates=[["b"]], stars=[1])], rank_columns=["dates"])
     with pytest.raises(ColumnError, match=r"cannot be the id"):
         choose_columns([part(text=["a"], keys=[[1]])], id_column="keys")
 
@@ -76,9 +76,9 @@ def test_plain_text_mixes_with_tables_and_empty_or_damaged_parts_are_not_asked(t
 def test_a_rank_of_plain_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a line\n")
     with pytest.raises(ColumnError, match="plain text, which has no columns"):
-        choose_columns(list_inputs([str(tmp_path / "a.txt")]), rank_column="stars")
+        choose_columns(list_inputs([str(tmp_path / "a.txt")]), rank_columns=["stars"])
 
 
 def test_a_rank_in_csv_is_checked_when_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,stars\nx,5\n")
-    assert choose_columns(list_inputs([str(tmp_path)]), rank_column="stars") == Columns("text", None, "stars")
+    assert choose_columns(list_inputs([str(tmp_path)]), rank_columns=["stars"]) == Columns("text", None, ("stars",))

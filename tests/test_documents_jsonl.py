@@ -27,7 +27,7 @@ def read(path: Path, columns: Columns, compression: str | None = None) -> tuple[
     rows: list[tuple] = []
     for batch in jsonl.read(Source(path.name, str(path), compression), columns, rejected.append):
         ids = [None] * len(batch.rows) if batch.ids is None else batch.ids.to_pylist()
-        ranks = [None] * len(batch.rows) if batch.rank is None else batch.rank.tolist()
+        ranks = [None] * len(batch.rows) if not batch.ranks else batch.ranks[0].tolist()
         assert batch.text.type == pa.large_string()
         batch.text.validate(full=True)
         rows += zip(batch.rows.tolist(), batch.text.to_pylist(), ids, ranks, strict=True)
@@ -68,7 +68,7 @@ def test_ids_of_any_plain_type_become_strings(tmp_path: Path, ids: str) -> None:
 
 def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
     data = b'{"text": "a", "r": 1}\n{"text": "b", "r": 2.5}\n{"text": "c"}\n{"text": "d", "r": "high"}\n'
-    rows, rejected = read_lines(tmp_path, data, Columns("text", None, "r"))
+    rows, rejected = read_lines(tmp_path, data, Columns("text", None, ("r",)))
     np.testing.assert_array_equal([row[3] for row in rows], [1, 2.5, np.nan])
     assert [(one.row, one.reason) for one in rejected] == [(3, NO_RANK)]
 
@@ -149,7 +149,7 @@ JUNK = st.sampled_from(["", "  ", "null", "{}{}", '{"a": [{}', "}{", '{"text": "
 @given(st.lists(st.one_of(OBJECTS, JUNK, st.just('{"text": "plain"}')), min_size=1, max_size=40))
 def test_what_a_line_gives_does_not_depend_on_its_neighbours(tmp_path_factory, contents: list[str]) -> None:
     path = tmp_path_factory.mktemp("alone") / "in.jsonl"
-    columns = Columns("text", None, "rank")
+    columns = Columns("text", None, ("rank",))
 
     def outcome(several: list[str]) -> dict[int, object]:
         path.write_text("\n".join(several) + "\n", encoding="utf-8")

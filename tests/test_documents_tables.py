@@ -22,7 +22,7 @@ from neardup.documents.texts import NO_RANK
 from neardup.errors import InputError
 
 TABLE = pa.table({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]})
-COLUMNS = Columns("text", "id", "score")
+COLUMNS = Columns("text", "id", ("score",))
 
 
 def read(part, columns: Columns = COLUMNS, with_payload: bool = False):
@@ -70,7 +70,7 @@ def test_text_ids_ranks_rows_are_read(tmp_path: Path, hold) -> None:
     part = hold(tmp_path, TABLE)
     rows, texts, ids, batches, rejected = read(part)
     assert (rows, texts, ids, rejected) == ([0, 1, 2], ["un été", None, ""], ["x", "y", None], [])
-    np.testing.assert_array_equal(batches[0].rank, [1.5, np.nan, 3])
+    np.testing.assert_array_equal(batches[0].ranks[0], [1.5, np.nan, 3])
     assert list(part.column_types()) == ["id", "text", "score"]
 
 
@@ -233,9 +233,9 @@ def test_csv_rows_are_numbered_the_same_in_blocks_of_any_size(
 
 def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_only(tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_bytes(b"text\trank\na\t1\n\xff\t2\nc\tmany\nd\t\n")
-    rows, texts, _, batches, rejected = read(one_file(tmp_path / "in.tsv"), Columns("text", None, "rank"))
+    rows, texts, _, batches, rejected = read(one_file(tmp_path / "in.tsv"), Columns("text", None, ("rank",)))
     assert (rows, texts) == ([0, 3], ["a", "d"])
-    np.testing.assert_array_equal(batches[0].rank, [1, np.nan])
+    np.testing.assert_array_equal(batches[0].ranks[0], [1, np.nan])
     assert [(one.row, one.reason) for one in rejected] == [
         (1, "the text is not valid UTF-8"),
         (2, NO_RANK),

@@ -295,7 +295,8 @@ IDS = Column("ids", "uint8", "The ids of all documents in UTF-8, one after the o
 ID_OFFSETS = Column("id_offsets", "int64", "The start of each id in `ids`, and the end of the last.")
 ID_HASHES = Column("id_hashes", "uint64", "The hash of the id.")
 LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8, where `keep` orders by length.")
-RANKS = Column("ranks", "float64", "The value that `keep` orders by; nan comes last.")
+RANKS = Column("ranks", "float64", "By key of `keep`: the value that it orders by; nan comes last.")
+VALUES = Column("values", "uint64", "The hash of the value by which removals are counted; 0 in the earlier corpus.")
 # By input.
 PART_ENDS = Column("part-ends", "int64", "The number of documents up to the end of the input.")
 PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that could not be read.")

@@ -94,6 +94,7 @@ def dedup(
         If the run failed on the cluster.
     """
     selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
+    _refuse_several_keys(keep)
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     outcome = _run(df, text_column, id_column, chosen, selection, against)
     assert outcome.removed is not None
@@ -156,6 +157,7 @@ def dedup_files(
     selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     _refuse_write(write)
+    _refuse_several_keys(keep)
     folder = OutputDirectory(output, overwrite=overwrite, resume=False)
     try:
         folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
@@ -189,6 +191,15 @@ def dedup_files(
         raise
     warn_if_incomplete(report, on_error)
     return report
+
+
+def _refuse_several_keys(keep: str) -> None:
+    """Raise SettingError if documents are to be kept by what Spark does not order by."""
+    if "," in keep or keep == "source":
+        raise SettingError(
+            f"keep must be one of first, last, longest, shortest, max:COLUMN, min:COLUMN on Spark: got {keep!r}. "
+            "Use one of these, or neardup.dedup (--engine local)."
+        )
 
 
 def _refuse_write(write: str) -> None:

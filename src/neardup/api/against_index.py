@@ -407,10 +407,12 @@ def _place(decided: _Decided, first: int) -> tuple[Rows, pa.Array, Removals]:
     return nodes, decided.kept_id.take(arrow_of(removed[is_stored][places])), removals
 
 
-def refuse_selection(selection: SelectionSettings, *, resume: bool) -> None:
+def refuse_selection(selection: SelectionSettings, *, resume: bool, count_by: str | None) -> None:
     """Raise SettingError if documents are not to be selected as an index does."""
     reasons = (
         ("keep", selection.keep, "first", "an index keeps the first document, which it has already"),
+        ("within", selection.within, None, "an index compares all its documents"),
+        ("count_by", count_by, None, "such a run counts by input only"),
         ("linkage", selection.linkage, "sieve", "an index decides about a document once, and makes no chains"),
         ("audit_sample", selection.audit_sample, 0, "an index has no scratch files to compare all documents from"),
         ("resume", resume, False, "such a run has no checkpoints; nothing is written before its end"),

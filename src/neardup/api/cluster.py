@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +36,11 @@ def cluster(
     max_distance: int | None = None,
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
+    within: str | None = None,
     linkage: str = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
     in_format: str | None = None,
@@ -56,7 +57,7 @@ def cluster(
 
     Parameters
     ----------
-    source, method, threshold, max_distance, keep, max_bucket_size, audit_sample : as in `dedup`.
+    source, method, threshold, max_distance, keep, within, max_bucket_size, audit_sample : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     overwrite, resume, threads, batch_rows, on_error, progress : as in `dedup`.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
@@ -86,7 +87,7 @@ def cluster(
     """
     method = method_named(method, threshold, max_distance)
     selection = SelectionSettings(
-        keep=keep, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
+        keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -18,6 +19,7 @@ from neardup.output import rows
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
+from neardup.output.losses import warn_of_losses
 from neardup.output.report import build_report
 from neardup.output.report_html import render_report
 from neardup.output.report_items import Example
@@ -41,10 +43,12 @@ def dedup(
     output: str | os.PathLike[str] | None = None,
     write: str = "kept",
     keep: str = "first",
+    within: str | None = None,
+    count_by: str | None = None,
     linkage: str = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
     in_format: str | None = None,
@@ -77,11 +81,15 @@ def dedup(
     write : what the folder gets in place of kept/: kept, the kept documents; mask, mask.parquet with a row for each
         input row; ids, ids.parquet with the ids of the kept documents; annotated, annotated/ with all documents and
         the columns duplicate_of, similarity and cluster; removed, nothing.
-    keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN or min:COLUMN.
+    keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN, or source for
+        the order of the inputs; or several, such as "max:date,longest", of which the first that differs decides.
+    within : a column; only documents with the same value in it are compared, such as those of one language or site.
+    count_by : a column; the report counts the removed documents for each of its values. Default: that of `within`.
     linkage : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
     max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
     audit_sample : the number of documents to compare exactly with all others, to measure the recall.
-    text_column, id_column : names of columns. Default: `text` and `id`, or what is obvious.
+    text_column, id_column : names of columns. Default: `text` and `id`, or what is obvious. The texts of several text
+        columns, such as ["title", "body"], are joined by line ends.
     text_unit : in text files, whether a document is a line or a file. auto: a line if one file is named.
     in_format : the format of all inputs. Default: by suffix, or for standard input by its first bytes.
     max_document_bytes : longer documents are rejected.
@@ -121,19 +129,20 @@ def dedup(
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
     selection = SelectionSettings(
-        keep=keep, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
+        keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    wanted = _wanted(write, output)
+    wanted = _wanted(OutputSettings(write=write, count_by=count_by), output)
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
-    inputs = inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else ())
+    inputs = inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by)
     with _decider(inputs, against, method, threshold, max_distance, selection, run_settings, update, resume) as decider:
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
         with open_stages(progress) as stages, workspace(folder, can_resume=decider.can_resume) as scratch:
             run = decider.decide(folder, scratch, stages)
             shown = None if folder is None else _write(folder, run, wanted, stages)
-            report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
-            report["write"] = wanted
+            warnings = [*run.warnings, *warn_of_losses(run.tasks, run.outcome, run.by_value)]
+            report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, warnings)
+            report |= {"write": wanted, "by_value": run.by_value}
             decider.complete(report)
             if folder is not None and shown is not None:
                 writing.write_report(report, render_report(report, shown), folder.result)
@@ -148,14 +157,14 @@ def dedup(
     return Deduplication(removed, pairs, mask, report, path, lambda: writing.kept_table(tasks, kept))
 
 
-def _wanted(write: str, output: str | os.PathLike[str] | None) -> str:
+def _wanted(settings: OutputSettings, output: str | os.PathLike[str] | None) -> str:
     """Return what is written; raise SettingError if there is no folder for it."""
-    if OutputSettings(write=write).write != "kept" and output is None:
+    if settings.write != "kept" and output is None:
         raise SettingError(
-            f"write sets the contents of an output folder: got write={write!r} without one. Pass output, or use "
-            "the mask of the result."
+            f"write sets the contents of an output folder: got write={settings.write!r} without one. Pass output, or "
+            "use the mask of the result."
         )
-    return write
+    return settings.write
 
 
 def _decider(
@@ -172,7 +181,7 @@ def _decider(
     """Return what decides about the documents: their order, after an earlier collection; or an index."""
     index = index_in(against)
     if index is not None:
-        refuse_selection(selection, resume=resume)
+        refuse_selection(selection, resume=resume, count_by=inputs.count_by)
         chosen = NamedMethod(method, threshold, max_distance)
         return open_index_run(index, chosen, inputs, selection, run_settings, update=update)
     if update:

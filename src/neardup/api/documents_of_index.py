@@ -64,7 +64,7 @@ def batches_of(
     source: Source,
     method: MethodSettings,
     *,
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     payload_column: str | Sequence[str] | None = None,
     in_format: str | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from neardup.api.incomplete import warn_if_incomplete
@@ -26,7 +27,7 @@ def document_frequencies(
     source: Source,
     *,
     method: Shingling | str = SimHash(),  # noqa: B008 - frozen
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     text_unit: str = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,

@@ -243,7 +243,7 @@ class Index:
         self,
         source: Source,
         *,
-        text_column: str | None = None,
+        text_column: str | Sequence[str] | None = None,
         id_column: str | None = None,
         payload_column: str | Sequence[str] | None = None,
         run: str | None = None,
@@ -298,7 +298,9 @@ class Index:
         for batch, incoming in map_ordered(batches, self._describe, threads, bytes_of=lambda batch: batch.texts.nbytes):
             yield self._write(incoming, batch, if_new, run)
 
-    def query_many(self, source: Source, *, text_column: str | None = None, limit: int = 10) -> pa.Table:
+    def query_many(
+        self, source: Source, *, text_column: str | Sequence[str] | None = None, limit: int = 10
+    ) -> pa.Table:
         """Return the kept documents that are similar to each of many texts.
 
         Parameters

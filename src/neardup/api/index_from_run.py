@@ -103,6 +103,11 @@ def _method_of(folder: Path, report: dict[str, Any], idf: Any) -> MethodSettings
 
 def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) -> list[Task]:
     """Return the kept files in the order in which the run read them."""
+    if report.get("write", "kept") != "kept":
+        raise InputError(
+            f"The run {folder} has no kept documents: it was written with write={report['write']!r}. Run dedup again "
+            "with write='kept' (--write kept)."
+        )
     kept = folder / "kept"
     sources = [part for part in report["inputs"] if part["role"] == "source"]
     named = [kept / part["kept"] for part in sources]

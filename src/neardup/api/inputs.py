@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
+from neardup.decide.priority import rank_columns
 from neardup.documents.columns import choose_columns
 from neardup.documents.formats import format_of
 from neardup.documents.input_file import Part
@@ -24,23 +25,29 @@ AnyMethod = TypeVar("AnyMethod", bound=Shingling)
 
 
 class Inputs(NamedTuple):
-    """The inputs of a run and how to read them; as in `dedup`. reserved : columns that the source must not have."""
+    """The inputs of a run and how to read them; as in `dedup`.
+
+    reserved : columns that the source must not have. count_by : the column by whose values removals are counted.
+    """
 
     source: Source
     against: Source | None = None
-    text_column: str | None = None
+    text_column: str | Sequence[str] | None = None
     id_column: str | None = None
     text_unit: str = "auto"
     in_format: str | None = None
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     reserved: tuple[str, ...] = ()
+    count_by: str | None = None
 
 
-def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None) -> list[Task]:
+def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None, *, within: str | None = None) -> list[Task]:
     """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
     skipped: dict[str, list[str]] = {}
     _check_limit(inputs.max_document_bytes)
-    rank = keep.partition(":")[2] or None
+    ranks = rank_columns(keep)
+    values = {False: [name for name in dict.fromkeys((within, inputs.count_by)) if name is not None]}
+    values[True] = [name for name in values[False] if name == within]
     tasks = []
     for source, is_against in ((inputs.against, True), (inputs.source, False)):
         if is_against and source is None:
@@ -48,7 +55,9 @@ def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None) -> li
         parts = _parts(source, inputs, "against" if is_against else "source", skipped)
         if not is_against:
             _refuse_reserved(parts, inputs.reserved)
-        columns = choose_columns(parts, inputs.text_column, inputs.id_column, None if is_against else rank)
+        columns = choose_columns(
+            parts, inputs.text_column, inputs.id_column, [] if is_against else ranks, values[is_against]
+        )
         tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
     if warnings is not None:
         warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]

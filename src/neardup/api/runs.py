@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import schemas
 from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
 from neardup.decide.outcome import Outcome
 from neardup.documents.corpus import Corpus
@@ -24,6 +25,7 @@ from neardup.errors import InputError, NeardupError, OutputError, SettingError
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.directory import OutputDirectory
+from neardup.output.losses import removed_by_value
 from neardup.output.rows import row_masks
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
@@ -35,7 +37,7 @@ class Run(NamedTuple):
     """A run that has decided: what was read, by which method, and what came of it.
 
     identities : what the inputs were when they were read. method : with the table of document frequencies it names.
-    warnings : what the user should know of the inputs.
+    warnings : what the user should know of the inputs. by_value : the removals for each value of a column, if counted.
     """
 
     tasks: list[Task]
@@ -44,6 +46,7 @@ class Run(NamedTuple):
     outcome: Outcome
     locations: DocumentLocations
     warnings: list[str]
+    by_value: dict[str, Any] | None = None
 
 
 @contextmanager
@@ -125,17 +128,25 @@ def decide(
         raise SettingError("resume continues the run of an output folder: got resume=True without one. Pass output.")
     if selection.audit_sample:
         method_of(settings).refuse_audit(selection.audit_sample)
+    if selection.within is not None and not method_of(settings).confirms_sets:
+        raise SettingError(
+            f"within needs a method that compares the features of documents: got within={selection.within!r} with "
+            "confirm='hamming'. Use confirm='jaccard' (--confirm jaccard), or method='minhash' (--method minhash)."
+        )
     if folder is not None:
         folder.refuse_inputs_inside(named_paths(inputs.source) + named_paths(inputs.against))
     warnings: list[str] = []
-    tasks = tasks_of(inputs, selection.keep, warnings)
+    tasks = tasks_of(inputs, selection.keep, warnings, within=selection.within)
     method = method_of(for_pages(settings, tasks)).resolve()
     identities = [task.part.identity() for task in tasks]
     resuming = prepare(scratch, tasks, identities, method, selection, resume)
     outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, resume=resuming)
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
     warnings += _check_ids(scratch, outcome.corpus, locations, inputs.id_column, table)
-    return Run(tasks, identities, method, outcome, locations, warnings)
+    by_value = None
+    if (column := inputs.count_by or selection.within) is not None:
+        by_value = removed_by_value(outcome, scratch.column(schemas.VALUES), column)
+    return Run(tasks, identities, method, outcome, locations, warnings, by_value)
 
 
 class FilesRun(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -61,7 +61,7 @@ def sign(
     source: Source,
     *,
     method: MinHash | Literal["minhash", "content"] = "minhash",
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
     in_format: str | None = None,
@@ -78,7 +78,7 @@ def sign(
     source: Source,
     *,
     method: SimHash | Literal["simhash", "structure", "decay", "paths"],
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
     in_format: str | None = None,
@@ -94,7 +94,7 @@ def sign(
     source: Source,
     *,
     method: MinHash | SimHash | str = "minhash",
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     text_unit: str = "auto",
     in_format: str | None = None,

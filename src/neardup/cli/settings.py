@@ -146,6 +146,10 @@ def settings_options(
     return composed(*(setting_option(name, defaults[name], constraints_of(settings)[name], section) for name in chosen))
 
 
+def _sentinels(constraint: Constraint) -> list[str]:
+    return ["COLUMN"] if constraint.sentinels == ("COLUMN",) else [*constraint.sentinels, "FILE"]
+
+
 def setting_option(
     name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None
 ) -> Callable[[Function], Function]:
@@ -162,6 +166,6 @@ def setting_option(
     if constraint.value_type is tuple:
         return option(f"--{flag}", name, multiple=True, metavar="WORD", **shown)
     words = [*constraint.choices, *map(str, constraint.numbers), *(f"{prefix}COLUMN" for prefix in constraint.prefixes)]
-    words += [*constraint.sentinels, "FILE"] if constraint.value_type is str and not constraint.choices else []
+    words += _sentinels(constraint) if constraint.value_type is str and not constraint.choices else []
     metavar = "|".join(words) or ("N" if constraint.value_type is int else "X")
     return option(f"--{flag}", name, type=SettingType(constraint), metavar=metavar, **shown)

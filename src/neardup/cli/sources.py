@@ -30,9 +30,16 @@ def named(names: Iterable[str]) -> list[Named] | None:
 
 inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 
+
+def _one(names: tuple[str, ...]) -> str | list[str] | None:
+    """Return the only name, the list of several, or None."""
+    return None if not names else names[0] if len(names) == 1 else list(names)
+
+
 _SOURCE = {
     "text_column": option(
-        "--text-column", section="Input", metavar="NAME", help="The column of the text. Default: the obvious one."
+        "--text-column", section="Input", metavar="NAME", multiple=True, callback=lambda ctx, param, names: _one(names),
+        help="The column of the text; several are joined if given several times. Default: the obvious one.",
     ),
     "id_column": option(
         "--id-column", section="Input", metavar="NAME",

@@ -20,11 +20,27 @@ BLOCK_BYTES = 4 << 20
 
 
 class Columns(NamedTuple):
-    """The columns to read: `text` always; `id` and `rank` (the column of `keep="max:COLUMN"`) or None."""
+    """The columns to read: `text` always, followed by those of `more_text` in the text of a document; `id` or None.
+
+    ranks : the columns of `keep="max:COLUMN"`. values : columns whose values, as strings, group documents.
+    """
 
     text: str
     id: str | None = None
-    rank: str | None = None
+    ranks: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    more_text: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of the text."""
+        return self.text, *self.more_text
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, each once."""
+        identifier = () if self.id is None else (self.id,)
+        return list(dict.fromkeys((*self.texts, *identifier, *self.ranks, *self.values)))
 
 
 class Rejected(NamedTuple):
@@ -48,15 +64,17 @@ class DocumentBatch:
     text : LargeStringArray, nulls allowed (an absent text is a document without features).
     rows : int64 array, the row of each document in its part, rising.
     ids : StringArray or LargeStringArray, or None when there is no id column.
-    rank : float64 array (nan where null), or None unless requested.
+    ranks : float64 arrays (nan where null), one for each rank column.
     payload : if requested, the documents as they are in the file, to be copied.
+    values : StringArrays or LargeStringArrays, one for each column of values; null where there is no value.
     """
 
     text: pa.LargeStringArray
     rows: np.ndarray
     ids: pa.Array | None = None
-    rank: np.ndarray | None = None
+    ranks: tuple[np.ndarray, ...] = ()
     payload: Payload | None = None
+    values: tuple[pa.Array, ...] = ()
 
     def filter(self, mask: np.ndarray) -> DocumentBatch:
         """Return the documents where `mask`, bool, is true."""
@@ -65,6 +83,7 @@ class DocumentBatch:
             self.text.filter(chosen),
             self.rows[mask],
             None if self.ids is None else self.ids.filter(chosen),
-            None if self.rank is None else self.rank[mask],
+            tuple(rank[mask] for rank in self.ranks),
             None if self.payload is None else select_payload(self.payload, mask),
+            tuple(values.filter(chosen) for values in self.values),
         )

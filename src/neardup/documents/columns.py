@@ -26,9 +26,10 @@ _Types = dict[str, pa.DataType]
 
 def choose_columns(
     parts: Sequence[Part],
-    text_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    rank_column: str | None = None,
+    rank_columns: Sequence[str] = (),
+    value_columns: Sequence[str] = (),
 ) -> Columns:
     """Return the columns to read: those named, else those whose names are known, in whatever case.
 
@@ -36,9 +37,9 @@ def choose_columns(
     ----------
     parts : the inputs. Plain text has no columns, empty and damaged parts show none; both are ignored. Pages beside
         tables need not have the text column: theirs is the HTML.
-    text_column : default: the first of `TEXT_NAMES` that every part has.
+    text_column : or several, whose texts are joined. Default: the first of `TEXT_NAMES` that every part has.
     id_column : default: the path where each document is a file, the first of `ID_NAMES` that every part has, or None.
-    rank_column : a column of numbers or dates; never guessed.
+    rank_columns, value_columns : columns of numbers or dates; of values that group documents; never guessed.
 
     Raises
     ------
@@ -49,14 +50,19 @@ def choose_columns(
     if id_column is None and all(part.unit == "file" for part in parts):
         id_column = FILE_COLUMN
     if not types:
-        return _nothing_to_choose_from(parts, text_column, id_column, rank_column)
+        return _nothing_to_choose_from(parts, text_column, id_column, rank_columns, value_columns)
     # The text of pages is in a fixed column; the text column is that of the other inputs.
     pages = {part.name for part in parts if part.is_pages}
     others = {name: shown for name, shown in types.items() if name not in pages} or types
-    text = _guess(others, TEXT_NAMES) if text_column is None else _named(others, text_column)
-    if text is None:
+    texts = (
+        [_guess(others, TEXT_NAMES)]
+        if text_column is None
+        else [_named(others, name) for name in _several(text_column)]
+    )
+    if texts[0] is None:
         raise _no_text_column(others)
-    _check(others, text, is_text, "text", "of strings")
+    for text in texts:
+        _check(others, str(text), is_text, "text", "of strings")
     identifier = _guess(types, ID_NAMES) if id_column is None else _named(types, id_column)
     if (
         identifier is not None
@@ -66,9 +72,19 @@ def choose_columns(
         identifier = None
     if identifier is not None:
         _check(types, identifier, is_identifier, "the id", "of strings or numbers")
-    if rank_column is not None:
-        _check_rank(parts, types, rank_column)
-    return Columns(text, identifier, rank_column)
+    for column in rank_columns:
+        _check_rank(parts, types, column)
+    for column in value_columns:
+        _check(types, _named(types, column), is_identifier, "a value", "of strings or numbers")
+        _refuse_plain(parts, column, "value")
+    return Columns(texts[0], identifier, tuple(rank_columns), tuple(value_columns), tuple(map(str, texts[1:])))
+
+
+def _several(names: str | Sequence[str]) -> Sequence[str]:
+    """Return one name or several as a list."""
+    if isinstance(names, str) or not isinstance(names, (list, tuple)) or not names:
+        return [names]  # type: ignore[list-item]  # `_named` refuses what is no string
+    return names
 
 
 def choose_label(parts: Sequence[Part], label: str) -> str:
@@ -98,18 +114,25 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
 
 
 def _nothing_to_choose_from(
-    parts: Sequence[Part], text_column: str | None, id_column: str | None, rank_column: str | None
+    parts: Sequence[Part],
+    text_column: str | Sequence[str] | None,
+    id_column: str | None,
+    rank_columns: Sequence[str],
+    value_columns: Sequence[str],
 ) -> Columns:
     """Return the columns of parts that show none: plain text has none, empty parts need none."""
     only_text = all(part.column_types() is None for part in parts)
     has_paths = id_column == FILE_COLUMN and all(part.unit == "file" for part in parts)
-    for column, role in ((None if has_paths else id_column, "id"), (rank_column, "rank")):
+    named = [(None if has_paths else id_column, "id")]
+    named += [(column, "rank") for column in rank_columns] + [(column, "value") for column in value_columns]
+    for column, role in named:
         if column is not None and only_text and parts:
             raise ColumnError(
                 f"No {role} column '{column}': {parts[0].name} is plain text, which has no columns. "
                 f"Leave the {role} column out, or use JSON lines, CSV or Parquet."
             )
-    return Columns(text_column or TEXT_NAMES[0], id_column, rank_column)
+    text, *more = _several(text_column or TEXT_NAMES[0])
+    return Columns(text, id_column, tuple(rank_columns), tuple(value_columns), tuple(more))
 
 
 def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:
@@ -166,11 +189,15 @@ def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], 
 def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) -> None:
     _named(types, column)
     _check(types, column, is_rank, "the rank", "of numbers or dates")
+    _refuse_plain(parts, column, "rank")
+
+
+def _refuse_plain(parts: Sequence[Part], column: str, role: str) -> None:
     for part in parts:
         if part.column_types() is None:
             raise ColumnError(
-                f"No rank column '{column}': {part.name} is plain text, which has no columns. "
-                "Read it apart, or keep the first document instead."
+                f"No {role} column '{column}': {part.name} is plain text, which has no columns. "
+                "Read it apart, or leave the column out."
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Corpus:
     """What is known after reading; the documents themselves are in the scratch columns.
 
     part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows. unread : the
-    first files that could not be read to their end.
+    first files that could not be read to their end. values : the values of the counted column, by their hash in digits.
     """
 
     part_ends: np.ndarray
@@ -41,6 +42,7 @@ class Corpus:
     unread: tuple[str, ...]
     num_against: int
     tally: Tally
+    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def num_documents(self) -> int:

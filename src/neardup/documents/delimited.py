@@ -139,7 +139,7 @@ def read(
             reject(Rejected(file.name, None, None, None, reason, rest_of_file=True))
         return
     bad = _BadRows()
-    wanted = names if with_payload else [name for name in names if name in columns]
+    wanted = names if with_payload else [name for name in names if name in columns.names]
     for batch in _record_batches(file, delimiter, wanted, bad, reject):
         rows = bad.number(batch.num_rows, file, reject)
         yield documents_of(batch, rows, columns, file.name, reject, payload=batch if with_payload else None)

@@ -24,7 +24,7 @@ from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
 from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import CannotOpen, Source
-from neardup.documents.texts import NO_RANK, as_ids, as_rank, as_text, rank_of
+from neardup.documents.texts import NO_RANK, as_ids, as_rank, as_text, join_texts, rank_of
 
 SAMPLE_LINES = 100
 """The columns of a file are the keys of this many lines at its beginning."""
@@ -42,12 +42,13 @@ class _Wanted(NamedTuple):
 
 
 class _ParsedLines(NamedTuple):
-    """The result of consecutive lines: text, ids and rank by line; and the refused lines, with the reason."""
+    """The result of consecutive lines: text, ids, ranks and values by line; and the refused lines, with the reason."""
 
     text: pa.LargeStringArray
     ids: pa.StringArray | None
-    rank: np.ndarray | None
+    ranks: tuple[np.ndarray, ...]
     bad: dict[int, str]
+    values: tuple[pa.Array, ...] = ()
 
 
 def column_types(source: Source) -> dict[str, pa.DataType]:
@@ -99,14 +100,14 @@ def read(
 
 def _schema(source: Source, columns: Columns) -> pa.Schema:
     fields: dict[str, pa.DataType] = {}
-    types = {} if columns.rank is None and columns.id is None else column_types(source)
-    if columns.rank is not None:
-        is_text = pa.types.is_large_string(types.get(columns.rank, pa.null()))
-        fields[columns.rank] = pa.large_string() if is_text else pa.float64()
-    if columns.id is not None:
-        whole = pa.types.is_int64(types.get(columns.id, pa.null()))
-        fields[columns.id] = pa.int64() if whole else pa.string()
-    fields[columns.text] = pa.large_string()
+    types = column_types(source) if len(columns.names) > len(columns.texts) else {}
+    for name in columns.ranks:
+        is_text = pa.types.is_large_string(types.get(name, pa.null()))
+        fields[name] = pa.large_string() if is_text else pa.float64()
+    for name in (*columns.values, *([] if columns.id is None else [columns.id])):
+        whole = pa.types.is_int64(types.get(name, pa.null()))
+        fields[name] = pa.int64() if whole else pa.string()
+    fields |= dict.fromkeys(columns.texts, pa.large_string())
     return pa.schema(list(fields.items()))
 
 
@@ -123,7 +124,7 @@ def _documents(
     good = np.ones(len(lines), dtype=bool)
     good[list(found.bad)] = False
     payload = RawLines(data, offsets) if with_payload else None
-    batch = DocumentBatch(found.text, lines + block.first_line, found.ids, found.rank, payload)
+    batch = DocumentBatch(found.text, lines + block.first_line, found.ids, found.ranks, payload, found.values)
     return batch.filter(good) if found.bad else batch
 
 
@@ -175,7 +176,7 @@ def _kind(value: Any) -> str:
 def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _ParsedLines:
     """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line."""
     if len(offsets) < 2:
-        return _from_values([], [], [], {}, wanted)
+        return _from_lines([], {}, wanted)
     pieces: list[_ParsedLines] = []
     ranges = [(0, len(offsets) - 1)]
     while ranges:
@@ -203,63 +204,82 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
     if table.num_rows != end - begin:
         return None
     batch = table.combine_chunks().to_batches()[0]
-    text, bad = as_text(batch.column(wanted.columns.text), "the text")
-    ids = rank = None
-    if wanted.columns.id is not None and not bad:
-        ids, bad = as_ids(batch.column(wanted.columns.id))
-    if wanted.columns.rank is not None and not bad:
-        rank, bad = as_rank(batch.column(wanted.columns.rank))
-    return None if bad else _ParsedLines(text, ids, rank, {})
+    columns = wanted.columns
+    texts, bad_texts = zip(*(as_text(batch.column(name), "the text") for name in columns.texts), strict=True)
+    if any(bad_texts):
+        return None
+    ids, bad = (None, None) if columns.id is None else as_ids(batch.column(columns.id))
+    ranks = [as_rank(batch.column(name)) for name in columns.ranks]
+    values = [as_ids(batch.column(name), "the value") for name in columns.values]
+    if bad or any(bad_here for _, bad_here in (*ranks, *values)):
+        return None
+    text = join_texts(list(texts)) if columns.more_text else texts[0]
+    return _ParsedLines(text, ids, tuple(rank for rank, _ in ranks), {}, tuple(value for value, _ in values))
 
 
 def _parse_slowly(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _ParsedLines:
     # A rank that is a string here may be a number there, which Arrow reads if it expects one.
     columns = wanted.columns
     kinds = [
-        pa.field(name, pa.float64()) if name == columns.rank else wanted.schema.field(name)
+        pa.field(name, pa.float64()) if name in columns.ranks else wanted.schema.field(name)
         for name in wanted.schema.names
     ]
     pieces, numeric = [], wanted._replace(schema=pa.schema(kinds))
     for index in range(begin, end):
         line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
         try:
-            text, identifier, rank = _judge(line, columns)
-            pieces.append(_from_values([text], [identifier], [rank], {}, wanted))
+            pieces.append(_from_lines([_judge(line, columns)], {}, wanted))
         except TypeError as error:
             # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
             piece = _parse_fast(data, offsets, index, index + 1, numeric)
-            pieces.append(piece or _from_values([None], [None], [None], {0: str(error)}, wanted))
+            pieces.append(piece or _from_lines([_NOTHING], {0: str(error)}, wanted))
     return _joined(pieces)
 
 
-def _judge(line: bytes, columns: Columns) -> tuple[str | None, str | None, float | None]:
-    """Return text, id and rank of one line. Raises TypeError with the reason if it cannot be read."""
+class _Line(NamedTuple):
+    """One line: its text, id, ranks and values by name."""
+
+    text: str | None
+    id: str | None
+    ranks: dict[str, float | None]
+    values: dict[str, str | None]
+
+
+_NOTHING = _Line(None, None, {}, {})
+
+
+def _judge(line: bytes, columns: Columns) -> _Line:
+    """Return the columns of one line. Raises TypeError with the reason if it cannot be read."""
     try:
         bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
         record = json.loads(bare.decode("utf-8", "surrogateescape"))
         if not isinstance(record, dict):
             raise TypeError(f"the line is {_kind(record)}, not an object")
-        text = record.get(columns.text)
+        texts = {name: record.get(name) for name in columns.texts}
         identifier = None if columns.id is None else _id_text(record.get(columns.id))
-        rank = None if columns.rank is None else _rank_value(record.get(columns.rank))
+        ranks = {name: _rank_value(record.get(name)) for name in columns.ranks}
+        values = {name: _id_text(record.get(name), f"'{name}'") for name in columns.values}
     except RecursionError as error:
         raise TypeError("the line is nested too deeply") from error
     except (ValueError, OverflowError) as error:
         raise TypeError(_not_json(error)) from error
-    if text is not None and not isinstance(text, str):
-        raise TypeError(f"'{columns.text}' is {_kind(text)}, not a string")
-    for value, name in ((text, columns.text), (identifier, columns.id)):
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"'{name}' is {_kind(text)}, not a string")
+    for name, value in (*texts.items(), (str(columns.id), identifier), *values.items()):
         if value is not None and not _is_unicode(value):
-            raise TypeError(_why_not_unicode(line, str(name)))
-    return text, identifier, rank
+            raise TypeError(_why_not_unicode(line, name))
+    known = [text for text in texts.values() if text is not None]
+    joined = "\n".join(known) if known or columns.more_text else None
+    return _Line(joined, identifier, ranks, values)
 
 
-def _id_text(value: Any) -> str | None:
+def _id_text(value: Any, what: str = "the id") -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    raise TypeError(f"the id is {_kind(value)}, not a string or a number")
+    raise TypeError(f"{what} is {_kind(value)}, not a string or a number")
 
 
 def _rank_value(value: Any) -> float | None:
@@ -291,18 +311,16 @@ def _why_not_unicode(line: bytes, name: str) -> str:
     return f"'{name}' holds a lone surrogate (\\ud800 to \\udfff without its partner), which is not text"
 
 
-def _from_values(
-    texts: list[str | None],
-    ids: list[str | None],
-    ranks: list[float | None],
-    bad: dict[int, str],
-    wanted: _Wanted,
-) -> _ParsedLines:
+def _from_lines(lines: list[_Line], bad: dict[int, str], wanted: _Wanted) -> _ParsedLines:
+    columns = wanted.columns
+    ranks = ([line.ranks.get(name) for line in lines] for name in columns.ranks)
+    values = ([line.values.get(name) for line in lines] for name in columns.values)
     return _ParsedLines(
-        pa.array(texts, pa.large_string()),
-        None if wanted.columns.id is None else pa.array(ids, pa.string()),
-        None if wanted.columns.rank is None else as_rank(pa.array(ranks, pa.float64()))[0],
+        pa.array([line.text for line in lines], pa.large_string()),
+        None if columns.id is None else pa.array([line.id for line in lines], pa.string()),
+        tuple(as_rank(pa.array(rank, pa.float64()))[0] for rank in ranks),
         bad,
+        tuple(pa.array(value, pa.string()) for value in values),
     )
 
 
@@ -316,8 +334,9 @@ def _joined(pieces: list[_ParsedLines]) -> _ParsedLines:
     return _ParsedLines(
         pa.concat_arrays([piece.text for piece in pieces]),
         None if first.ids is None else pa.concat_arrays([piece.ids for piece in pieces]),
-        None if first.rank is None else np.concatenate([piece.rank for piece in pieces if piece.rank is not None]),
+        tuple(np.concatenate(ranks) for ranks in zip(*(piece.ranks for piece in pieces), strict=True)),
         bad,
+        tuple(pa.concat_arrays(values) for values in zip(*(piece.values for piece in pieces), strict=True)),
     )
 
 

@@ -157,8 +157,8 @@ def page_documents(
     html = None
     if columns.text == TEXT_COLUMN or columns.text not in COLUMN_TYPES[format_name]:
         html = arrow_of_utf8([page.html for page in pages])
-    wanted = columns if html is None else columns[1:]
-    batch = page_rows(pages, format_name, [name for name in wanted if name is not None])
+    wanted = columns.names if html is None else [name for name in columns.names if name != columns.text]
+    batch = page_rows(pages, format_name, wanted)
     return documents_of(batch, rows, columns, file, reject, payload=payload, valid_text=html)
 
 

@@ -65,7 +65,7 @@ def read(
     InputError
         If a column that is only to be copied is damaged: without the payload, the documents can be read.
     """
-    wanted = [name for name in dict.fromkeys(columns) if name is not None]
+    wanted = columns.names
     first_row = 0
     try:
         for batch in _record_batches(source, None if with_payload else wanted, columns.text):

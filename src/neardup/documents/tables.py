@@ -165,7 +165,7 @@ class TablePart:
         self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
         """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
-        wanted = list(dict.fromkeys(name for name in columns if name is not None))
+        wanted = columns.names
         repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)
         if repeated is not None:
             raise ColumnError(f"Which column is '{repeated}'? {self.name} has several. Rename all but one.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.payload import Payload
 from neardup.errors import ColumnError
@@ -110,11 +112,11 @@ def _through_binary(array: pa.Array) -> pa.LargeStringArray:
     return array.cast(pa.large_binary()).view(pa.large_string())
 
 
-def as_ids(array: pa.Array) -> tuple[pa.StringArray, Bad]:
+def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.StringArray, Bad]:
     """Return ids as strings; numbers and times as Arrow writes them, fixed-size bytes in hexadecimal."""
     array = _plain(array)
     if is_text(array.type):
-        text, bad = as_text(array, "the id")
+        text, bad = as_text(array, what)
         return (text if bad else text.cast(pa.string())), bad
     if pa.types.is_fixed_size_binary(array.type):
         values = [None if value is None else value.hex() for value in array.to_pylist()]
@@ -122,7 +124,7 @@ def as_ids(array: pa.Array) -> tuple[pa.StringArray, Bad]:
     try:
         return array.cast(pa.string()), {}
     except pa.ArrowException as error:
-        raise ColumnError(f"A column of {array.type} cannot be the id: {error}. Name another id column.") from error
+        raise ColumnError(f"A column of {array.type} cannot be {what}: {error}. Name another column.") from error
 
 
 def as_rank(array: pa.Array) -> tuple[np.ndarray, Bad]:
@@ -215,20 +217,41 @@ def documents_of(
     text = valid_text
     if text is None:
         text, bad = as_text(_column(batch, columns.text, file), "the text")
-    ids = rank = None
+    ids = None
     if columns.id is not None:
         ids, bad_ids = as_ids(_column(batch, columns.id, file))
         bad = {**bad_ids, **bad}
-    if columns.rank is not None:
-        rank, bad_ranks = as_rank(_column(batch, columns.rank, file))
-        bad = {**bad_ranks, **bad}
-    if not bad:
-        return DocumentBatch(text, rows, ids, rank, payload)
-    for row in sorted(bad):
-        reject(Rejected(file, int(rows[row]), None, None, bad[row]))
+    more, ranks, values = [], [], []
+    for name in columns.more_text:
+        found, bad_here = as_text(_column(batch, name, file), "the text")
+        more.append(found)
+        bad = {**bad_here, **bad}
+    for name in columns.ranks:
+        rank, bad_here = as_rank(_column(batch, name, file))
+        ranks.append(rank)
+        bad = {**bad_here, **bad}
+    for name in columns.values:
+        found, bad_here = as_ids(_column(batch, name, file), f"the value of {name}")
+        values.append(found)
+        bad = {**bad_here, **bad}
     good = np.ones(len(rows), dtype=bool)
     good[list(bad)] = False
-    return DocumentBatch(text, rows, ids, rank, payload).filter(good)
+    documents = DocumentBatch(text, rows, ids, tuple(ranks), payload, tuple(values))
+    for row in sorted(bad):
+        reject(Rejected(file, int(rows[row]), None, None, bad[row]))
+    if not more:
+        return documents.filter(good) if bad else documents
+    if bad:
+        documents, more = documents.filter(good), [column.filter(arrow_of(good)) for column in more]
+    return replace(documents, text=join_texts([documents.text, *more]))
+
+
+def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
+    """Return the texts of several columns, each on lines of its own; a null is left out."""
+    line_end, nothing = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())
+    # Arrow leaves out rows whose texts are all null, so that the first of them must not be.
+    first = pc.if_else(pc.is_null(pc.coalesce(*columns)), nothing, columns[0])
+    return pc.binary_join_element_wise(first, *columns[1:], line_end, null_handling="skip")
 
 
 def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:

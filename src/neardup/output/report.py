@@ -16,6 +16,7 @@ from neardup.documents.reading import Task
 from neardup.fingerprints.gathered import Count
 from neardup.methods.base import Method
 from neardup.methods.stored import settings_or_none
+from neardup.output.losses import removed_by_input
 from neardup.output.wording import plural
 from neardup.progress import Stages
 from neardup.settings.methods import SimHash
@@ -100,7 +101,7 @@ def peak_memory() -> int | None:
 
 
 def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
-    counts = np.diff([0, *outcome.corpus.part_ends]).tolist()
+    counts, removed = np.diff([0, *outcome.corpus.part_ends]).tolist(), removed_by_input(outcome)
     return [
         {
             "name": task.part.name,
@@ -108,17 +109,22 @@ def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
             "unit": task.part.unit,
             "kept": None if task.against else task.part.relative_name,
             "documents": count,
+            "removed": lost,
             "rejected": rejected,
             "role": "against" if task.against else "source",
         }
-        for task, count, rejected in zip(tasks, counts, outcome.corpus.part_rejected.tolist(), strict=True)
+        for task, count, lost, rejected in zip(
+            tasks, counts, removed, outcome.corpus.part_rejected.tolist(), strict=True
+        )
     ]
 
 
-def _columns(tasks: list[Task]) -> dict[str, str | None]:
-    """Return the columns that were read of the documents that may be removed."""
+def _columns(tasks: list[Task]) -> dict[str, Any]:
+    """Return the columns that were read of the documents that may be removed; a list of those of a joined text."""
     columns = next((task.columns for task in tasks if not task.against), None)
-    return {"text": None, "id": None} if columns is None else {"text": columns.text, "id": columns.id}
+    if columns is None:
+        return {"text": None, "id": None}
+    return {"text": list(columns.texts) if columns.more_text else columns.text, "id": columns.id}
 
 
 def _counts(outcome: Outcome) -> dict[str, int]:

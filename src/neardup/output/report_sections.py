@@ -245,14 +245,31 @@ def inputs_table(report: Report) -> str:
         (
             f'<bdi class="id">{escape_text(entry.get("name", ""), lines=False)}</bdi>',
             *(escape_text(entry.get(key) or "") for key in ("format", "role")),
-            *(f"{entry.get(key) or 0:,}" for key in ("documents", "rejected")),
+            *(f"{entry.get(key) or 0:,}" for key in ("documents", "removed", "rejected")),
         )
         for entry in inputs[:_MAX_INPUTS]
     ]
     left = plural(len(inputs) - len(rows), "more input")
     more = f"<p>{left}: report.json lists them.</p>" if len(inputs) > len(rows) else ""
-    titles = ("name", "format", "role", "documents", "rejected")
-    return table("Inputs", titles, rows, numbers=(3, 4)) + more
+    titles = ("name", "format", "role", "documents", "removed", "rejected")
+    return table("Inputs", titles, rows, numbers=(3, 4, 5)) + more + _values_table(report.get("by_value"))
+
+
+def _values_table(by_value: Report | None) -> str:
+    """Return the table of removals for each value of a column."""
+    if not by_value:
+        return ""
+    column, values = escape_text(by_value["column"], lines=False), by_value["values"][:_MAX_INPUTS]
+    rows = [
+        (
+            f'<bdi class="id">{escape_text(row["value"] or "", lines=False)}</bdi>',
+            f"{row['documents']:,}", f"{row['removed']:,}", percent(row["removed"] / row["documents"]),
+        )
+        for row in values
+    ]  # fmt: skip
+    left = plural(by_value["num_values"] - len(rows), "more value")
+    more = f"<p>{left}.</p>" if by_value["num_values"] > len(rows) else ""
+    return table(f"Removed by {column}", (column, "documents", "removed", "share"), rows, numbers=(1, 2, 3)) + more
 
 
 def settings_tables(report: Report) -> str:

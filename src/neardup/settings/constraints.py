@@ -15,9 +15,9 @@ class Constraint:
     """The accepted values of a parameter, and its help text.
 
     low, high, exclusive_min : the range of numbers. choices, numbers : the accepted strings or numbers, besides strings
-    that begin with one of `prefixes`, None (`optional`), callables (`or_callable`) and instances of `also_accepts`.
-    sentinels : strings with a special meaning, if any string is accepted. python_only : choices that the command line
-    does not offer.
+    that begin with one of `prefixes`, lists of them with commas (`is_list`), None (`optional`), callables
+    (`or_callable`) and instances of `also_accepts`. sentinels : strings with a special meaning, if any string is
+    accepted. python_only : choices that the command line does not offer.
     """
 
     help: str
@@ -32,6 +32,7 @@ class Constraint:
     prefixes: tuple[str, ...] = ()
     optional: bool = False
     or_callable: bool = False
+    is_list: bool = False
     also_accepts: type | None = None
 
     def describe(self) -> str:
@@ -42,7 +43,8 @@ class Constraint:
             words = [repr(choice) for choice in (*self.choices, *self.python_only)] + [
                 f"'{prefix}COLUMN'" for prefix in self.prefixes
             ]
-            return "one of " + " or ".join([", ".join(words), *others])
+            several = ", or several of them with commas" * self.is_list
+            return "one of " + " or ".join([", ".join(words), *others]) + several
         if self.value_type is bool:
             return "True or False"
         if self.value_type in (str, tuple):
@@ -68,9 +70,10 @@ class Constraint:
         ):
             return True
         if self.choices:
-            return isinstance(value, str) and (
-                value in (*self.choices, *self.python_only)
-                or any(value.startswith(p) and len(value) > len(p) for p in self.prefixes)
+            return isinstance(value, str) and all(
+                word in (*self.choices, *self.python_only)
+                or any(word.startswith(p) and len(word) > len(p) for p in self.prefixes)
+                for word in (value.split(",") if self.is_list else [value])
             )
         if self.value_type is tuple:
             return isinstance(value, tuple) and all(isinstance(word, str) and word for word in value)

@@ -14,10 +14,21 @@ class SelectionSettings(Validated):
     keep: str = parameter(
         "first",
         Constraint(
-            "The document of a cluster that is kept: by position, by length, or by a column of numbers or dates.",
+            "The document of a cluster that is kept: by position, length, a column of numbers or dates, or the order "
+            "of the inputs (source); of several with commas, the first that differs decides.",
             str,
-            choices=("first", "last", "longest", "shortest"),
+            choices=("first", "last", "longest", "shortest", "source"),
             prefixes=("max:", "min:"),
+            is_list=True,
+        ),
+    )
+    within: str | None = parameter(
+        None,
+        Constraint(
+            "Compare only documents with the same value in this column, such as a language or a site.",
+            str,
+            optional=True,
+            sentinels=("COLUMN",),
         ),
     )
     linkage: str = parameter(
@@ -54,7 +65,7 @@ class SelectionSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSettings(Validated):
-    """What a run writes beside removed.parquet, rejected.jsonl and the reports."""
+    """What a run writes, and counts."""
 
     write: str = parameter(
         "kept",
@@ -64,6 +75,15 @@ class OutputSettings(Validated):
             "duplicate_of, similarity and cluster (annotated), or nothing (removed).",
             str,
             choices=("kept", "mask", "ids", "annotated", "removed"),
+        ),
+    )
+    count_by: str | None = parameter(
+        None,
+        Constraint(
+            "Count the removed documents for each value of this column, such as a source. Default: that of within.",
+            str,
+            optional=True,
+            sentinels=("COLUMN",),
         ),
     )
 

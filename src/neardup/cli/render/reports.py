@@ -14,7 +14,7 @@ from rich.text import Text
 from neardup.cli.render.table import Rows
 from neardup.output.wording import duration, memory, percent, plural, visible, what_copies_share
 
-_MAX_STAGES, _MAX_REJECTED = 4, 5
+_MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -59,6 +59,7 @@ def print_report(report: dict[str, Any], output: Path, console: Console | None =
     if report["incomplete"] is not None:
         table.count("Incomplete", report["incomplete"]["files"], "files could not be read to the end", "bold red")
     table.line()
+    _add_losses(table, report)
     if "recall" in report:
         _add_recall(table, report)
     _add_cost(table, report)
@@ -99,6 +100,22 @@ def _add_findings(table: Rows, report: dict[str, Any]) -> None:
         table.count("Duplicate pairs", counts["confirmed"], "measured exactly", "bold green")
         _add_kinds(table, report, counts["confirmed"], counts["confirmed_exact"])
         table.count("Compared", counts["compared"], "candidate pairs")
+
+
+def _add_losses(table: Rows, report: dict[str, Any]) -> None:
+    """Add the inputs, or the values of a column, of which the most documents were removed."""
+    by_value = report.get("by_value")
+    rows = [(row["name"], row) for row in report.get("inputs", []) if row.get("role") == "source"]
+    if by_value is not None:
+        rows = [(f"{by_value['column']}={row['value'] or ''}", row) for row in by_value["values"]]
+    rows = sorted((row for row in rows if row[1].get("removed")), key=lambda row: -row[1]["removed"])
+    if report["command"] != "dedup" or not rows or (by_value is None and report["num_inputs"] == 1):
+        return
+    for place, (name, row) in enumerate(rows[:_MAX_LOSSES]):
+        share = percent(row["removed"] / row["documents"])
+        text = f"{share} of the {plural(row['documents'], 'document')} of {visible(name)}"
+        table.count("" if place else "Removed by source", row["removed"], text)
+    table.line()
 
 
 def _add_kinds(table: Rows, report: dict[str, Any], found: int, exact: int) -> None:

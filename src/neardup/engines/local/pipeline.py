@@ -12,7 +12,7 @@ from neardup.candidates.buckets import find_copies
 from neardup.decide.connected import connect, roots
 from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import SHORT, Outcome
-from neardup.decide.priority import priority_order
+from neardup.decide.priority import priority_order, rank_columns
 from neardup.documents.corpus import Corpus
 from neardup.documents.reading import Task, known_total
 from neardup.engines.local.audit import audit
@@ -97,7 +97,7 @@ def _read(
     if method.counted is not None:
         with stages.stage("count", total) as progress:
             method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, progress))
-    reading = Reading(tasks, method, scratch, selection.keep, run_settings.on_error)
+    reading = Reading(tasks, method, scratch, selection, run_settings.on_error)
     if resume:
         reading.resume()
     with stages.stage("read", total) as progress:
@@ -106,8 +106,11 @@ def _read(
 
 def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tuple[Queue, int]:
     """Return the queue of documents, and the number of short ones."""
-    lengths, ranks = scratch.column(schemas.LENGTHS), scratch.column(schemas.RANKS)
-    order = priority_order(selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks)
+    lengths = scratch.column(schemas.LENGTHS)
+    ranks = [scratch.column(schemas.RANKS.at(place)) for place in range(len(rank_columns(selection.keep)))]
+    order = priority_order(
+        selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends
+    )  # fmt: skip
     sizes = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=corpus.tally.shingles)
     featured = sizes > 0
     short = int(np.count_nonzero(featured & (sizes < SHORT)))

@@ -9,21 +9,27 @@ from queue import LifoQueue
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of, flatten_strings
+from neardup.candidates.bands import Bands
+from neardup.decide.priority import orders_by_length, rank_columns
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, describe_rejected
 from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
+from neardup.features.apart import keep_apart
 from neardup.features.described import Features, Keys
 from neardup.features.shingles import Workspace
 from neardup.methods.base import Method
 from neardup.progress import Progress
+from neardup.settings.run import SelectionSettings
 
+MAX_VALUES = 10_000  # of a column, that are named; about
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
 _WORKSPACES = 10  # in addition to one per thread, for waiting batches
@@ -40,24 +46,30 @@ class Piece(NamedTuple):
 class Reading:
     """The reading of all parts into scratch columns; see `read_all`."""
 
-    def __init__(self, tasks: list[Task], method: Method, scratch: Scratch, keep: str, on_error: str) -> None:
+    def __init__(
+        self, tasks: list[Task], method: Method, scratch: Scratch, selection: SelectionSettings, on_error: str
+    ) -> None:
         self.tasks, self.method, self.scratch = tasks, method, scratch
-        self.needs_lengths = keep in ("longest", "shortest")
-        self.needs_ranks = keep.startswith(("max:", "min:"))
+        self.needs_lengths = orders_by_length(selection.keep)
+        self.num_ranks = len(rank_columns(selection.keep))
+        self.num_values = max((len(task.columns.values) for task in tasks), default=0)
+        self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
         self.stop_on_error = on_error == "stop"
         self.tally = Tally()
         self.unread: list[str] = []
+        self.values: dict[str, str] = {}
 
     def resume(self) -> None:
         """Continue from the last checkpoint, if there is one."""
         state = self.scratch.restore()
         if state is not None:
             self.tally, self.unread = Tally(**state["tally"]), state["unread"]
+            self.values = state["values"]
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
-        self.scratch.checkpoint({"tally": asdict(self.tally), "unread": self.unread})
+        self.scratch.checkpoint({"tally": asdict(self.tally), "unread": self.unread, "values": self.values})
 
     def pieces(self, batch_rows: int | None) -> Iterator[Piece]:
         """Yield the pieces that are still to be read."""
@@ -137,10 +149,26 @@ class Reading:
             scratch.append(
                 schemas.LENGTHS, np.concatenate([np.diff(flatten_strings(batch.text)[1]) for batch in batches])
             )
-        if self.needs_ranks:
-            ranks = [np.full(len(batch.rows), np.nan) if batch.rank is None else batch.rank for batch in batches]
-            scratch.append(schemas.RANKS, np.concatenate(ranks))
+        for place in range(self.num_ranks):
+            ranks = [batch.ranks[place] if batch.ranks else np.full(len(batch.rows), np.nan) for batch in batches]
+            scratch.append(schemas.RANKS.at(place), np.concatenate(ranks))
+        if self.num_values:
+            self._store_values(batches)
         tally.text_bytes += sum(int(batch.text.nbytes) for batch in batches)
+
+    def _store_values(self, batches: list[DocumentBatch]) -> None:
+        """Append the hash of the counted value of each document, 0 where it is not read, and note the values."""
+        for batch in batches:
+            if len(batch.values) < self.num_values:  # of the earlier corpus
+                self.scratch.append(schemas.VALUES, np.zeros(len(batch.rows), np.uint64))
+                continue
+            column = batch.values[-1]
+            hashes = hash_values(column)
+            self.scratch.append(schemas.VALUES, hashes)
+            if len(self.values) < MAX_VALUES:
+                distinct, first = np.unique(hashes, return_index=True)
+                found = zip(distinct.tolist(), column.take(arrow_of(first)).to_pylist(), strict=True)
+                self.values |= {str(number): "" if value is None else value for number, value in found}
 
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
@@ -168,7 +196,7 @@ class Reading:
         rejected = self.scratch.column(schemas.PART_REJECTED).copy()
         num_parts_against = sum(1 for task in self.tasks if task.against)
         num_against = int(ends[num_parts_against - 1]) if num_parts_against else 0
-        return Corpus(ends, rejected, tuple(self.unread), num_against, self.tally)
+        return Corpus(ends, rejected, tuple(self.unread), num_against, self.tally, self.values)
 
 
 def read_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:
@@ -183,7 +211,12 @@ def read_all(reading: Reading, threads: int, batch_rows: int | None, progress: P
             return None
         workspace = workspaces.get()
         features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
-        return features, reading.method.summarise(features), workspace
+        keys = reading.method.summarise(features)
+        if reading.is_within:
+            groups = np.concatenate([hash_values(piece.batch.values[0]) for piece in pieces if piece.batch is not None])
+            mixes_keys = isinstance(reading.method.search, Bands)
+            features, keys = keep_apart(features, keys, groups, mixes_keys=mixes_keys)
+        return features, keys, workspace
 
     def fits(group: list[Piece], piece: Piece) -> bool:
         return batch_rows is None or sum(map(_rows_of, group)) + _rows_of(piece) <= batch_rows
@@ -223,6 +256,11 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
+def hash_values(values: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the hash of each value; a null and an empty value are equal."""
+    return _hash_strings(*flatten_strings(values.cast(pa.large_string()).fill_null("")))
+
+
 def _hash_strings(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     hashes = np.empty(len(offsets) - 1, np.uint64)
     kernels.strings.hash_strings(data, offsets, hashes)
@@ -243,5 +281,6 @@ def _slice(batch: DocumentBatch, start: int, stop: int) -> DocumentBatch:
         text=batch.text[start:stop],
         rows=batch.rows[start:stop],
         ids=None if batch.ids is None else batch.ids[start:stop],
-        rank=None if batch.rank is None else batch.rank[start:stop],
+        ranks=tuple(rank[start:stop] for rank in batch.ranks),
+        values=tuple(values[start:stop] for values in batch.values),
     )

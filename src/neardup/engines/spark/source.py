@@ -145,7 +145,7 @@ def _read_part(part: int, files: _Reading, chosen: pa.StructArray | None) -> Ite
         if files.by_length:
             value = arrow_of(np.diff(flatten_strings(batch.text)[1]).astype(np.float64))
         else:
-            value = pa.nulls(len(rows), pa.float64()) if batch.rank is None else arrow_of(batch.rank)
+            value = pa.nulls(len(rows), pa.float64()) if not batch.ranks else arrow_of(batch.ranks[0])
         ids = pa.nulls(len(rows), pa.string()) if batch.ids is None else batch.ids.cast(pa.string())
         against = arrow_of(np.full(len(rows), task.against))
         document = arrow_of(numbers | part << PART_SHIFT)

@@ -1,0 +1,31 @@
+"""Keep documents of different groups apart: their features, contents and keys never meet."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.features.described import Features, Keys, Lists
+
+
+def keep_apart(
+    features: Features, keys: Keys, groups: npt.NDArray[np.uint64], *, mixes_keys: bool
+) -> tuple[Features, Keys]:
+    """Return features and keys of which those of different groups have nothing in common.
+
+    Parameters
+    ----------
+    groups : uint64 (num_documents,), the hash of the group of each document.
+    mixes_keys : whether only equal keys find a document, as in bands. Words of fingerprints stay as they are, and the
+        comparison of the features tells groups apart.
+
+    Notes
+    -----
+    A hash is mixed in by exclusive or: within a group, equal hashes stay equal and different ones different, so every
+    similarity and every candidate is that of a run over the group alone.
+    """
+    sets = Lists(features.sets.hashes ^ np.repeat(groups, features.sets.sizes), features.sets.offsets)
+    content = features.content ^ groups[:, None]
+    values = keys.values ^ groups[:, None] if mixes_keys else keys.values
+    samples = None if keys.samples is None else sets
+    return features._replace(content=content, sets=sets), Keys(values, content, keys.featured, samples)
