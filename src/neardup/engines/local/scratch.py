@@ -117,13 +117,15 @@ class Scratch:
         self._maps.append(mapped)
         return np.frombuffer(mapped, column.dtype).reshape(shape)
 
-    def release_pages(self) -> None:
+    def release_pages(self, allowed_bytes: int = 0) -> None:
         """Release the pages of all mapped columns to the system's cache once they reach _MAX_MAPPED_BYTES.
+
+        allowed_bytes : a higher limit, for random access, which would touch the released pages again.
 
         They count as memory of this process, although the system could reclaim them at any time. Touching a released
         page costs about as much as comparing two short documents, so pages are not released more often than needed.
         """
-        if _mapped_bytes() < _MAX_MAPPED_BYTES:
+        if _mapped_bytes() < max(allowed_bytes, _MAX_MAPPED_BYTES):
             return
         for mapped in self._maps:
             if hasattr(mapped, "madvise"):
