@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
@@ -61,8 +59,7 @@ class Index:
     def __init__(self, store: Store) -> None:
         """Wrap an open store; `create` and `open` call this."""
         self._store, self.address = store, shown_address(store.address)
-        table = store.attachment(IDF)
-        self._rules = meta.rules_of(store.meta, None if table is None else _read_table(table), self.address)
+        self._rules = meta.rules_of(store.meta, meta.table_of(store.attachment(IDF)), self.address)
         self.method: MethodSettings = self._rules.method.settings
         self.settings = IndexSettings(**store.meta["index"])
 
@@ -108,10 +105,9 @@ class Index:
         prepared = meta.with_table(method_of(method_named(method, threshold, max_distance)).resolve(), table)
         prepared = meta.fixed(prepared, settings)
         prepared.sketch(prepared.describe(pa.array(["a text"], pa.large_string())))  # raises if a table is missing
-        attachments = {} if prepared.idf is None else {IDF: _table_bytes(prepared.idf)}
         assert prepared.lookup is not None
         about = meta.meta_of(prepared, settings, _now())
-        return cls(create_store(os.fspath(address), about, prepared.lookup.layout, attachments))
+        return cls._of(create_store(os.fspath(address), about, prepared.lookup.layout, meta.attachments_of(prepared)))
 
     @classmethod
     def open(
@@ -136,7 +132,11 @@ class Index:
         SchemeError
             If it was made with another method, or by a version that makes other fingerprints.
         """
-        store = open_store(os.fspath(address), read_only=read_only)
+        return cls._of(open_store(os.fspath(address), read_only=read_only), method)
+
+    @classmethod
+    def _of(cls, store: Store, method: MethodSettings | None = None) -> Index:
+        """Return the index of an open store, which is closed if its method is not `method` or cannot be used."""
         try:
             if method is not None:
                 meta.require_method(store.meta, method, shown_address(store.address))
@@ -507,11 +507,14 @@ class Index:
         prepared = meta.with_table(meta.fixed(method_of(method), self.settings), self._rules.method.idf)
         meta.require_features(self._rules.method, prepared, self.address)
         assert prepared.lookup is not None
-        attachments = {} if prepared.idf is None else {IDF: _table_bytes(prepared.idf)}
         about = meta.meta_of(prepared, self.settings, _now())
-        made = Index(create_store(os.fspath(address), about, prepared.lookup.layout, attachments))
-        with self._store.reading() as snapshot, made._store.writing() as writer:
-            maintenance.copy(made._rules, snapshot, writer)
+        made = Index._of(create_store(os.fspath(address), about, prepared.lookup.layout, meta.attachments_of(prepared)))
+        try:
+            with self._store.reading() as snapshot, made._store.writing() as writer:
+                maintenance.copy(made._rules, snapshot, writer)
+        except BaseException:
+            made.close()
+            raise
         return made
 
     def _describe(self, batch: Batch) -> Incoming:
@@ -575,21 +578,3 @@ def _answer(table: pa.Table) -> Answer:
 def _with_all_measures(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row with all measures, None for those that the method does not have."""
     return {"similarity": None, "distance": None, "structure": None} | row
-
-
-def _table_bytes(table: IdfTable) -> bytes:
-    with _temporary_file() as path:
-        table.save(path)
-        return path.read_bytes()
-
-
-def _read_table(data: bytes) -> IdfTable:
-    with _temporary_file() as path:
-        path.write_bytes(data)
-        return IdfTable.open(path)
-
-
-@contextmanager
-def _temporary_file() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
-        yield Path(folder) / IDF

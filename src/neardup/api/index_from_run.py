@@ -27,6 +27,7 @@ from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF, settings_from_json
 from neardup.output.report import MAX_INPUTS
 from neardup.settings.methods import MethodSettings
+from neardup.stores.embedded.backup import check_new
 
 _Name = Callable[[Task, Batch], Batch]
 
@@ -55,15 +56,18 @@ def make_index(
     is_folder = "://" not in address and not address.startswith("memory:")
     if not is_folder:
         index = Index.create(address, method=method, idf=idf, **settings)
-        _fill(index, tasks, _names(folder, report), payload_column)
+        try:
+            _fill(index, tasks, _names(folder, report), payload_column)
+        except BaseException:
+            index.close()
+            raise
         return index
-    if os.path.lexists(address):
-        Index.create(address, method=method, idf=idf, **settings)  # raises, and names what is there
+    check_new(Path(address))
     partial = f"{address.rstrip('/')}.partial"  # an index appears once it is complete
     shutil.rmtree(partial, ignore_errors=True)
     with Index.create(partial, method=method, idf=idf, **settings) as index:
         _fill(index, tasks, _names(folder, report), payload_column)
-    os.rename(partial, address)
+    os.rename(partial, address)  # also onto an empty folder
     return Index.open(address)
 
 

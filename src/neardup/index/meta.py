@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from neardup.candidates.bands import Bands
@@ -16,7 +18,7 @@ from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
-from neardup.methods.stored import settings_from_json, settings_to_json
+from neardup.methods.stored import IDF, settings_from_json, settings_to_json
 from neardup.settings.index import IndexSettings
 from neardup.version import __version__
 
@@ -53,6 +55,24 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
         best = min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables))
         chosen = dataclasses.replace(chosen, num_blocks=best.num_blocks)
     return dataclasses.replace(method, settings=chosen)
+
+
+def attachments_of(method: Method) -> dict[str, bytes]:
+    """Return the files that a store keeps of a method: its table of document frequencies, if it has one."""
+    if method.idf is None:
+        return {}
+    with TemporaryDirectory(prefix="neardup-") as folder:
+        method.idf.save(Path(folder) / IDF)
+        return {IDF: (Path(folder) / IDF).read_bytes()}
+
+
+def table_of(data: bytes | None) -> IdfTable | None:
+    """Return the table of document frequencies of its file, None for None."""
+    if data is None:
+        return None
+    with TemporaryDirectory(prefix="neardup-") as folder:
+        (Path(folder) / IDF).write_bytes(data)
+        return IdfTable.open(Path(folder) / IDF)
 
 
 def meta_of(method: Method, settings: IndexSettings, created: int) -> dict[str, Any]:
