@@ -285,8 +285,8 @@ def test_simhash_tells_distances():
 def test_a_repeated_id_is_a_warning_and_an_error_where_it_was_asked_for():
     Path("twice.jsonl").write_text('{"id": "a", "text": "one"}\n{"id": "a", "text": "two"}\n')
     (warning,) = neardup.cluster("twice.jsonl").report["warnings"]
-    assert "clusters.parquet tells them apart" in warning
-    with pytest.raises(InputError, match="stands for two documents"):
+    assert "clusters.parquet distinguishes them" in warning
+    with pytest.raises(InputError, match="belongs to two documents"):
         neardup.cluster("twice.jsonl", id_column="id")
 
 

@@ -497,7 +497,7 @@ def test_a_named_column_of_verdicts_must_be_there():
 
 
 def test_an_id_of_two_documents_names_neither():
-    wrong(InputError, "The id 'a' stands for two documents", source=pa.concat_tables([CORPUS, CORPUS]), pairs=judged())
+    wrong(InputError, "The id 'a' belongs to two documents", source=pa.concat_tables([CORPUS, CORPUS]), pairs=judged())
 
 
 def test_a_damaged_file_or_several_are_no_judged_pairs(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from its module when it is asked for."""
+    """Load a public name from its module when it is first used."""
     if name in ("errors", "lsh", "spark"):
         return importlib.import_module(f"neardup.{name}")
     if name not in _HOME_OF:

@@ -255,8 +255,8 @@ def length_schema() -> pa.Schema:
     """Return the schema of the scores by length of text."""
     return pa.schema(
         [
-            _field("characters_from", pa.int64(), "The least number of characters of the shorter text of a pair."),
-            _field("characters_to", pa.int64(), "The greatest."),
+            _field("characters_from", pa.int64(), "The minimum number of characters of the shorter text of a pair."),
+            _field("characters_to", pa.int64(), "The maximum."),
             _field("documents", pa.int64(), "Documents of that length of which something is known."),
             *_SCORES,
         ]

@@ -167,7 +167,7 @@ class _Read(NamedTuple):
 
 
 class _Kept(TablePart):
-    """The documents of an index that removed one of the run, as an input of it. Their texts are read when asked for."""
+    """The documents of an index that removed one of the run, as an input of it. Their texts are read on demand."""
 
     def __init__(self, address: str, snapshot: Snapshot, rows: Rows, is_gone: npt.NDArray[np.bool_]) -> None:
         super().__init__(pa.table({schemas.ROWS.name: rows}), address)

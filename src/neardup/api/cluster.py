@@ -1,4 +1,4 @@
-"""Cluster similar documents: how many of a kind there are, and what they share."""
+"""Cluster similar documents: their number, sizes, names and common parts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cluster(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Clustering:
-    """Cluster the similar documents of a collection: how many of a kind there are, and what they share.
+    """Cluster the similar documents of a collection: their number, sizes, names and common parts.
 
     Parameters
     ----------

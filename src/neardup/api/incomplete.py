@@ -9,6 +9,6 @@ from neardup.errors import IncompleteWarning
 
 
 def warn_if_incomplete(report: dict[str, Any], on_error: str) -> None:
-    """Warn the caller of the public function that calls this, unless files that are lost were said to be no error."""
+    """Warn the caller of the public function that calls this, unless lost files were declared to be no error."""
     if report["incomplete"] is not None and on_error != "skip":
         warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=3)

@@ -460,7 +460,7 @@ class Index:
         return [(datetime.fromtimestamp(moment / 1e6, timezone.utc), count) for moment, count in counts]
 
     def verify(self) -> list[str]:
-        """Return what is damaged, a sentence each; an empty list if all is well."""
+        """Return a sentence for each damaged part; an empty list if there is none."""
         with self._store.reading() as snapshot:
             return self._store.verify() + maintenance.verify(self._rules, snapshot)
 
@@ -543,7 +543,7 @@ class Index:
 
     def _refuse_open(self, run: str) -> None:
         if not isinstance(run, str) or not run:
-            raise InputError(f"The name of a run is a string: got {run!r}. Name it after what it brings.")
+            raise InputError(f"The name of a run is a string: got {run!r}. Name it after its contents.")
         if any(known.name == run for known in self.runs()):
             raise InputError(f"The run {run!r} is open already. Commit or cancel it, or use another name.")
 

@@ -196,7 +196,7 @@ def _check_ids(
             f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column (--id-column), or none: "
             "documents are then known by their running number."
         )
-    return [f"{repeated} {table} tells them apart by source_file and row."]
+    return [f"{repeated} {table} distinguishes them by source_file and row."]
 
 
 def _cannot_write(folder: OutputDirectory, error: OSError) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
 
-# Bytes per document. On disk: the scratch columns of docs/architecture.md. In memory: the limit that tests/test_runs.py checks
+# Bytes per document. On disk: the columns of docs/architecture.md. In memory: the limit that tests/test_runs.py checks
 # for whole runs; 47 were measured between half a million and two million documents.
 _DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8, 8 + 4, 8
 _MEMORY_DOCUMENT = 64

@@ -30,7 +30,7 @@ _COMMON = (
 @settings_options(RunSettings, "Running")
 @printing_options
 def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Cluster the similar documents of a collection: how many of a kind there are, and what they share.
+    """Cluster the similar documents of a collection: their number, sizes, names and common parts.
 
     A cluster is a document with those that dedup would remove for it, or a chain of similar documents (--linkage
     connected). INPUT is as in dedup. DIR gets clusters.parquet, which maps each document to its cluster,

@@ -46,7 +46,9 @@ _documents_options = composed(
 )
 
 
-@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Add documents, whatever they resemble.")
+@click.command(
+    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Add documents without looking for duplicates."
+)
 @address_argument
 @inputs_argument
 @_answers_options
@@ -143,7 +145,10 @@ def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
 
 
 @click.command(
-    cls=Command, common=_COMMON_QUERY, no_args_is_help=True, short_help="Find the documents that others resemble."
+    cls=Command,
+    common=_COMMON_QUERY,
+    no_args_is_help=True,
+    short_help="Find the kept documents that are similar to texts.",
 )
 @address_argument
 @inputs_argument
@@ -152,7 +157,7 @@ def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
     help="A row for each hit: .parquet, .jsonl or .csv. Default: print them.",
 )  # fmt: skip
 @option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete.")
-@count_option("--limit", section="Output", default=10, help="The greatest number of hits of a document.")
+@count_option("--limit", section="Output", default=10, help="The maximum number of hits of a document.")
 @source_options
 @settings_options(RunSettings, "Running", without=("batch_rows",))
 @printing_options

@@ -107,7 +107,7 @@ def _print_help_all(ctx: click.Context, param: click.Parameter, value: bool) -> 
 
 
 def parse_number(text: str, *, whole: bool) -> float | None:
-    """Return the number that a text stands for, or None; a whole one is an int, however it is written.
+    """Return the number that a text represents, or None; a whole number is an int, in any notation.
 
     Examples
     --------

@@ -61,7 +61,7 @@ _SOURCE = {
 
 
 def source_options(function: Function, *, without_id: bool = False) -> Function:
-    """Add the options that say how inputs are read."""
+    """Add the options for reading inputs."""
     return composed(*(_SOURCE[name] for name in _SOURCE if not (without_id and name == "id_column")))(function)
 
 

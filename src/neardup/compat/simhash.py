@@ -1,6 +1,6 @@
 """The face of the Python package simhash, version 2: the same fingerprints, by the same calls.
 
-``from neardup.compat.simhash import Simhash, SimhashIndex`` in the place of ``from simhash import ...``. What differs:
+``from neardup.compat.simhash import Simhash, SimhashIndex`` instead of ``from simhash import ...``. Differences:
 weights above 255 work with NumPy 2, where the package raises OverflowError; features without any give 0; fingerprints
 of two lengths are refused with a SchemeError; a query leaves the index as it is, where the package adds empty buckets
 to it. To fingerprint a corpus, `neardup.SimHash(scheme="simhash")` gives the same numbers in bulk.

@@ -38,7 +38,7 @@ class Handler(NamedTuple):
         pa.ArrowException or OSError if the file is too damaged to have a layout.
     column_types : name and type of each column; None for a format without columns, {} for a file that is empty or
         damaged.
-    num_rows : the number of rows, if the file says it without being read.
+    num_rows : the number of rows, if known without reading the file.
     read_table : all rows as a table, the columns named second as strings; None for a format without columns.
     """
 

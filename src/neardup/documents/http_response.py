@@ -20,7 +20,7 @@ _LINE_END = re.compile(rb"\r?\n")
 
 
 class BadResponse(Exception):
-    """A response cannot be read; the message says why."""
+    """A response cannot be read; the message has the reason."""
 
 
 class TooLong(BadResponse):

@@ -45,7 +45,7 @@ class InputFile(Source):
         return FORMATS[self.format].handler.column_types(self)
 
     def num_rows(self) -> int | None:
-        """Return the number of rows if the file says it (Parquet), else None."""
+        """Return the number of rows if the metadata has it (Parquet), else None."""
         return FORMATS[self.format].handler.num_rows(self)
 
     def read(

@@ -61,7 +61,7 @@ _BLANK_AND_MARK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n\f"
 
 
 class NotAPage(Exception):
-    """These bytes are no page; the message says why."""
+    """These bytes are no page; the message has the reason."""
 
 
 class Page(NamedTuple):

@@ -17,7 +17,7 @@ def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
     Raises
     ------
     MissingExtraError
-        If the main text is asked for, and the package that finds it is not installed.
+        If the main text is requested, and the package that extracts it is not installed.
     """
     if shingling.html is None:
         return texts

@@ -170,7 +170,7 @@ class IdfTable(IdfSource):
             table = pq.read_table(Path(path), partitioning=None)
             about = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
             if about.get("format") != _FORMAT or about.get("format_version") != _FORMAT_VERSION:
-                raise ValueError(f"its metadata says format {about.get('format')} {about.get('format_version')}")
+                raise ValueError(f"its metadata has format {about.get('format')} {about.get('format_version')}")
             hashes, counts = table["hash"].to_numpy(), table["documents"].to_numpy()
             loaded = cls(about["num_documents"], hashes, counts, about["scheme"], about["max_undercount"])
             if loaded.version != about["version"]:
@@ -189,7 +189,7 @@ class IdfTable(IdfSource):
 
         Parameters
         ----------
-        counts : words with their document counts. A word is normalised as method says; those that become the same are
+        counts : words with their document counts. A word is normalised as the method does; words that become equal are
             added up.
         num_documents : all documents of the corpus.
         method : the settings that texts will be described with; those of `SimHash()` when None.
@@ -239,7 +239,7 @@ def resolve_idf(method: SimHash) -> IdfTable | None:
     Raises
     ------
     SettingError
-        If frequencies of a corpus are asked for: here is none to count.
+        If frequencies of a corpus are requested: there is no corpus to count.
     """
     if method.weights != "tfidf" or method.idf == "lines":
         return None

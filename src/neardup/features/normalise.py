@@ -17,7 +17,7 @@ _MAX_PIECE = 100
 
 
 def normalise(text: str, shingling: Shingling) -> str:
-    """Return a text normalised as `shingling` says.
+    """Return a text normalised according to `shingling`.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Describe the structure of HTML pages: what stands in them and where, not what it says."""
+"""Describe the structure of HTML pages: their elements and positions, not their text."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class _Words(NamedTuple):
 
 
 class Segmenter:
-    """Cut normalised texts into words, as one setting says; made by `segmenter_of`.
+    """Cut normalised texts into words, according to one setting; made by `segmenter_of`.
 
     Threads may share one: nothing changes after it was made, and the package lets other threads run meanwhile.
     """

@@ -1,4 +1,4 @@
-"""Load the tables by which kernels normalise text and tell tokens apart, one code point at a time.
+"""Load the tables by which kernels normalise text and separate tokens, one code point at a time.
 
 The normalisation N is NFKC(casefold(NFKC(text))) with both options, NFKC or casefold with one, and the
 identity with none; ``fold_chinese`` then maps each traditional Chinese character to its simplified form. An

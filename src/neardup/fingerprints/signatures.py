@@ -93,7 +93,7 @@ class Signatures(Sketches):
         Raises
         ------
         SchemeError
-            If the schemes differ, or the sets are weighted: their signatures do not say which sample came first.
+            If the schemes differ, or the sets are weighted: their signatures do not record which sample came first.
         InputError
             As for `similarity`.
         """

@@ -38,7 +38,7 @@ class LSHEnsemble(RowIndex):
     ----------
     threshold : the least containment |Q ∩ X| / |Q| that is searched for.
     recall : the share of sets just at the threshold that are to be found; where a set is so much larger than the query
-        that no bands reach it, as many as can be. `plan` says how many.
+        that no bands reach it, as many as can be. `plan` estimates how many.
     num_partitions : by size, of about as many sets each. More fit the bands better to the sizes, and take longer.
     num_hashes : the length of the signatures; when unset, that of the first added.
     scheme : how the signatures were made; when unset, that of the first `Signatures` added.

@@ -108,7 +108,7 @@ class HammingIndex(RowIndex):
         self._add(ids, fingerprints)
 
     def add_if_new(self, id: str | int, fingerprint: int | Fingerprints) -> list[tuple[str | int, int]]:
-        """Add a fingerprint unless a near one is there: return the near ones, and add it if there are none.
+        """Add a fingerprint unless a close one exists: return the close ones, and add it if there are none.
 
         Parameters
         ----------

@@ -83,7 +83,7 @@ class Method(ABC):
     scheme_fields: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Shingling))
     """The settings that change a document's features or its summary."""
     max_bucket_size: ClassVar[int] = 1_000
-    """The greatest number of members that a bucket lists by default."""
+    """The maximum number of members that a bucket lists by default."""
     confirms_sets: ClassVar[bool] = True
     """Whether the sets of candidates are compared. Other methods need not store them."""
 

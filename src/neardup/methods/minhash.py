@@ -48,7 +48,7 @@ class MinHashMethod(Method):
 
     @property
     def max_bucket_size(self) -> int:  # type: ignore[override]
-        """The greatest number of members that a bucket lists by default.
+        """The maximum number of members that a bucket lists by default.
 
         Notes
         -----

@@ -35,7 +35,7 @@ def method_of(settings: Any) -> Method:
         return settings
     if type(settings) not in _METHODS:
         known = " or ".join(sorted(settings_type.__name__ for settings_type in _METHODS))
-        raise SettingError(f"method must be {known}: got {settings!r:.80}. Use MinHash(threshold=0.8), say.")
+        raise SettingError(f"method must be {known}: got {settings!r:.80}. Use MinHash(threshold=0.8), for example.")
     return _METHODS[type(settings)](settings)
 
 

@@ -262,7 +262,7 @@ class Service:
     def _late(self) -> Problem:
         limit = self.settings.answer_timeout_s
         return busy(
-            f"The request was not answered within answer_timeout_s={limit:g}; what it asked for may still be done. "
+            f"The request was not answered within answer_timeout_s={limit:g}; its work may still be done. "
             "Repeat it: documents with the same ids and texts change nothing. Or raise --answer-timeout-s.",
             "answer_timeout_s",
             status=503,
@@ -275,7 +275,7 @@ class Service:
         elif isinstance(error, NeardupError):
             problem = problem_of(error)
         else:
-            problem = Problem(500, f"The service failed. Its log tells why, at request_id {request_id}.")
+            problem = Problem(500, f"The service failed. Its log has the reason, at request_id {request_id}.")
         details = ProblemDetails(
             title=problem.title, status=problem.status, detail=problem.args[0], request_id=request_id,
             setting=problem.setting,

@@ -67,7 +67,7 @@ class QueryRequest(Struct, forbid_unknown_fields=True):
     """Texts to look up. Nothing is added."""
 
     texts: Annotated[list[Text], Meta(min_length=1)]
-    limit: Annotated[int, Meta(ge=1, description="The greatest number of hits for a text.")] = 10
+    limit: Annotated[int, Meta(ge=1, description="The maximum number of hits for a text.")] = 10
 
 
 class Hit(Struct):

@@ -24,7 +24,7 @@ class IndexSettings(Validated):
     max_bucket_size: int | None = parameter(
         None,
         Constraint(
-            "The greatest number of documents that a bucket lists, the earliest ones. Default: as in dedup.",
+            "The maximum number of documents that a bucket lists, the earliest ones. Default: as in dedup.",
             int,
             low=1,
             high=100_000,

@@ -33,7 +33,7 @@ class MinHash(Shingling):
     """
 
     threshold: float = parameter(
-        0.8, Constraint("The least similarity of two duplicates.", exclusive_min=0.0, high=1.0)
+        0.8, Constraint("The minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
     )
     recall: float = parameter(
         0.99,
@@ -84,7 +84,7 @@ class MinHash(Shingling):
     min_structure: float | None = parameter(
         None,
         Constraint(
-            "The least similarity of structure of two duplicates, for web pages that are compared by their text too.",
+            "The minimum similarity of structure of two duplicates, for web pages that are compared by their text too.",
             exclusive_min=0.0,
             high=1.0,
             optional=True,
@@ -170,7 +170,7 @@ class SimHash(Shingling):
     max_distance: int = parameter(
         3,
         Constraint(
-            "The greatest number of differing bits of two duplicates.",
+            "The maximum number of differing bits of two duplicates.",
             int,
             low=0,
             high=MAX_HAMMING_DISTANCE,

@@ -176,7 +176,7 @@ METHODS: dict[str, MethodSettings] = {
     "decay": tag_weights("elements"),
     "paths": tag_weights("paths"),
 }
-"""The settings that the name of a method stands for; from the third on for web pages."""
+"""The settings of each method name; from the third on for web pages."""
 
 FINGERPRINTS: dict[str, SimHash] = {
     "simhash": SimHash(),
@@ -194,7 +194,7 @@ SKETCHES: dict[str, MethodSettings] = {"minhash": METHODS["minhash"], "content":
 def method_named(
     method: MethodSettings | str, threshold: float | None = None, max_distance: int | None = None
 ) -> MethodSettings:
-    """Return settings as they are, or those that a name stands for, with another limit if one is given.
+    """Return settings unchanged, or those of a name, with another limit if one is given.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def method_named(
 
 
 def minhash_named(method: MethodSettings | str, threshold: float | None = None) -> MinHash:
-    """Return settings of MinHash as they are, or those that a name stands for, with another threshold if one is given.
+    """Return settings of MinHash unchanged, or those of a name, with another threshold if one is given.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def minhash_named(method: MethodSettings | str, threshold: float | None = None) 
 
 
 def sketch_named(method: MethodSettings | str) -> MethodSettings:
-    """Return settings of signatures or fingerprints as they are, or those that a name of SKETCHES stands for.
+    """Return settings of signatures or fingerprints unchanged, or those of a name of SKETCHES.
 
     Raises
     ------
@@ -267,7 +267,7 @@ def sketch_named(method: MethodSettings | str) -> MethodSettings:
 
 
 def simhash_named(method: MethodSettings | str) -> SimHash:
-    """Return settings of fingerprints as they are, or those that a name stands for: simhash, structure, decay, paths.
+    """Return settings of fingerprints unchanged, or those of a name: simhash, structure, decay, paths.
 
     Raises
     ------

@@ -43,7 +43,7 @@ class SelectionSettings(Validated):
     max_bucket_size: int | None = parameter(
         None,
         Constraint(
-            "The greatest number of documents in a bucket, the earliest ones; it keeps the work linear on boilerplate, "
+            "The maximum number of documents in a bucket, the earliest ones; it keeps the work linear on boilerplate, "
             "and the report shows when documents were left out. Default: 64 in a band, 1,000 of one fingerprint, "
             "10,000 with one sampled shingle (containment).",
             int,

@@ -32,21 +32,21 @@ class ServiceSettings(Validated):
     log: str = parameter(
         "json", Constraint("The format of the log on standard error.", str, choices=("json", "text", "none"))
     )
-    max_body_bytes: int = _bytes(16 << 20, 1024, "The greatest size of a request body.")
-    max_text_bytes: int = _bytes(4 << 20, 1, "The greatest size of a text or page, in UTF-8.")
-    max_payload_bytes: int = _bytes(64 << 10, 2, "The greatest size of the payload of a document, as JSON.")
-    max_id_bytes: int = _bytes(2048, 1, "The greatest size of the id of a document, in UTF-8.")
-    max_header_bytes: int = _bytes(16 << 10, 512, "The greatest size of the request line and headers.")
-    max_documents: int = _count(1000, 100_000, "The greatest number of documents or texts in a request.")
+    max_body_bytes: int = _bytes(16 << 20, 1024, "The maximum size of a request body.")
+    max_text_bytes: int = _bytes(4 << 20, 1, "The maximum size of a text or page, in UTF-8.")
+    max_payload_bytes: int = _bytes(64 << 10, 2, "The maximum size of the payload of a document, as JSON.")
+    max_id_bytes: int = _bytes(2048, 1, "The maximum size of the id of a document, in UTF-8.")
+    max_header_bytes: int = _bytes(16 << 10, 512, "The maximum size of the request line and headers.")
+    max_documents: int = _count(1000, 100_000, "The maximum number of documents or texts in a request.")
     max_hits: int = parameter(
-        10_000, Constraint("The greatest number of hits in an answer, for all texts.", int, low=10, high=1_000_000)
+        10_000, Constraint("The maximum number of hits in an answer, for all texts.", int, low=10, high=1_000_000)
     )
-    max_connections: int = _count(512, 65_536, "The greatest number of open connections.")
+    max_connections: int = _count(512, 65_536, "The maximum number of open connections.")
     max_queued_documents: int = _count(
-        10_000, 10_000_000, "The greatest number of documents that wait for the index; more are answered with 429."
+        10_000, 10_000_000, "The maximum number of documents that wait for the index; more are answered with 429."
     )
     max_pending_bytes: int = _bytes(
-        256 << 20, 1024, "The greatest total size of the request bodies in memory; more are answered with 429."
+        256 << 20, 1024, "The maximum total size of the request bodies in memory; more are answered with 429."
     )
     batch_wait_ms: float = parameter(
         1.0,

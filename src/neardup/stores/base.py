@@ -228,7 +228,7 @@ class Store(ABC):
 
     @abstractmethod
     def verify(self) -> list[str]:
-        """Return what is damaged, a sentence each: checksums, tables without rows, rows without tables."""
+        """Return a sentence for each damaged part: checksums, tables without rows, rows without tables."""
 
     @abstractmethod
     def compact(self) -> None:

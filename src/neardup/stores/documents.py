@@ -205,7 +205,7 @@ class Documents:
         self.chunks = [without(chunk, forgotten, self.schema) for chunk in self.chunks]
 
     def replace(self, chunk: Chunk) -> None:
-        """Put a chunk in the place of those whose rows it covers."""
+        """Put a chunk instead of those whose rows it covers."""
         inside = [i for i, old in enumerate(self.chunks) if chunk.first <= old.first and old.stop <= chunk.stop]
         self.chunks[inside[0] : inside[-1] + 1] = [chunk]
 

@@ -186,7 +186,7 @@ class KeyTables:
         self._merged = self.runs[-1]
 
     def replace(self, run: KeyRun) -> None:
-        """Put a run in the place of those whose rows it covers."""
+        """Put a run instead of those whose rows it covers."""
         inside = [i for i, old in enumerate(self.runs) if run.first <= old.first and old.stop <= run.stop]
         self.runs[inside[0] : inside[-1] + 1] = [run]
         self._parts = None

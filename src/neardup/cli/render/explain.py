@@ -37,7 +37,7 @@ def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
     yield Text()
     yield from _features(found, full)
     yield Text()
-    yield Text("  Votes of each bit, summed: a 1 in the hash adds the weight, a 0 takes it away", "bold")
+    yield Text("  Votes of each bit, summed: a 1 in the hash adds the weight, a 0 subtracts it", "bold")
     yield Text()
     yield from _sums(found)
     yield Text()

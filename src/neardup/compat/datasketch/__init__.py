@@ -1,6 +1,6 @@
 """The face of the Python package datasketch, version 2: the same signatures and answers, by the same calls.
 
-``from neardup.compat.datasketch import MinHash, MinHashLSH`` in the place of ``from datasketch import ...``; the
+``from neardup.compat.datasketch import MinHash, MinHashLSH`` instead of ``from datasketch import ...``; the
 modules have datasketch's names as well. For a program written for datasketch 1.x, whose signatures are of the scheme
 "legacy", import from `neardup.compat.datasketch.v1`. What differs is on the page "Coming from datasketch".
 """

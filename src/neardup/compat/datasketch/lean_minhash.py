@@ -21,7 +21,7 @@ class LeanMinHash(MinHash):
     Parameters
     ----------
     minhash : a MinHash to take over.
-    seed, hashvalues : in the place of minhash, both.
+    seed, hashvalues : instead of minhash, both.
     scheme : of the hashvalues; to be given with them.
 
     Examples

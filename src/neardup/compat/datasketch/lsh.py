@@ -24,12 +24,12 @@ Signature = MinHash | WeightedMinHash
 def require_settings(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
     """Refuse settings that an index cannot have."""
     if not 0.0 <= threshold <= 1.0:
-        raise SettingError(f"threshold must be in [0.0, 1.0]: got {threshold}. Use 0.8, say.")
+        raise SettingError(f"threshold must be in [0.0, 1.0]: got {threshold}. Use 0.8, for example.")
     if num_perm < 2:
         raise SettingError(f"Too few permutation functions: num_perm must be at least 2, got {num_perm}. Use 128.")
     if any(not 0.0 <= weight <= 1.0 for weight in weights) or sum(weights) != 1.0:
         raise SettingError(
-            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6), say, to miss fewer."
+            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6) to miss fewer pairs."
         )
 
 

@@ -24,7 +24,7 @@ class MinHashLSHForest:
 
     Notes
     -----
-    Bawa, Condie and Ganesan, LSH Forest (WWW 2005), with sorted lists in the place of trees.
+    Bawa, Condie and Ganesan, LSH Forest (WWW 2005), with sorted lists instead of trees.
 
     Examples
     --------

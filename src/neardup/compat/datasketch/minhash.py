@@ -31,7 +31,7 @@ class MinHash:
     hashvalues : the signature to begin with, shape (num_perm,).
     permutations : multipliers and addends, shape (2, num_perm), of another MinHash.
     scheme : "affine32" if not given, "affine64", or "legacy", which is the only one of datasketch 1.x. To be given
-        with hashvalues or permutations, since those do not tell.
+        with hashvalues or permutations, since these do not contain it.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class Server:
         if "redis" not in config:
             raise SettingError(
                 f"storage_config lacks the server: it has {sorted(config)}. "
-                'Give {"type": "redis", "redis": {"host": "localhost", "port": 6379}}, say.'
+                'Give {"type": "redis", "redis": {"host": "localhost", "port": 6379}}, for example.'
             )
         self.config = config
         self.buffer_size = 50000

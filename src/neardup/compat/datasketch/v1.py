@@ -1,6 +1,6 @@
 """The face of datasketch 1.x: where no scheme is given, it is "legacy", the only one that version has.
 
-``from neardup.compat.datasketch.v1 import MinHash, MinHashLSH`` in the place of ``from datasketch import ...``.
+``from neardup.compat.datasketch.v1 import MinHash, MinHashLSH`` instead of ``from datasketch import ...``.
 """
 
 from __future__ import annotations

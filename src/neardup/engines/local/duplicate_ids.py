@@ -26,7 +26,7 @@ class RepeatedId(NamedTuple):
     def __str__(self) -> str:
         """Return the message as a sentence."""
         others = f" {self.num_repeats:,} documents repeat an id." if self.num_repeats > 1 else ""
-        return f"The id {self.id!r} stands for two documents, {self.first} and {self.second}.{others}"
+        return f"The id {self.id!r} belongs to two documents, {self.first} and {self.second}.{others}"
 
 
 def find_repeated_id(scratch: Scratch, corpus: Corpus, locations: DocumentLocations) -> RepeatedId | None:

@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
 class Evaluated(NamedTuple):
     """The result of an evaluation. clusters : the adjusted Rand index of the sieve's and of connected clusters;
-    None for judged pairs. errors : None unless asked for. The other fields are as in `results.Evaluation`."""
+    None for judged pairs. errors : None unless requested. The other fields are as in `results.Evaluation`."""
 
     at_threshold: Score
     best: Score

@@ -28,7 +28,7 @@ def later_version(path: Path, version: int, known: int) -> StoreError:
 
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Raise StoreError in the place of errors of files and of SQLite."""
+    """Raise StoreError instead of errors of files and of SQLite."""
     try:
         yield
     except StoreError:

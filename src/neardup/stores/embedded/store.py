@@ -137,7 +137,7 @@ class EmbeddedStore(Store):
         }
 
     def verify(self) -> list[str]:
-        """Return what is damaged, a sentence each."""
+        """Return a sentence for each damaged part."""
         with self.reading() as view, store_errors(self._folder):
             with self._lock:
                 problems = list(self._database.problems())

@@ -1,4 +1,4 @@
-"""The connection to Redis: its keys, its errors as ours, and what its settings promise."""
+"""The connection to Redis: its keys, its errors as ours, and the promise of its settings."""
 
 from __future__ import annotations
 
