@@ -8,13 +8,21 @@ import json
 import re
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import neardup
+from neardup.decide.decisions import Removals
 from neardup.output import charts, wording
+from neardup.output.report_cards import cards
 from neardup.output.report_html import headline, render_notebook, render_report
+from neardup.output.report_items import removed_list
+from neardup.output.write import pick_examples
+from neardup.verify.measured import Measured
 from reference.page import Page
 from reference.reports import HOSTILE, example, hostile, report
 
@@ -114,7 +122,7 @@ def test_hostile_text_is_shown_and_never_becomes_markup() -> None:
 
 
 def test_hidden_characters_are_named_and_scripts_are_left_alone() -> None:
-    (text, _) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', render_report(report(), [hostile()]), re.S)
+    (text, _) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', removed_list([hostile()], 1), re.S)
     for name in ("[NUL]", "[ESC]", "[U+202E]", "[CR]", "[U+FEFF]", "[U+D800]", "مرحبا", "你好"):
         assert name in text
     assert wording.escape_text("a\n\tb") == "a\n\tb"
@@ -128,13 +136,13 @@ def test_hidden_characters_are_named_and_scripts_are_left_alone() -> None:
     st.lists(st.tuples(st.integers(0, 35), st.integers(0, 35), st.booleans()), max_size=5),
 )
 def test_no_passage_can_lose_a_part_of_the_text(text: str, passages: list[tuple[int, int, bool]]) -> None:
-    page = render_report(report(), [example(text=text + "x", passages=passages)])
+    page = removed_list([example(text=text + "x", passages=passages)], 1)
     (shown,) = re.findall(r'class="removed">.*?<div class="text" dir="auto">(.*?)</div>', page, re.S)
     assert Page(f"<p>{shown}</p>").texts["p"][0] == wording.visible(text + "x")
 
 
 def test_only_what_differs_is_marked() -> None:
-    page = Page(render_report(report(), [example()]))
+    page = Page(removed_list([example()], 1))
     assert page.texts["del"][1:] == ["three"]
     assert page.texts["ins"][1:] == ["four"]
 
@@ -142,13 +150,86 @@ def test_only_what_differs_is_marked() -> None:
 def test_a_text_equal_to_the_kept_one_is_shown_once_unless_it_was_cut() -> None:
     same = example(kept_text="one two three", exact=True, similarity=1.0, kept_passages=[(0, 13, True)])
     for shown, times in ((same, 1), (same._replace(truncated=True), 2)):
-        assert render_report(report(), [shown]).count('class="text"') == times
+        assert removed_list([shown], 1).count('class="text"') == times
 
 
 def test_a_long_id_is_cut_in_the_list_and_whole_when_opened() -> None:
-    headings = Page(render_report(report(), [example(id="x" * 5_000)]))
+    headings = Page(removed_list([example(id="x" * 2_500 + "y" * 2_500)], 1))
     assert len(headings.texts["summary"][-1]) < 250
-    assert "x" * 5_000 in headings.texts["h3"][0]
+    assert "xx…yy" in headings.texts["summary"][-1]
+    assert "x" * 2_500 + "y" * 2_500 in headings.texts["h3"][0]
+
+
+# The cards, and what is shown
+
+
+def titles(examples) -> list[str]:
+    return Page(f"<div>{cards(examples)}</div>").texts.get("h3", [])
+
+
+def test_the_cards_are_the_largest_family_the_most_near_duplicates_and_the_closest_call() -> None:
+    examples = [
+        example(kept_id="a", family=9, family_near=2),
+        example(kept_id="b", family=5, family_near=5, similarity=0.9),
+        example(kept_id="c", family=1, family_near=1, similarity=0.81),
+    ]
+    page = Page(f"<div>{cards(examples)}</div>")
+    assert page.texts["h3"] == ["The largest family", "The most near-duplicates", "The closest call"]
+    sentences = [text for text in page.texts["p"] if text != "Read both"]
+    assert sentences == [
+        "9 documents, 7 exact copies among them, removed by one text: a",
+        "5 near-duplicates removed by one text: b",
+        "0.810: b, removed by c",
+    ]
+    links = [attributes["href"] for tag, attributes in page.elements if tag == "a"]
+    assert links == ["#removed-1", "#removed-2", "#removed-3"]
+
+
+def test_a_card_without_a_case_is_left_out() -> None:
+    assert titles([]) == []
+    assert titles([example(family_near=1)]) == ["The closest call"]
+    assert titles([example(exact=True, family=3)]) == ["The largest family"]
+
+
+def test_a_card_shows_the_first_difference_of_long_texts() -> None:
+    text, kept = "w " * 400 + "one" + " w" * 400, "w " * 400 + "two" + " w" * 400
+    marks = [[(0, 800, True), (800, 803, False), (803, 1603, True)]] * 2
+    shown = Page(f"<div>{cards([example(text=text, kept_text=kept, passages=marks[0], kept_passages=marks[1])])}</div>")
+    assert shown.texts["del"] == ["one"]
+    assert shown.texts["ins"] == ["two"]
+    assert all(len(text) < 400 for text in shown.texts["p"])
+    html = cards([example(text=text, kept_text=kept, passages=marks[0], kept_passages=marks[1])])
+    assert html.count("…w w") + html.count("… w") == 2
+
+
+@given(st.integers(0, 400), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_a_third_of_what_is_shown_is_near_the_threshold_and_the_largest_family_is_there(count, families, draw) -> None:
+    nearness = np.array([draw.random() for _ in range(count)])
+    kept = np.array([1_000 + draw.randrange(families) for _ in range(count)], np.uint32)
+    exact = np.array([draw.random() < 0.3 for _ in range(count)], np.bool_)
+    measured = Measured({"similarity": nearness, "exact": exact})
+    shown = pick_examples(Removals(np.arange(count, dtype=np.uint32), kept, measured), nearness)
+    documents = shown.removals.documents.tolist()
+    assert len(documents) <= min(count, 100)
+    assert documents == sorted(set(documents))
+    assert count > 100 or documents == list(range(count))
+    assert set(np.argsort(nearness, kind="stable")[: min(count, 33)].tolist()) <= set(documents)
+    assert shown.families.max(initial=0) == max((np.count_nonzero(kept == one) for one in kept), default=0)
+    assert shown.near_families.tolist() == [np.count_nonzero((kept == one) & ~exact) for one in shown.removals.kept]
+
+
+def test_removals_are_counted_by_input(tmp_path: Path) -> None:
+    texts = {"a": ["one two three", "one two three", "x y z"], "b": ["one two three", "x y z", "new words here"]}
+    for name, lines in texts.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    found = neardup.dedup(files, text_unit="line", output=tmp_path / "out").report["removed_by_inputs"]
+    name = {str(file): file.name for file in files}
+    assert [(name[cell["removed_from"]], name[cell["kept_in"]], cell["documents"]) for cell in found] == [
+        ("b.txt", "a.txt", 2), ("a.txt", "a.txt", 1),
+    ]  # fmt: skip
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Removed, by inputs" in page
 
 
 def test_only_a_similarity_of_one_reads_one() -> None:

@@ -25,6 +25,7 @@ from neardup.verify.recall import Recall
 from neardup.version import __version__
 
 MAX_INPUTS = 1000  # that the report lists
+_MAX_CELLS = 400  # pairs of inputs that it lists
 
 
 def build_report(
@@ -49,6 +50,7 @@ def build_report(
         "columns": _columns(tasks),
         "inputs": _inputs(tasks, outcome)[:MAX_INPUTS],
         "num_inputs": len(tasks),
+        "removed_by_inputs": _removed_by_inputs(tasks, outcome),
         "counts": _counts(outcome),
         "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.unread),
         **method.describe_search(outcome),
@@ -116,6 +118,21 @@ def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
         for task, count, lost, rejected in zip(
             tasks, counts, removed, outcome.corpus.part_rejected.tolist(), strict=True
         )
+    ]
+
+
+def _removed_by_inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
+    """Return how many documents of one input were removed by documents of another, or of its own; most first."""
+    ends, removals = outcome.corpus.part_ends, outcome.removals
+    if len(outcome.kept) != outcome.corpus.num_documents:
+        return []  # documents of a cluster are not numbered by input
+    sides = (np.searchsorted(ends, side, side="right") for side in (removals.documents, removals.kept))
+    cells, counts = np.unique(np.stack(list(sides)), axis=1, return_counts=True)
+    largest = np.argsort(-counts, kind="stable")[:_MAX_CELLS]
+    rows = zip(*cells[:, largest].tolist(), counts[largest].tolist(), strict=True)
+    return [
+        {"removed_from": tasks[removed].part.name, "kept_in": tasks[kept].part.name, "documents": count}
+        for removed, kept, count in rows
     ]
 
 

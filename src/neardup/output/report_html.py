@@ -7,6 +7,7 @@ from typing import Any
 
 from neardup.output import charts
 from neardup.output.page import Report, render_page
+from neardup.output.report_cards import cards
 from neardup.output.report_items import Example, removed_list
 from neardup.output.report_sections import notebook, sections, similarity_terms
 from neardup.output.wording import plural, setting, what_copies_share
@@ -37,8 +38,9 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
     removed = removed_list(examples, (report.get("counts") or {}).get("removed", 0))
     body = sections(report, _COUNTS, "the document that removed them", _terms(report))
     shares = charts.proportion(report, _SHARES, name="Shares of kept documents, near-duplicates and exact copies")
+    opening = ("examples", "At a glance", cards(examples))
     return render_page(
-        report, headline(report), shares, [*body, ("removed", "Removed documents", removed)],
+        report, headline(report), shares, [opening, *body, ("removed", "Removed documents", removed)],
         "report.js",
     )  # fmt: skip
 

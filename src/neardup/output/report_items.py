@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_DOWN, Decimal
 from typing import NamedTuple
 
-from neardup.output.wording import escape_text, plural
+from neardup.output.wording import escape_text, plural, shortened_in_the_middle
 
 _MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
 
@@ -16,7 +16,8 @@ class Example(NamedTuple):
 
     passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; text outside
     all slices is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
-    fingerprints, shown instead of the similarity if it decided alone; else None.
+    fingerprints, shown instead of the similarity if it decided alone; else None. family, family_near : the documents
+    that the same kept document removed, and those of them that are no exact copies.
     """
 
     id: str
@@ -33,6 +34,8 @@ class Example(NamedTuple):
     kept_passages: Sequence[tuple[int, int, bool]]
     truncated: bool
     distance: int | None = None
+    family: int = 1
+    family_near: int = 0
 
 
 def removed_list(examples: Sequence[Example], removed: int) -> str:
@@ -70,12 +73,8 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
     sides : the titles of the two texts.
     """
     css_class, word = ("exact", "exact copy") if example.exact else ("near", near)
-    label = example.id if len(example.id) <= _MAX_LABEL else example.id[:_MAX_LABEL] + "…"
+    label = shortened_in_the_middle(example.id, _MAX_LABEL)
     where = location(example.file, example.row)
-    # Three digits, truncated: only 1 shows as 1.000.
-    digits = str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
-    if example.distance is not None:
-        digits = plural(example.distance, "bit")
     note = '<p class="hint">Long texts: only a part of them is shown.</p>' if example.truncated else ""
     removed = marked_text(example.text, example.passages, "del")
     kept = marked_text(example.kept_text, example.kept_passages, "ins")
@@ -83,12 +82,20 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
         kept = '<p class="hint">The same text, character for character.</p>'
     return (
         f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
-        f'<details><summary><span class="similarity">{digits}</span> <span class="kind {css_class}">{word}</span> '
+        f'<details><summary><span class="similarity">{similarity_shown(example)}</span> '
+        f'<span class="kind {css_class}">{word}</span> '
         f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {beside}</summary>{note}<div class="texts">'
         f"{_document('removed', sides[0], example.id, where, removed)}"
         f"{_document('kept', sides[1], example.kept_id, location(example.kept_file, example.kept_row), kept)}"
         "</div></details></li>\n"
     )
+
+
+def similarity_shown(example: Example) -> str:
+    """Return the similarity to three digits, truncated, so that only 1 shows as 1.000; or the distance that decided."""
+    if example.distance is not None:
+        return plural(example.distance, "bit")
+    return str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
 
 
 def _document(side: str, title: str, name: str, where: str, body: str) -> str:

@@ -7,7 +7,17 @@ from typing import NamedTuple
 
 from neardup.output import charts
 from neardup.output.page import Report, Section, definitions, figure, render_fragment, table
-from neardup.output.wording import duration, escape_text, interval, known, memory, percent, plural, setting
+from neardup.output.wording import (
+    duration,
+    escape_text,
+    interval,
+    known,
+    memory,
+    percent,
+    plural,
+    setting,
+    shortened_in_the_middle,
+)
 
 _WEIGHED = {
     "one": ", each of the same weight",
@@ -17,6 +27,7 @@ _WEIGHED = {
 }
 Counted = Sequence[tuple[str, str, str]]  # key, class and label of counts; the class "share" adds a percentage
 _MAX_INPUTS = 500  # rows of the inputs table
+_MAX_ACROSS, _MAX_INPUT_NAME = 8, 40  # rows and columns of the table of removals by inputs; characters of a name in it
 
 
 class SimilarityTerms(NamedTuple):
@@ -75,6 +86,7 @@ def sections(report: Report, counted: Counted, found: str, terms: Mapping[str, s
         ("recall", "Duplicates missed", recall(report)),
         ("meaning", "Definitions", definitions({**terms, **common})),
         ("time", "Time by stage", charts.time_chart(report)),
+        ("across", "Removed, by inputs", across_table(report)),
         ("inputs", "Inputs", inputs_table(report)),
         ("settings", "Settings", settings_tables(report)),
     ]
@@ -270,6 +282,29 @@ def _values_table(by_value: Report | None) -> str:
     left = plural(by_value["num_values"] - len(rows), "more value")
     more = f"<p>{left}.</p>" if by_value["num_values"] > len(rows) else ""
     return table(f"Removed by {column}", (column, "documents", "removed", "share"), rows, numbers=(1, 2, 3)) + more
+
+
+def across_table(report: Report) -> str:
+    """Return a table of how many documents of each input were removed by documents of each; empty for one input."""
+    cells = report.get("removed_by_inputs") or []
+    across = {(cell["removed_from"], cell["kept_in"]): cell["documents"] for cell in cells}
+    removed = list(dict.fromkeys(cell["removed_from"] for cell in cells))[:_MAX_ACROSS]
+    kept = list(dict.fromkeys(cell["kept_in"] for cell in cells))[:_MAX_ACROSS]
+    if len({*removed, *kept}) < 2:
+        return ""
+    names = [_input_name(name) for name in kept]
+    rows = [
+        (_input_name(name), *(f"{across[name, other]:,}" if (name, other) in across else "" for other in kept))
+        for name in removed
+    ]
+    caption = "Documents of the input on the left, removed by a document of the input above"
+    more = "<p>Only the largest numbers are shown: report.json has more.</p>" if len(cells) > len(across) else ""
+    shown = table(caption, ("", *names), rows, numbers=range(1, len(names) + 1))
+    return f'<div class="across">{shown}</div>{more}'
+
+
+def _input_name(name: str) -> str:
+    return f'<bdi class="id">{escape_text(shortened_in_the_middle(name, _MAX_INPUT_NAME), lines=False)}</bdi>'
 
 
 def settings_tables(report: Report) -> str:

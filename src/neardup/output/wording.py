@@ -66,6 +66,20 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def shortened_in_the_middle(text: str, most: int) -> str:
+    """Return text of at most `most` characters, cut in its middle: names differ at their ends.
+
+    Examples
+    --------
+    >>> shortened_in_the_middle("usr/share/licenses/GPL-2", 13)
+    'usr/sh…/GPL-2'
+    """
+    if len(text) <= most:
+        return text
+    behind = (most - 1) // 2
+    return f"{text[: most - 1 - behind]}…{text[len(text) - behind :]}"
+
+
 def visible(text: object) -> str:
     """Return text with each hidden character replaced by its name, as in [NUL] or [U+202E]."""
     return re.sub(_HIDDEN, lambda found: _name(found[0]), str(text))

@@ -39,26 +39,42 @@ _GROUP_BYTES, _GROUP_ITEMS = 1 << 20, 1024
 
 
 class Shown(NamedTuple):
-    """The removals that the report shows, in input order."""
+    """The removals that the report shows, in input order.
+
+    families, near_families : int64 by removal, the documents that the same kept document removed, and those of them
+    that are no exact copies.
+    """
 
     removals: Removals
     documents: npt.NDArray[np.uint32]
     texts: dict[int, str]
+    families: npt.NDArray[np.int64]
+    near_families: npt.NDArray[np.int64]
 
 
 def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: int = MAX_EXAMPLES) -> Shown:
-    """Pick the removals to show: all of them, or `limit`, evenly spaced from the least to the most similar.
+    """Pick the removals to show: all of them, or `limit`.
+
+    Of more, a third are those nearest to the threshold, where errors are likeliest. One each is of the kept documents
+    that removed most documents and most near-duplicates. The others are evenly spaced by similarity.
 
     Parameters
     ----------
     nearness : float64, increasing with the similarity of each removed document to its kept document.
     """
-    picked = np.lexsort((removals.documents, nearness))
-    if len(picked) > limit:
-        picked = picked[np.linspace(0, len(picked) - 1, limit).astype(np.int64)]
+    order = np.lexsort((removals.documents, nearness))
+    _, kept, families = np.unique(removals.kept, return_inverse=True, return_counts=True)
+    near_families = np.bincount(kept, weights=~removals.measured.exact, minlength=len(families)).astype(np.int64)
+    picked = order
+    if len(order) > limit:
+        near = order[: limit // 3]
+        largest = [int(np.argmax(counts[kept])) for counts in (families, near_families)]
+        spaced = order[np.linspace(limit // 3, len(order) - 1, limit - limit // 3 - len(largest)).astype(np.int64)]
+        picked = np.union1d(np.concatenate([near, spaced]), largest)
     picked = np.sort(picked)
     chosen = removals.take(picked)
-    return Shown(chosen, np.union1d(chosen.documents, chosen.kept).astype(np.uint32), {})
+    documents = np.union1d(chosen.documents, chosen.kept).astype(np.uint32)
+    return Shown(chosen, documents, {}, families[kept[picked]], near_families[kept[picked]])
 
 
 def write_kept(
@@ -213,6 +229,7 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
             Example(
                 values[0], values[1], values[2], texts[0], values[3], values[4], values[5], texts[1],
                 similarity, bool(measured.exact[i]), *marked, truncated, distance,
+                int(shown.families[i]), int(shown.near_families[i]),
             )
         )  # fmt: skip
     return result

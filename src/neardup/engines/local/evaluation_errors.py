@@ -82,4 +82,5 @@ def find_errors(
 def _examples(pairs: Removals, texts: dict[int, str], locations: DocumentLocations, method: Method) -> list[Example]:
     documents = np.union1d(pairs.documents, pairs.kept).astype(np.uint32)
     own = {document: texts[document] for document in documents.tolist()}
-    return write.examples(write.Shown(pairs, documents, own), locations, method) if own else []
+    ones = np.ones(len(pairs.documents), np.int64)
+    return write.examples(write.Shown(pairs, documents, own, ones, ones), locations, method) if own else []
