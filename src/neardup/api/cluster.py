@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import Run, decide, open_stages, workspace
+from neardup.api.runs import Run, decide, open_cache, open_stages, workspace
 from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
@@ -50,6 +50,7 @@ def cluster(
     resume: bool = False,
     threads: int | None = None,
     batch_rows: int | None = None,
+    cache_bytes: int | None = None,
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Clustering:
@@ -59,7 +60,7 @@ def cluster(
     ----------
     source, method, threshold, max_distance, keep, within, max_bucket_size, audit_sample : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    overwrite, resume, threads, batch_rows, on_error, progress : as in `dedup`.
+    overwrite, resume, threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
         to. Default: None, which only returns the result.
     linkage : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
@@ -89,12 +90,14 @@ def cluster(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-    with open_stages(progress) as stages, workspace(folder) as scratch:
+    cached = open_cache(run_settings, with_payload=False)
+    with open_stages(progress) as stages, workspace(folder) as scratch, cached as cache:
         run = decide(
-            inputs, method, selection, run_settings, folder, scratch, stages, resume=resume, table="clusters.parquet"
+            inputs, method, selection, run_settings, folder, scratch, stages, cache, resume=resume,
+            table="clusters.parquet",
         )  # fmt: skip
         removals = run.outcome.removals
         clusters = cluster_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from neardup.api.against_index import IndexRun, NamedMethod, index_in, open_index_run, refuse_selection
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import FilesRun, Run, open_stages, row_mask, workspace
+from neardup.api.runs import FilesRun, Run, open_files_run, open_stages, row_mask, workspace
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import SettingError
 from neardup.output import rows
@@ -58,6 +58,7 @@ def dedup(
     resume: bool = False,
     threads: int | None = None,
     batch_rows: int | None = None,
+    cache_bytes: int | None = None,
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Deduplication:
@@ -98,6 +99,8 @@ def dedup(
     resume : continue an interrupted run with the same inputs, settings and output.
     threads : worker threads. Default: one for each processor of this process.
     batch_rows : documents processed at a time. Default: by their size. It changes no result.
+    cache_bytes : memory for the documents of the inputs, which are then decoded once; inputs that do not fit are read
+        again where they are needed. Default: a quarter of the memory.
     on_error : reject documents that cannot be read, with an IncompleteWarning if a file cannot be read to its end; skip
         both; or stop at the first.
     progress : True for progress bars on stderr (plain lines if it is no terminal), or an object with the methods of
@@ -132,10 +135,14 @@ def dedup(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
     wanted = _wanted(OutputSettings(write=write, count_by=count_by), output)
-    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
+    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     inputs = inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by)
-    with _decider(inputs, against, method, threshold, max_distance, selection, run_settings, update, resume) as decider:
+    chosen = NamedMethod(method, threshold, max_distance)
+    copies = output is not None and wanted in ("kept", "annotated")
+    with _decider(
+        inputs, against, chosen, selection, run_settings, update=update, resume=resume, copies=copies
+    ) as decider:
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
         with open_stages(progress) as stages, workspace(folder, can_resume=decider.can_resume) as scratch:
             run = decider.decide(folder, scratch, stages)
@@ -170,27 +177,28 @@ def _wanted(settings: OutputSettings, output: str | os.PathLike[str] | None) -> 
 def _decider(
     inputs: Inputs,
     against: Any,
-    method: MethodSettings | str | None,
-    threshold: float | None,
-    max_distance: int | None,
+    chosen: NamedMethod,
     selection: SelectionSettings,
     run_settings: RunSettings,
+    *,
     update: bool,
     resume: bool,
+    copies: bool,
 ) -> AbstractContextManager[FilesRun | IndexRun]:
     """Return what decides about the documents: their order, after an earlier collection; or an index."""
     index = index_in(against)
     if index is not None:
         refuse_selection(selection, resume=resume, count_by=inputs.count_by)
-        chosen = NamedMethod(method, threshold, max_distance)
         return open_index_run(index, chosen, inputs, selection, run_settings, update=update)
     if update:
         raise SettingError(
             "update adds the documents to an index as against: got update=True without one. Name an index as against "
             "(--against INDEX), or leave update (--update) out."
         )
+    method, threshold, max_distance = chosen
     settings = method_named("minhash" if method is None else method, threshold, max_distance)
-    return nullcontext(FilesRun(inputs._replace(against=against), settings, selection, run_settings, resume))
+    inputs = inputs._replace(against=against)
+    return open_files_run(inputs, settings, selection, run_settings, resume=resume, copies=copies)
 
 
 def _tables(run: Run, wanted: bool) -> tuple[pa.Table, pa.Table]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from neardup import schemas
 from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
 from neardup.decide.outcome import Outcome
+from neardup.documents.batch_cache import BatchCache, default_cache_bytes
 from neardup.documents.corpus import Corpus
 from neardup.documents.reading import Task
 from neardup.engines.local import pipeline
@@ -111,6 +112,20 @@ def workspace(folder: OutputDirectory | None, *, can_resume: bool = True) -> Ite
         raise
 
 
+@contextmanager
+def open_cache(run_settings: RunSettings, *, with_payload: bool) -> Iterator[BatchCache]:
+    """Open the memory of a run for its documents; it is released at the end.
+
+    with_payload : whether the run copies documents.
+    """
+    max_bytes = default_cache_bytes() if run_settings.cache_bytes is None else run_settings.cache_bytes
+    cache = BatchCache(max_bytes, with_payload=with_payload)
+    try:
+        yield cache
+    finally:
+        cache.clear()
+
+
 def decide(
     inputs: Inputs,
     settings: MethodSettings,
@@ -119,6 +134,7 @@ def decide(
     folder: OutputDirectory | None,
     scratch: Scratch,
     stages: Stages,
+    cache: BatchCache,
     *,
     resume: bool,
     table: str,
@@ -139,6 +155,8 @@ def decide(
     tasks = tasks_of(inputs, selection.keep, warnings, within=selection.within)
     method = method_of(for_pages(settings, tasks)).resolve()
     identities = [task.part.identity() for task in tasks]
+    if cache.may_fit(sum(size for _, size, _ in identities)):
+        tasks = [task._replace(cache=cache) for task in tasks]
     resuming = prepare(scratch, tasks, identities, method, selection, resume)
     outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, resume=resuming)
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
@@ -149,6 +167,21 @@ def decide(
     return Run(tasks, identities, method, outcome, locations, warnings, by_value)
 
 
+@contextmanager
+def open_files_run(
+    inputs: Inputs,
+    settings: MethodSettings,
+    selection: SelectionSettings,
+    run_settings: RunSettings,
+    *,
+    resume: bool,
+    copies: bool,
+) -> Iterator[FilesRun]:
+    """Open a run over collections; copies : whether the kept documents are written."""
+    with open_cache(run_settings, with_payload=copies) as cache:
+        yield FilesRun(inputs, settings, selection, run_settings, resume, cache)
+
+
 class FilesRun(NamedTuple):
     """A run that decides about documents in their order, after those of an earlier collection."""
 
@@ -157,13 +190,14 @@ class FilesRun(NamedTuple):
     selection: SelectionSettings
     run_settings: RunSettings
     resume: bool
+    cache: BatchCache
     can_resume: bool = True
 
     def decide(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Run:
         """Read the inputs and decide about their documents."""
         return decide(
-            self.inputs, self.settings, self.selection, self.run_settings, folder, scratch, stages, resume=self.resume,
-            table="removed.parquet",
+            self.inputs, self.settings, self.selection, self.run_settings, folder, scratch, stages, self.cache,
+            resume=self.resume, table="removed.parquet",
         )  # fmt: skip
 
     def complete(self, report: dict[str, Any]) -> None:

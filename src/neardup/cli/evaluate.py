@@ -50,7 +50,7 @@ _COMMON = (
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
-@settings_options(RunSettings, "Running")
+@settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
 def evaluate(
     inputs: tuple[str, ...], pairs: str | None, compare: str | None, quiet: bool, as_json: bool, **values: Any

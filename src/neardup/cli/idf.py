@@ -22,7 +22,7 @@ _COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 @file_options("The table to write, a Parquet file.")
 @partial(source_options, without_id=True)
 @partial(text_options, methods=("simhash",))
-@settings_options(RunSettings, "Running", without=("batch_rows",))
+@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
 def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any) -> None:
     """Count in how many documents of a corpus each word occurs, and save the table for --weights tfidf.

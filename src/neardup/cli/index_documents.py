@@ -41,7 +41,7 @@ _documents_options = composed(
     source_options,
     payload_option,
     run_option,
-    settings_options(RunSettings, "Running", without=("batch_rows",)),
+    settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes")),
     printing_options,
 )
 
@@ -159,7 +159,7 @@ def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
 @option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete.")
 @count_option("--limit", section="Output", default=10, help="The maximum number of hits of a document.")
 @source_options
-@settings_options(RunSettings, "Running", without=("batch_rows",))
+@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
 def query(
     address: str, inputs: tuple[str, ...], output: str | None, overwrite: bool, limit: int, **values: Any

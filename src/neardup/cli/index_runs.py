@@ -59,7 +59,7 @@ def open_run(address: str, name: str) -> None:
 @inputs_argument
 @source_options
 @payload_option
-@settings_options(RunSettings, "Running", without=("batch_rows",))
+@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
 def stage(address: str, name: str, inputs: tuple[str, ...], payload_columns: str | None, **values: Any) -> None:
     """Store documents in an open run. No query finds them before the run is committed.

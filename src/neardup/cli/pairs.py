@@ -24,7 +24,7 @@ _COMMON = (
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
-@settings_options(RunSettings, "Running")
+@settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
 def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Find all pairs of duplicates of a collection, with their exact similarity.

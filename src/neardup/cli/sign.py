@@ -30,7 +30,7 @@ _COMMON = (
 )  # fmt: skip
 @source_options
 @sketch_options
-@settings_options(RunSettings, "Running", without=("batch_rows",))
+@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
 def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Save a MinHash signature or a SimHash fingerprint of each document, with its id.

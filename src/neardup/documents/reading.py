@@ -9,10 +9,12 @@ import numpy as np
 
 from neardup.arrays import flatten_strings
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch_cache import BatchCache
 from neardup.documents.formats import FORMATS
 from neardup.documents.input_file import InputFile, Part
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sources import CannotOpen
+from neardup.documents.tables import TablePart
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
@@ -21,12 +23,16 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Task(NamedTuple):
-    """One part to read, and how: its columns, whether it belongs to the earlier corpus, the longest document."""
+    """One part to read, and how: its columns, whether it belongs to the earlier corpus, the longest document.
+
+    cache : keeps the documents in memory between two reads; None to decode the file each time.
+    """
 
     part: Part
     columns: Columns
     against: bool
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    cache: BatchCache | None = None
 
     def read(self, reject: Callable[[Rejected], None], *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Yield the documents of the part, as its own `read` does, but for those that are too long.
@@ -34,6 +40,12 @@ class Task(NamedTuple):
         A part that cannot be opened is one rejection. If no row of a file of rows can be read, the file is not in its
         declared format, and is rejected as a whole besides its rows.
         """
+        if self.cache is None or isinstance(self.part, TablePart):
+            return self._decode(reject, with_payload=with_payload)
+        with_payload = with_payload or (self.cache.with_payload and not self.against)
+        return self.cache.read((self.part, self.against), self._decode, reject, with_payload=with_payload)
+
+    def _decode(self, reject: Callable[[Rejected], None], *, with_payload: bool) -> Iterator[DocumentBatch]:
         num_documents = num_rejected = 0
         is_lost = False
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from queue import Empty, LifoQueue
 from typing import NamedTuple
 
 import numpy as np
@@ -36,12 +39,34 @@ class Workspace:
         return self._hashes
 
 
+class Workspaces:
+    """Workspaces for a pool of threads, as many as are in use at once."""
+
+    def __init__(self) -> None:
+        self._free: LifoQueue[Workspace] = LifoQueue()
+
+    @contextmanager
+    def borrow(self) -> Iterator[Workspace]:
+        """Lend a workspace until the end of the block."""
+        try:
+            workspace = self._free.get_nowait()
+        except Empty:
+            workspace = Workspace()
+        yield workspace
+        self._free.put(workspace)
+
+
 class Scan(NamedTuple):
     """Texts that a kernel cuts, the tables of their normal form, and how they are cut: see kernels/tokens.py."""
 
     text: Text
     tables: Tables
     mode: int
+
+
+def is_scanned(shingling: Shingling) -> bool:
+    """Return whether a kernel cuts texts by these settings: faster than a disk stores their hashes."""
+    return shingling.html is None and isinstance(shingling.tokens, str) and shingling.tokens in _MODES
 
 
 def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:

@@ -86,6 +86,8 @@ class Method(ABC):
     """The maximum number of members that a bucket lists by default."""
     confirms_sets: ClassVar[bool] = True
     """Whether the sets of candidates are compared. Other methods need not store them."""
+    describes_again: ClassVar[bool] = False
+    """Whether an engine describes candidates again, which is faster than to store the sets of all documents."""
 
     sketch_type: ClassVar[type] = np.uint64
     """The numbers that `sketch` returns."""

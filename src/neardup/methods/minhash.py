@@ -20,7 +20,7 @@ from neardup.decide.outcome import Outcome
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, describe_features
-from neardup.features.shingles import Workspace, shingle_documents
+from neardup.features.shingles import Workspace, is_scanned, shingle_documents
 from neardup.features.weights import distinct_features, replicate_rare_features
 from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, band_keys, sign
 from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exact, without_version
@@ -57,6 +57,11 @@ class MinHashMethod(Method):
         as long as unrelated texts with a limit of 64, and 30 times as long with 1,000, which removes 3 % more.
         """
         return 10_000 if self.by_samples else 64
+
+    @property
+    def describes_again(self) -> bool:  # type: ignore[override]
+        """Whether a kernel cuts the texts, and nothing else of a document is compared."""
+        return is_scanned(self.settings) and self.settings.of_structure is None
 
     @property
     def by_samples(self) -> bool:

@@ -16,7 +16,7 @@ from neardup.decide.outcome import SHORT, Outcome
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, resolve_idf
-from neardup.features.shingles import Workspace
+from neardup.features.shingles import Workspace, is_scanned
 from neardup.fingerprints.simhash import SCHEME_NAME, SCHEME_VERSION, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
 from neardup.methods.base import Curve, Described, Floats, Limit, Method, Rows, histogram, is_exact, without_version
@@ -44,6 +44,11 @@ class SimHashMethod(Method):
     def confirms_sets(self) -> bool:  # type: ignore[override]
         """Whether the features of candidates are compared too."""
         return self.settings.compares_features
+
+    @property
+    def describes_again(self) -> bool:  # type: ignore[override]
+        """Whether a kernel cuts the texts."""
+        return is_scanned(self.settings)
 
     @property
     def search(self) -> Radius:

@@ -102,6 +102,17 @@ class RunSettings(Validated):
         None,
         Constraint("Documents processed at a time. Default: by their size.", int, low=1, high=1_000_000, optional=True),
     )
+    cache_bytes: int | None = parameter(
+        None,
+        Constraint(
+            "Memory, in bytes, for the documents of the inputs, which are then decoded once; inputs that do not fit "
+            "are read again where they are needed. Default: a quarter of the memory.",
+            int,
+            low=0,
+            high=1 << 50,
+            optional=True,
+        ),
+    )
     on_error: str = parameter(
         "reject",
         Constraint(

@@ -6,9 +6,7 @@ import numpy as np
 
 from neardup import kernels, schemas
 from neardup.candidates.bands import Bands
-from neardup.documents.corpus import Corpus
-from neardup.engines.local.scratch import Scratch
-from neardup.engines.local.sets import build_sets
+from neardup.engines.local.sets import SetSource, build_sets
 from neardup.progress import Progress
 from neardup.verify.recall import Recall, audit_recall
 
@@ -17,8 +15,7 @@ _STRETCH = 8192
 
 
 def audit(
-    scratch: Scratch,
-    corpus: Corpus,
+    source: SetSource,
     bands: Bands,
     threshold: float,
     num_documents: int,
@@ -29,8 +26,8 @@ def audit(
 
     Copies share every band; they are left out here and in the estimate.
     """
-    total = corpus.num_documents
-    sets = build_sets(scratch, corpus.tally.shingles, np.ones(total, np.bool_), threads, progress, "all-sets")
+    total, scratch = source.corpus.num_documents, source.scratch
+    sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
     featured = np.flatnonzero(sets.sizes > 0)
     drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
     samples = np.sort(featured[drawn]).astype(np.int64)

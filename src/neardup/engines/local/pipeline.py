@@ -27,8 +27,9 @@ from neardup.engines.local.searches import (
     make_search,
     measure_pairs,
     read_described,
+    stores_sets,
 )
-from neardup.engines.local.sets import build_sets
+from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.executor import count_threads
 from neardup.methods.base import Method
 from neardup.output.tables import DocumentLocations
@@ -53,13 +54,15 @@ def run_pipeline(
     all_pairs : whether to measure every proposed pair and remove nothing.
     """
     threads = count_threads(run_settings.threads)
-    method, corpus = _read(tasks, method, selection, run_settings, scratch, stages, resume)
+    stored = stores_sets(method, selection)
+    method, corpus = _read(tasks, method, selection, run_settings, scratch, stages, resume, stored)
+    source = SetSource(tasks, corpus, method, scratch, stored)
     with stages.stage("propose"):
         queue, short = _queue(scratch, corpus, selection)
         search = make_search(scratch, method, queue, selection, run_settings, all_pairs=all_pairs)
         search.propose()
     with stages.stage("sort", corpus.num_documents) as progress:
-        compared = _compared(scratch, corpus, method, search, threads, progress)
+        compared = _compared(source, search, threads, progress)
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
     if search.scope.connected:
@@ -71,9 +74,7 @@ def run_pipeline(
     audited = None
     if selection.audit_sample and isinstance(method.search, Bands):
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
-            audited = audit(
-                scratch, corpus, method.search, method.settings.threshold, selection.audit_sample, threads, progress
-            )  # fmt: skip
+            audited = audit(source, method.search, method.settings.threshold, selection.audit_sample, threads, progress)
     order, near = queue.order, search.near
     return Outcome(
         corpus, kept, removals, Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured),
@@ -91,13 +92,14 @@ def _read(
     scratch: Scratch,
     stages: Stages,
     resume: bool,
+    stored: bool,
 ) -> tuple[Method, Corpus]:
     """Read all documents, after a pass that counts their features if needed; return the method with the counts."""
     threads, total = count_threads(run_settings.threads), known_total(tasks)
     if method.counted is not None:
         with stages.stage("count", total) as progress:
             method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, progress))
-    reading = Reading(tasks, method, scratch, selection, run_settings.on_error)
+    reading = Reading(tasks, method, scratch, selection, run_settings.on_error, stores_sets=stored)
     if resume:
         reading.resume()
     with stages.stage("read", total) as progress:
@@ -119,18 +121,13 @@ def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tu
     return Queue(order, representative, featured, corpus.num_against), short
 
 
-def _compared(
-    scratch: Scratch, corpus: Corpus, method: Method, search: LocalSearch, threads: int, progress: Progress
-) -> Compared:
+def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Progress) -> Compared:
     """Return the sets of the documents in candidate pairs, and those of their structure, or the same sets again."""
-    sets = build_sets(scratch, corpus.tally.shingles, search.wanted, threads, progress, "sets")
-    if method.rule is None or not method.rule.min_structure:
+    sets = build_sets(source, search.wanted, threads, progress, "sets")
+    rule = source.method.rule
+    if rule is None or not rule.min_structure:
         return Compared(sets, sets)
-    columns = schemas.TAGS, schemas.TAG_STARTS
-    structure = build_sets(
-        scratch, corpus.tally.structure, search.wanted, threads, progress, "structure-sets", columns
-    )  # fmt: skip
-    return Compared(sets, structure)
+    return Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
 
 
 def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compared) -> Recall | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from queue import LifoQueue
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +22,8 @@ from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.apart import keep_apart
-from neardup.features.described import Features, Keys
-from neardup.features.shingles import Workspace
+from neardup.features.described import Features, Keys, Lists
+from neardup.features.shingles import Workspaces
 from neardup.methods.base import Method
 from neardup.progress import Progress
 from neardup.settings.run import SelectionSettings
@@ -32,7 +31,6 @@ from neardup.settings.run import SelectionSettings
 MAX_VALUES = 10_000  # of a column, that are named; about
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
-_WORKSPACES = 10  # in addition to one per thread, for waiting batches
 
 
 class Piece(NamedTuple):
@@ -47,9 +45,16 @@ class Reading:
     """The reading of all parts into scratch columns; see `read_all`."""
 
     def __init__(
-        self, tasks: list[Task], method: Method, scratch: Scratch, selection: SelectionSettings, on_error: str
+        self,
+        tasks: list[Task],
+        method: Method,
+        scratch: Scratch,
+        selection: SelectionSettings,
+        on_error: str,
+        *,
+        stores_sets: bool,
     ) -> None:
-        self.tasks, self.method, self.scratch = tasks, method, scratch
+        self.tasks, self.method, self.scratch, self.stores_sets = tasks, method, scratch, stores_sets
         self.needs_lengths = orders_by_length(selection.keep)
         self.num_ranks = len(rank_columns(selection.keep))
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
@@ -122,7 +127,7 @@ class Reading:
 
     def _store_features(self, features: Features, keys: Keys) -> None:
         scratch, tally = self.scratch, self.tally
-        if self.method.confirms_sets:
+        if self.stores_sets:
             scratch.append(schemas.SHINGLES, features.sets.hashes)
         if features.structure is not None:
             scratch.append(schemas.TAGS, features.structure.hashes)
@@ -201,22 +206,22 @@ class Reading:
 
 def read_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:
     """Read all parts, describe their documents on a pool of threads, and store the results in order."""
-    workspaces: LifoQueue[Workspace] = LifoQueue()
-    for _ in range(threads + _WORKSPACES):
-        workspaces.put(Workspace())
+    workspaces = Workspaces()
 
-    def describe(pieces: list[Piece]) -> tuple[Features, Keys, Workspace] | None:
+    def describe(pieces: list[Piece]) -> tuple[Features, Keys] | None:
         texts = [piece.batch.text for piece in pieces if piece.batch is not None]
         if not texts:
             return None
-        workspace = workspaces.get()
-        features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
-        keys = reading.method.summarise(features)
-        if reading.is_within:
-            groups = np.concatenate([hash_values(piece.batch.values[0]) for piece in pieces if piece.batch is not None])
-            mixes_keys = isinstance(reading.method.search, Bands)
-            features, keys = keep_apart(features, keys, groups, mixes_keys=mixes_keys)
-        return features, keys, workspace
+        with workspaces.borrow() as workspace:
+            features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
+            keys = reading.method.summarise(features)
+            if reading.is_within:
+                groups = [hash_values(piece.batch.values[0]) for piece in pieces if piece.batch is not None]
+                mixes_keys = isinstance(reading.method.search, Bands)
+                features, keys = keep_apart(features, keys, np.concatenate(groups), mixes_keys=mixes_keys)
+            hashes, offsets = features.sets
+            hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again
+            return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(samples=None)
 
     def fits(group: list[Piece], piece: Piece) -> bool:
         return batch_rows is None or sum(map(_rows_of, group)) + _rows_of(piece) <= batch_rows
@@ -227,9 +232,7 @@ def read_all(reading: Reading, threads: int, batch_rows: int | None, progress: P
         if result is None:
             reading.store(pieces, None, None)
         else:
-            features, keys, workspace = result
-            reading.store(pieces, features, keys)
-            workspaces.put(workspace)
+            reading.store(pieces, *result)
             progress.advance(sum(map(_rows_of, pieces)), sum(map(_bytes_of, pieces)))
         if number % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()

@@ -317,6 +317,19 @@ SEARCHES: dict[type, type[LocalSearch]] = {
 }
 
 
+def stores_sets(method: Method, selection: SelectionSettings) -> bool:
+    """Return whether the first reading stores the shingles of all documents, instead of cutting the candidates again.
+
+    Not if a kernel cuts them: of 500 MB of text, the 600 MB of shingles took longer to write than to compute again.
+    Chains of documents and searches without a kernel measure pairs that are not among the candidates; groups are part
+    of the shingles.
+    """
+    if not method.confirms_sets:
+        return False
+    needs_all = SEARCHES[type(method.search)] is ComposedSearch or selection.linkage != "sieve"
+    return needs_all or selection.within is not None or not method.describes_again
+
+
 def make_search(
     scratch: Scratch,
     method: Method,

@@ -1,56 +1,182 @@
-"""Write the shingles of the documents in candidate pairs as sorted sets to scratch columns."""
+"""Write the shingles of the documents in candidate pairs as sorted sets to scratch columns.
+
+The shingles come from scratch columns, where the first reading stored them, or from the texts, which are read and cut
+again: see `stores_sets`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels, schemas
+from neardup.arrays import arrow_of
+from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.corpus import Corpus
+from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
+from neardup.errors import InputError
 from neardup.executor import map_ordered
+from neardup.features.shingles import Workspaces
+from neardup.methods.base import Method
 from neardup.progress import Progress
 from neardup.schemas import Column
 
 _STRETCH = 1024  # documents at a time
 _RELEASE_EVERY = 8  # stretches
+Item = TypeVar("Item")
+Mask = npt.NDArray[np.bool_]
+Build = Callable[["Shingled"], "SortedSets"]
+
+
+class SetSource(NamedTuple):
+    """The documents of a run, of which sets are built.
+
+    stored : whether their shingles are in scratch columns.
+    """
+
+    tasks: list[Task]
+    corpus: Corpus
+    method: Method
+    scratch: Scratch
+    stored: bool
+
+
+class Shingled(NamedTuple):
+    """The shingles of consecutive documents: those of document i are hashes[starts[i] : stops[i]].
+
+    wanted : bool, the documents of which a set is built.
+    """
+
+    hashes: npt.NDArray[np.uint64]
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    wanted: Mask
+
+
+class SortedSets(NamedTuple):
+    """The sets of consecutive documents, as kernels/sorted_sets.py writes them."""
+
+    hashes: npt.NDArray[np.uint64]
+    starts: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.uint32]
 
 
 def build_sets(
-    scratch: Scratch,
-    num_shingles: int,
-    wanted: npt.NDArray[np.bool_],
-    threads: int,
-    progress: Progress,
-    name: str,
-    columns: tuple[Column, Column] = (schemas.SHINGLES, schemas.SHINGLE_STARTS),
+    source: SetSource, wanted: Mask, threads: int, progress: Progress, name: str
 ) -> kernels.sorted_sets.Sets:
     """Write the shingles of the selected documents as sorted sets to a new column, on a pool of threads.
 
-    The shingles stay unchanged, so that an interrupted run can resume. columns : the shingles, and the offset of each
-    document; name : of the sets.
+    Parameters
+    ----------
+    wanted : bool array of shape (num_documents,).
+    name : of the column.
+
+    Raises
+    ------
+    InputError
+        If texts are read again, and an input has changed since the first reading.
     """
-    hashes, starts = (scratch.column(column) for column in columns)
-    sizes = np.zeros(len(starts), np.uint32)
+    if source.stored or not wanted.any():
+        return _write(source.scratch, _from_columns(source, wanted, threads), len(wanted), progress, name)
+    return _write(source.scratch, _from_texts(source, wanted, threads), len(wanted), progress, name)
 
-    def build(stretch: slice) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-        stops = np.append(starts[stretch][1:], starts[stretch.stop] if stretch.stop < len(starts) else num_shingles)
-        lengths = (stops - starts[stretch])[wanted[stretch]]
-        sets = np.empty(int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum()), np.uint64)
-        set_starts = np.empty(stretch.stop - stretch.start, np.int64)
-        used = kernels.sorted_sets.write_sets(
-            hashes, starts[stretch], stops, wanted[stretch], sets, set_starts, sizes[stretch]
-        )
-        return sets[:used], set_starts
 
+def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress) -> kernels.sorted_sets.Sets:
+    """Write the runs of tags of the selected documents as `build_sets` writes shingles. They are always stored."""
+    columns = schemas.TAGS, schemas.TAG_STARTS
+    sets = _from_columns(source, wanted, threads, columns, source.corpus.tally.structure)
+    return _write(source.scratch, sets, len(wanted), progress, "structure-sets")
+
+
+def _from_columns(
+    source: SetSource,
+    wanted: Mask,
+    threads: int,
+    columns: tuple[Column, Column] = (schemas.SHINGLES, schemas.SHINGLE_STARTS),
+    num_shingles: int | None = None,
+) -> Iterator[SortedSets]:
+    """Yield the sets of stored shingles, which stay unchanged, so that an interrupted run can resume."""
+    hashes, starts = (source.scratch.column(column) for column in columns)
+    end = source.corpus.tally.shingles if num_shingles is None else num_shingles
+
+    def build(stretch: slice) -> SortedSets:
+        stops = np.append(starts[stretch][1:], starts[stretch.stop] if stretch.stop < len(starts) else end)
+        return _sort(Shingled(hashes, starts[stretch], stops, wanted[stretch]))
+
+    return _results(map_ordered(stretches(len(starts), _STRETCH), build, threads))
+
+
+def _from_texts(source: SetSource, wanted: Mask, threads: int) -> Iterator[SortedSets]:
+    """Yield the sets of texts that are read and cut again."""
+    workspaces, content = Workspaces(), source.scratch.column(schemas.CONTENT)
+
+    def build(item: tuple[int, DocumentBatch]) -> SortedSets:
+        first, batch = item
+        chosen = wanted[first : first + len(batch.rows)]
+        starts, stops = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
+        with workspaces.borrow() as workspace:
+            features = source.method.describe(batch.text.filter(arrow_of(chosen)), workspace)
+            starts[chosen], stops[chosen] = features.sets.offsets[:-1], features.sets.offsets[1:]
+            featured = features.sets.sizes > 0
+            if not np.array_equal(features.content[featured], content[first : first + len(chosen)][chosen][featured]):
+                raise _changed("An input")
+            return _sort(Shingled(features.sets.hashes, starts, stops, chosen))
+
+    numbered = _numbered(source.tasks, source.corpus)
+    return _results(map_ordered(numbered, build, threads, bytes_of=lambda item: int(item[1].text.nbytes)))
+
+
+def _numbered(tasks: list[Task], corpus: Corpus) -> Iterator[tuple[int, DocumentBatch]]:
+    """Yield all batches with the number of their first document."""
+    first = 0
+    for task, end in zip(tasks, corpus.part_ends.tolist(), strict=True):
+        for batch in task.read(_ignore):
+            if first + len(batch.rows) > end:
+                raise _changed(task.part.name)
+            yield first, batch
+            first += len(batch.rows)
+        if first < end:
+            raise _changed(task.part.name)
+
+
+def _ignore(_: Rejected) -> None:
+    """Ignore a rejected row; the first reading has listed it."""
+
+
+def _changed(name: str) -> InputError:
+    return InputError(f"{name} changed during the run. Run again when no other program writes to it.")
+
+
+def _results(pairs: Iterable[tuple[Item, SortedSets]]) -> Iterator[SortedSets]:
+    return (sets for _, sets in pairs)
+
+
+def _sort(shingled: Shingled) -> SortedSets:
+    lengths = (shingled.stops - shingled.starts)[shingled.wanted]
+    hashes = np.empty(int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum()), np.uint64)
+    starts, sizes = np.empty(len(shingled.starts), np.int64), np.zeros(len(shingled.starts), np.uint32)
+    used = kernels.sorted_sets.write_sets(*shingled, hashes, starts, sizes)
+    return SortedSets(hashes[:used], starts, sizes)
+
+
+def _write(
+    scratch: Scratch, results: Iterator[SortedSets], num_documents: int, progress: Progress, name: str
+) -> kernels.sorted_sets.Sets:
+    """Write sets to scratch columns, in order."""
     set_hashes, set_starts = schemas.SET_HASHES.of(name), schemas.SET_STARTS.of(name)
-    written = 0
-    for number, (_, (sets, begins)) in enumerate(map_ordered(stretches(len(starts), _STRETCH), build, threads), 1):
-        scratch.append(set_hashes, sets)
-        scratch.append(set_starts, begins + written)
-        written += len(sets)
-        progress.advance(len(begins), 0)
+    sizes = np.zeros(num_documents, np.uint32)
+    written = done = 0
+    for number, sets in enumerate(results, 1):
+        scratch.append(set_hashes, sets.hashes)
+        scratch.append(set_starts, sets.starts + written)
+        sizes[done : done + len(sets.sizes)] = sets.sizes
+        written += len(sets.hashes)
+        done += len(sets.sizes)
+        progress.advance(len(sets.sizes), 0)
         if number % _RELEASE_EVERY == 0:
             scratch.release_pages()
     return kernels.sorted_sets.Sets(scratch.column(set_hashes), scratch.column(set_starts), sizes)

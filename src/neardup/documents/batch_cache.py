@@ -1,0 +1,101 @@
+"""Keep the documents of a run in memory, so that their files are decoded once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.payload import Pages, Payload, RawLines
+
+_SHARE = 4  # of the memory, a quarter
+_GROWTH = 2  # of most files; compressed ones may grow more, and are released when they do
+_BATCH_BYTES = 4096  # of the objects around the data of a batch
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Reader(Protocol):
+    """A function that reads a part from its file."""
+
+    def __call__(self, reject: Callable[[Rejected], None], *, with_payload: bool) -> Iterator[DocumentBatch]: ...
+
+
+class BatchCache:
+    """The batches of all parts of a run, in memory if they fit; as soon as they do not, none of them.
+
+    Parameters
+    ----------
+    max_bytes : the greatest number of bytes to keep; 0 keeps nothing.
+    with_payload : whether a later pass copies the documents, so that the first pass reads their payload.
+    """
+
+    def __init__(self, max_bytes: int, *, with_payload: bool) -> None:
+        self.with_payload = with_payload
+        self._free_bytes = max_bytes
+        self._parts: dict[Hashable, list[DocumentBatch | Rejected]] = {}
+
+    def may_fit(self, file_bytes: int) -> bool:
+        """Return whether it is worth trying to keep files of this size, which grow when they are decoded."""
+        return _GROWTH * file_bytes <= self._free_bytes
+
+    def clear(self) -> None:
+        """Release everything; later reads decode the files."""
+        self._free_bytes = 0
+        self._parts.clear()
+
+    def read(
+        self, key: Hashable, read: Reader, reject: Callable[[Rejected], None], *, with_payload: bool
+    ) -> Iterator[DocumentBatch]:
+        """Yield the batches of a part, from memory once it was read to its end; rejected rows are reported again."""
+        if key in self._parts:
+            for entry in list(self._parts[key]):
+                if isinstance(entry, Rejected):
+                    reject(entry)
+                else:
+                    yield entry
+            return
+        entries: list[DocumentBatch | Rejected] = []
+
+        def note(row: Rejected) -> None:
+            entries.append(row)
+            reject(row)
+
+        for batch in read(note, with_payload=with_payload):
+            if self._free_bytes > 0:
+                entries.append(batch)
+                self._free_bytes -= _bytes_of(batch)
+            if self._free_bytes <= 0:
+                self.clear()
+                entries.clear()
+            yield batch
+        if self._free_bytes > 0:
+            self._parts[key] = entries
+
+
+def default_cache_bytes() -> int:
+    """Return a quarter of the memory that this process may use; 0 if the system does not report it."""
+    limits = []
+    with suppress(AttributeError, OSError, ValueError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for file in _LIMITS:
+        with suppress(OSError, ValueError):  # "max" is no number
+            limits.append(int(Path(file).read_text()))
+    return min(limits, default=0) // _SHARE
+
+
+def _bytes_of(batch: DocumentBatch) -> int:
+    ids = 0 if batch.ids is None else int(batch.ids.nbytes)
+    return int(batch.text.nbytes) + ids + batch.rows.nbytes + _payload_bytes(batch.payload) + _BATCH_BYTES
+
+
+def _payload_bytes(payload: Payload | None) -> int:
+    if payload is None:
+        return 0
+    if isinstance(payload, RawLines):
+        return len(payload.data) + payload.offsets.nbytes
+    if isinstance(payload, Pages):
+        return sum(map(len, payload.records))
+    return int(payload.nbytes)
