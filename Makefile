@@ -7,10 +7,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
 DATA ?= ../shared/data
 TEMPLATE_PAGES := benchmarks/work/templates.jsonl.zst
+TEXT ?= $(wildcard $(DATA)/en_*/data.jsonl.*) $(DATA)/zh_laws/data.jsonl.zst
+SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 50000 100000 200000 400000
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index \
-	bench-service bench-pages accuracy pictures site release-check wheel clean
+	bench-service bench-pages bench-scale accuracy pictures site release-check wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -71,6 +73,9 @@ bench-service: $(VENV)/test.stamp  ## the HTTP service under load: some minutes,
 
 bench-pages: $(VENV)/test.stamp  ## the benchmark of web pages: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_pages.py --data "$(DATA)/html_sites" $(BENCH)
+
+bench-scale: $(VENV)/test.stamp  ## 30 GB of text, 100 million documents, a billion fingerprints: hours; TEXT= files of real text
+	$(BIN)/python benchmarks/run_scale.py --text $(TEXT) $(SCALE) $(BENCH)
 
 accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## the tables of benchmarks/results/accuracy-*.md, from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)

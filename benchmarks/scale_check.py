@@ -44,7 +44,7 @@ class Quality(NamedTuple):
 
 
 def judge(corpus: Path, layout: Layout, removed_file: Path, bands: tuple[int, int], sample: int = 10_000) -> Quality:
-    """Return the quality of the removals in a file, from samples of both kinds. bands : their number, and rows of each."""
+    """Return the quality of the removals in a file, from samples. bands : their number, and the rows of each."""
     removed = pq.read_table(removed_file, columns=["id", "kept_id", "similarity"])
     ids, kept_ids = (removed[name].cast(pa.int64()).to_numpy() for name in ("id", "kept_id"))
     is_removed = np.zeros(layout.num_documents, np.bool_)

@@ -3,9 +3,9 @@
     python scale_corpus.py OUT --text FILE ... --gigabytes 30 --files 32
     python scale_corpus.py OUT --text FILE ... --documents 100000000 --files 32
 
-A document is a list of pieces of real text. Long documents (about 4 KB) are sentences drawn at random from all texts, so
-two unrelated documents share a sentence by chance, as real ones do; short ones (about 100 bytes) are two runs of
-eight words and two words. A share of the documents derives from others:
+A document is a list of pieces of real text. Long documents (about 4 KB) are sentences drawn at random from all texts,
+so two unrelated documents share a sentence by chance, as real ones do. Short ones (about 100 bytes) are two runs of
+eight words and two words. Some documents derive from others:
 
 copy         an exact copy of an earlier document.
 edit         an earlier document in which consecutive pieces are replaced, so that a known share of it is left.
@@ -26,7 +26,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,7 +74,10 @@ class Layout(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Distinct pieces of text, each with a space behind. texts : large_string; num_long : the sentences, or runs of words; words follow."""
+    """Distinct pieces of text, each with a space behind.
+
+    texts : large_string. num_long : the number of sentences, or runs of words; words follow.
+    """
 
     texts: pa.Array
     num_long: int
@@ -346,7 +349,7 @@ def write_fingerprints(out: Path, count: int, seed: int = 1) -> tuple[Path, Ints
     path, batch = out / f"fingerprints-{count}.parquet", 1 << 22
     out.mkdir(parents=True, exist_ok=True)
     schema = pa.schema([("id", pa.int64()), ("fingerprint", pa.uint64())])
-    planted: list[Iterator[tuple[int, int]] | Ints] = []
+    planted: list[Ints] = []
     before = np.empty(0, np.uint64)
     writer = (
         None if path.exists() else pq.ParquetWriter(f"{path}.tmp", schema, compression="none", use_dictionary=False)

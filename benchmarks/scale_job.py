@@ -19,8 +19,8 @@ import neardup
 class Meter:
     """Progress of a run that measures each stage.
 
-    wall_s, cpu_s : of the stage. peak_bytes : the greatest memory of the process during the stage, pages of mapped files
-    included. disk_bytes : of the scratch files at its end.
+    wall_s, cpu_s : of the stage. peak_bytes : the greatest memory of the process during the stage, pages of mapped
+    files included. disk_bytes : of the scratch files at its end.
     """
 
     def __init__(self, folder: Path) -> None:
