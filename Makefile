@@ -27,7 +27,7 @@ demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in
 test: $(VENV)/test.stamp  ## the tests, in some three minutes
 	$(BIN)/python -m pytest
 
-test-all: $(VENV)/test.stamp $(VENV)/crawl.stamp $(VENV)/spark.stamp  ## all tests: the slow ones too, more examples of each property, larger data
+test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp  ## all tests: the slow ones too, more examples of each property, larger data
 	$(BIN)/python -m pytest --thorough
 
 lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
@@ -111,8 +111,8 @@ $(VENV)/test.stamp: $(VENV)/package.stamp
 	$(PIP) install --group test
 	@touch $@
 
-$(VENV)/crawl.stamp: $(VENV)/test.stamp  # without Scrapy, its tests are skipped
-	-$(PIP) install --group crawl
+$(VENV)/pipelines.stamp: $(VENV)/test.stamp  # without Scrapy or datatrove, their tests are skipped
+	-$(PIP) install --group pipelines
 	@touch $@
 
 $(VENV)/spark.stamp: $(VENV)/test.stamp  # without PySpark or Java, the tests of Spark are skipped

@@ -39,6 +39,7 @@ from neardup.schemas import (
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
 pytestmark = pytest.mark.slow
+NEED = {"pyspark": "neardup.engines.spark", "datatrove": "neardup.integrations.datatrove"}
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "README.zh-CN.md",
@@ -175,8 +176,9 @@ def modules() -> list[str]:
 
 @pytest.mark.parametrize("name", modules())
 def test_the_examples_in_docstrings_are_right(name: str) -> None:
-    if name.startswith("neardup.engines.spark"):
-        pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[sql]>=4,<5' to test Spark")
+    for package, modules_of_it in NEED.items():
+        if name.startswith(modules_of_it):
+            pytest.importorskip(package, reason=f"no {package}: install it to test {modules_of_it}")
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
 
