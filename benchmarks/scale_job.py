@@ -67,7 +67,14 @@ def main() -> None:
     if job == "dedup":
         resume, *inputs = arguments
         result = neardup.dedup(
-            inputs, output=out, resume=resume == "resume", write="removed", tables=False, threads=2, progress=meter
+            inputs,
+            output=out,
+            resume=resume == "resume",
+            write="removed",
+            cache_bytes=0,
+            tables=False,
+            threads=2,
+            progress=meter,
         )
     else:
         result = neardup.find_pairs(
