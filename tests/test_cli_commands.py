@@ -192,13 +192,13 @@ def test_a_run_that_discards_an_interrupted_one_says_so():
 
 
 def test_progress_is_a_line_for_each_stage_where_there_is_no_terminal():
-    result = run("dedup", "in.jsonl", "-o", "out", "--json", "--progress")
+    result = run("dedup", "in.jsonl", "-o", "out", "--json", "--progress", "plain")
     assert json.loads(result.stdout)["counts"]["read"] == 5
     stages = [line.partition(":")[0] for line in result.stderr.splitlines()]
     assert stages == ["Read", "Propose", "Sort", "Confirm", "Write", "Report"]
     assert result.stderr.startswith("Read: 5 docs, ")
 
 
-@pytest.mark.parametrize("option", [[], ["--quiet"], ["--no-progress"]], ids=str)
+@pytest.mark.parametrize("option", [[], ["--quiet"], ["--progress", "none"]], ids=str)
 def test_progress_is_not_shown_elsewhere_unless_asked_for(option):
     assert run("dedup", "in.jsonl", "-o", "out", *option).stderr == ""

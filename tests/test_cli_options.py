@@ -102,7 +102,7 @@ def test_every_field_of_a_method_is_an_option(command, settings):
 
 OF_A_METHOD = {*constraints_of(MinHash), *constraints_of(SimHash), "method", "jieba_mode", "hmm", "user_dict"}
 OF_A_METHOD |= {"add_word", "stop_words", "part_of_speech"}
-PRINTING = {"quiet", "as_json", "progress", "help", "help_all"}
+PRINTING = {"quiet", "as_json", "progress", "help", "help_all", "config"}
 CALLS = {
     "dedup": neardup.dedup,
     "pairs": neardup.find_pairs,

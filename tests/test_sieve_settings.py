@@ -130,3 +130,14 @@ def test_traditional_and_simplified_texts_meet_when_folded(real_texts):
     removed = [len(runs.answer_of(runs.run(texts, method)).removals) for method in (plain, folded)]
     assert removed[0] < removed[1]
     assert runs.answer_of(runs.run(texts, folded)) == runs.expected(texts, folded)
+
+
+def test_a_run_over_short_texts_names_the_setting_that_fits():
+    texts = [f"line {i} of a poem that has {i} and {2 * i} short words" for i in range(40)]
+    (warning,) = neardup.dedup(texts).report["warnings"]
+    assert warning == (
+        "40 of 40 documents have fewer than 32 shingles of 5 tokens. In such a text one changed word lowers the "
+        "similarity below 0.8. Set ngram=2 (--ngram 2), or a lower threshold."
+    )
+    assert neardup.dedup(texts, method=MinHash(ngram=2)).report["warnings"] == []
+    assert neardup.dedup([text * 5 for text in texts]).report["warnings"] == []

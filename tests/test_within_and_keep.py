@@ -143,7 +143,7 @@ def test_removals_are_counted_by_input_and_by_the_values_of_a_column(tmp_path: P
         ],
     }
     assert "Removed by source" in (tmp_path / "out/report.html").read_text()
-    assert result.report["warnings"][0].startswith(
+    assert result.report["warnings"][-1].startswith(
         "Nearly all documents of a source were removed: 29 of the 30 documents of source=x."
     )
 

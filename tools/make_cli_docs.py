@@ -21,8 +21,8 @@ page (`tools/make_cli_docs.py` writes it). Defaults and limits are those of the 
 
 - An error in a command or an input is one line on standard error and exit code 2. An interrupted run ends with code
   130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.
-- Progress is shown on a terminal; `--progress` shows it elsewhere too. `--quiet` prints nothing but errors, `--json`
-  prints the report for a program.
+- Progress is shown as bars on a terminal, and elsewhere as a line every 10 seconds. `--quiet` prints
+  nothing but errors, `--json` prints the report for a program.
 - `neardup` is also `python -m neardup`.
 """
 

@@ -1,18 +1,16 @@
-"""Show the stages of a run: bars on a terminal or in a notebook, with rates and the time left; lines elsewhere."""
+"""Show the stages of a run as bars on a terminal or in a notebook, with rates and the time left."""
 
 from __future__ import annotations
 
-import time
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.text import Text
 
+from neardup.api.progress_lines import short
 from neardup.output.wording import duration
 from neardup.progress import compile_seconds, is_compiling
-
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 class _Counts(ProgressColumn):
@@ -94,50 +92,6 @@ class StageBars:
         """Fill the bar: rejected rows count in the total and are never done."""
         done = max(1, self._progress.tasks[self._task].fields["documents"])
         self._progress.update(self._task, total=done, completed=done, seconds=seconds)
-
-
-class StageLines:
-    """Progress as plain lines: one every ten seconds, and one at the end of each stage."""
-
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
-
-    def begin(self, stage: str, total_documents: int | None) -> None:
-        """Start counting."""
-        self._label, self._total = stage.capitalize(), total_documents
-        self._documents = self._num_bytes = 0
-        self._begun = self._printed = time.monotonic()
-
-    def advance(self, documents: int, num_bytes: int) -> None:
-        """Count, and print a line if the last one is ten seconds old."""
-        self._documents += documents
-        self._num_bytes += num_bytes
-        now = time.monotonic()
-        if now - self._printed >= _SECONDS_BETWEEN_LINES:
-            self._printed = now
-            total = f" of {self._total:,}" if self._total else ""
-            self._print(f"{self._documents:,}{total} docs", now - self._begun)
-
-    def end(self, stage: str, seconds: float) -> None:
-        """Print the line of the stage."""
-        self._print(f"{self._documents:,} docs" if self._documents else "done", seconds)
-
-    def _print(self, text: str, seconds: float) -> None:
-        if self._documents:
-            text += f", {short(self._documents / max(seconds, 1e-3))}/s"
-        if self._num_bytes:
-            text += f", {self._num_bytes / 1e6 / max(seconds, 1e-3):,.0f} MB/s"
-        line = f"{self._label}: {text}, {duration(float(f'{seconds:.2f}'))}"
-        self._console.print(line, soft_wrap=True, highlight=False, markup=False)
-
-
-def short(value: float) -> str:
-    """Return a number in at most five characters: 812, 12.3k, 4.56M."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit:
-            scaled = value / limit
-            return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.3g}{unit}"
-    return f"{value:.0f}"
 
 
 def clock(seconds: float) -> str:

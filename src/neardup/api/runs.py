@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from neardup import schemas
 from neardup.api.inputs import Inputs, for_pages, named_paths, tasks_of
+from neardup.api.progress_lines import StageLines
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch_cache import BatchCache, default_cache_bytes
 from neardup.documents.corpus import Corpus
@@ -65,11 +66,11 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
             return
         from rich.console import Console
 
-        from neardup.api.progress_bars import StageBars, StageLines
+        from neardup.api.progress_bars import StageBars
 
         console = Console(stderr=True)
         if not (console.is_terminal or console.is_jupyter):
-            yield Stages(StageLines(console))
+            yield Stages(StageLines())
             return
         with StageBars(console) as bars:
             yield Stages(bars)

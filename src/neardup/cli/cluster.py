@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, settings_options
@@ -28,6 +29,7 @@ _COMMON = (
 @method_options
 @settings_options(SelectionSettings, "Decision")
 @settings_options(RunSettings, "Running")
+@config_option
 @printing_options
 def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Cluster the similar documents of a collection: their number, sizes, names and common parts.

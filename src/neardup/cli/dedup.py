@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, is_method_given, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
@@ -36,6 +37,7 @@ _COMMON = (
 @method_options
 @settings_options(SelectionSettings, "Decision")
 @settings_options(RunSettings, "Running")
+@config_option
 @option(
     "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, section="Running",
     help="Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
@@ -68,6 +70,7 @@ def dedup(
       neardup dedup new.parquet --against old.parquet -o out/
       neardup dedup new.parquet --against news.index -o out/ --update
       neardup dedup corpus/ -o out/ --resume          after an interruption
+      neardup dedup --config out/report.json -o again/        the same run again
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
       neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
@@ -104,6 +107,6 @@ def _refuse_local_options() -> None:
     """Raise SettingError if an option was given that Spark has no use for."""
     context = click.get_current_context()
     for name in _LOCAL:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
             shown = f"--{name.replace('_', '-')}"
             raise SettingError(f"{shown} has no effect with --engine spark: got {shown}. Leave it out.")

@@ -19,7 +19,7 @@ _METHOD = "Method"
 _TEXT = tuple(constraints_of(Shingling))
 _SIGNATURE = ("num_hashes", "seed")
 _FINGERPRINT = ("bits", "weights", "decay", "idf", "max_features", "weight_levels", "hash", "scheme")
-_JIEBA = {
+JIEBA = {
     "jieba_mode": "mode", "hmm": "hmm", "user_dict": "user_dict", "add_word": "words", "stop_words": "stop_words",
     "part_of_speech": "parts_of_speech",
 }  # fmt: skip
@@ -73,10 +73,10 @@ def sketch_options(function: Function) -> Function:
 
 def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS)) -> Function:
     """Add the options that cut a text into features; those not given are None."""
-    for name in reversed(_JIEBA):
-        constraint = constraints_of(Jieba)[_JIEBA[name]]
+    for name in reversed(JIEBA):
+        constraint = constraints_of(Jieba)[JIEBA[name]]
         default = () if constraint.value_type is tuple else None
-        shown = _value_text(Jieba(), _JIEBA[name])
+        shown = _value_text(Jieba(), JIEBA[name])
         function = setting_option(name, default, constraint, "Chinese words (--tokens jieba)", shown_default=shown)(
             function
         )
@@ -100,14 +100,14 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
 
 def is_method_given(values: dict[str, Any]) -> bool:
     """Return whether a command was given a method or an option of one."""
-    names = ("method", *_JIEBA, *constraints_of(MinHash), *constraints_of(SimHash))
+    names = ("method", *JIEBA, *constraints_of(MinHash), *constraints_of(SimHash))
     return any(values.get(name) not in (None, ()) for name in names)
 
 
 def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettings:
     """Return settings with the given options in place of their values."""
     method = type(start)
-    chinese = {field: values.pop(name) for name, field in _JIEBA.items()}
+    chinese = {field: values.pop(name) for name, field in JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {name for settings in (MinHash, SimHash) for name in constraints_of(settings)} & values.keys()
     given = {name: value for name in names if (value := values.pop(name)) is not None}
@@ -119,7 +119,7 @@ def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettin
                 f"leave {_flag(name)} out."
             )
     if chinese and given.get("tokens") != "jieba":
-        flag = next(_flag(name) for name, field in _JIEBA.items() if field in chinese)
+        flag = next(_flag(name) for name, field in JIEBA.items() if field in chinese)
         raise SettingError(
             f"{flag} goes with --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add --tokens jieba, or "
             f"leave {flag} out."
@@ -139,7 +139,7 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
         return {key: None if key in others else value for key, value in values.items()} | {"method": name}
 
     methods = {name: build_method(values_of(name)) for name in names}
-    for name in ("method", *_JIEBA, *constraints_of(MinHash), *constraints_of(SimHash)):
+    for name in ("method", *JIEBA, *constraints_of(MinHash), *constraints_of(SimHash)):
         values.pop(name, None)
     return methods
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import Command, settings_options
@@ -25,6 +26,7 @@ _COMMON = (
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
+@config_option
 @printing_options
 def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Find all pairs of duplicates of a collection, with their exact similarity.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import click
 
@@ -81,16 +82,24 @@ folder_options = composed(
 """Adds --output DIR, --overwrite and --resume."""
 
 
-def _shows_progress(ctx: click.Context, param: click.Parameter, value: bool | None) -> bool:
-    return sys.stderr.isatty() and not ctx.params.get("quiet") if value is None else value
+def _progress(ctx: click.Context, param: click.Parameter, value: str) -> Any:
+    """Return the progress that the functions of the library take."""
+    if value == "none" or (value == "auto" and ctx.params.get("quiet")):
+        return False
+    if value == "auto" and sys.stderr.isatty():
+        return True
+    from neardup.api.progress_lines import SECONDS_BETWEEN_LINES, StageLines
+
+    return StageLines(patience_s=SECONDS_BETWEEN_LINES if value == "auto" else 0.0)
 
 
 printing_options = composed(
     option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors."),
     option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object."),
     option(
-        "--progress/--no-progress", section=PRINTING, default=None, callback=_shows_progress,
-        help="Show progress on stderr: bars on a terminal, else a line every 10 seconds. Default: on a terminal only.",
+        "--progress", section=PRINTING, type=click.Choice(["auto", "plain", "none"]), default="auto",
+        callback=_progress, show_default=True,
+        help="Progress on stderr. auto: bars on a terminal, else a line every 10 seconds; plain: lines everywhere.",
     ),
 )  # fmt: skip
-"""Adds --quiet, --json and --progress, which is True or False: if not given, on a terminal and not --quiet."""
+"""Adds --quiet, --json and --progress, as an argument of the library."""

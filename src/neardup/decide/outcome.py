@@ -11,7 +11,7 @@ from neardup.decide.decisions import Pairs, Removals
 from neardup.documents.corpus import Corpus
 from neardup.verify.recall import Recall
 
-SHORT = 32  # features under which SimHash is unreliable: docs/accuracy.md
+SHORT = 32  # features under which a text is short: SimHash is then unreliable, see docs/accuracy.md
 
 
 @dataclass(frozen=True)

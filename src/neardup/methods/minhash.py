@@ -16,7 +16,7 @@ from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.propose import Candidates, propose_by_bands, propose_by_samples
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
-from neardup.decide.outcome import Outcome
+from neardup.decide.outcome import SHORT, Outcome
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, describe_features
@@ -31,6 +31,7 @@ from neardup.verify.comparison import PairMeasures
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule, similarity_of_lists
 
+MIN_DOCUMENTS = 20  # of a run that warns of short texts
 CURVE_STEPS = 20  # from threshold 0 to 1
 CURVE_FROM = 0.2  # a search at 0.1 takes some eight times as long, and at a lower threshold compares almost all pairs
 _CURVE_RECALL = 0.99  # at least, at the lowest threshold
@@ -220,8 +221,26 @@ class MinHashMethod(Method):
 
     def warnings(self, outcome: Outcome) -> list[str]:
         if self.settings.tokens not in PAGE_TOKENS:
-            return []
+            return self._warn_of_short(outcome)
         return _warn_of_texts(outcome.corpus.tally.without_features, outcome.corpus.num_documents)
+
+    def _warn_of_short(self, outcome: Outcome) -> list[str]:
+        """Return a warning if most texts are so short that one changed word makes them dissimilar.
+
+        A changed word changes `ngram` of the shingles: of n shingles, n - ngram stay, and both texts have n + ngram.
+        """
+        threshold, ngram, corpus = self.settings.threshold, self.settings.ngram, outcome.corpus
+        featured = corpus.num_documents - corpus.tally.without_features
+        fits = max(1, int(SHORT * (1 - threshold) / (1 + threshold)))
+        if featured < MIN_DOCUMENTS or 2 * outcome.short <= featured or self.settings.similarity != "jaccard":
+            return []
+        if ngram <= fits:
+            return []
+        return [
+            f"{outcome.short:,} of {featured:,} documents have fewer than {SHORT} shingles of {ngram} tokens. In such "
+            f"a text one changed word lowers the similarity below {threshold:g}. Set ngram={min(2, fits)} "
+            f"(--ngram {min(2, fits)}), or a lower threshold."
+        ]
 
     def describe_search(self, outcome: Outcome) -> dict[str, Any]:
         search = "samples" if self.by_samples else "bands"

@@ -1,0 +1,104 @@
+"""Read the options of a command from a file: TOML, or the report.json of an earlier run."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neardup.cli.methods import JIEBA
+from neardup.cli.settings import Function, option
+from neardup.errors import SettingError
+
+_OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
+
+
+def config_option(function: Function) -> Function:
+    """Add --config, whose file gives the options that are not on the command line."""
+    return option(
+        "--config", section="Running", metavar="FILE", is_eager=True, expose_value=False, callback=_read_config,
+        help="Read options from a TOML file (threshold = 0.7), or from report.json to repeat a run.",
+    )(function)  # fmt: skip
+
+
+def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+    if name is None:
+        return
+    path = Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"--config {name} cannot be read: {error}. Name a TOML file or a report.json.") from error
+    try:
+        values = _of_report(json.loads(text), ctx, name) if path.suffix == ".json" else _of_toml(text, ctx, name)
+    except ValueError as error:
+        raise SettingError(f"--config {name} is neither TOML nor a report.json: {error}. Fix the file.") from error
+    ctx.default_map = {**(ctx.default_map or {}), **values}
+
+
+def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
+    """Return the values of a TOML file by parameter, whose keys are the options without their dashes."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    params = {
+        spelling.lstrip("-").replace("-", "_"): param
+        for param in ctx.command.get_params(ctx)
+        for spelling in (param.opts if isinstance(param, click.Option) else [str(param.name)])
+        if spelling not in ("-h", "--help", "--help-all", "--config")
+    }
+    values = {}
+    for key, value in tomllib.loads(text).items():
+        param = params.get(key.replace("-", "_"))
+        if param is None:
+            close = difflib.get_close_matches(key.replace("-", "_"), params, 1)
+            hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
+            raise SettingError(
+                f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
+                f"{ctx.command.name} --help-all without their dashes, and inputs."
+            )
+        several = getattr(param, "multiple", False) or param.nargs == -1
+        values[str(param.name)] = [value] if several and not isinstance(value, list) else value
+    return values
+
+
+def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
+    """Return the values of the report of a run, but for its output and how it used the machine."""
+    if not isinstance(report, dict) or report.get("command") != ctx.command.name:
+        raise SettingError(
+            f"--config {name} is no report of neardup {ctx.command.name}: got that of "
+            f"{report.get('command') if isinstance(report, dict) else 'no run'}. Name the report.json of such a run."
+        )
+    from neardup.documents.columns import FILE_COLUMN, ID_NAMES
+
+    method, settings = report.get("method"), report.get("settings", {})
+    if method is None:
+        raise SettingError(f"The run of {name} used a Python function, which no file can name. Repeat it in Python.")
+    values = {key: value for key, value in method.items() if value is not None and key != "method"}
+    values["method"] = "simhash" if method["method"] == "SimHash" else "minhash"
+    if isinstance(values.get("tokens"), dict):
+        jieba = values["tokens"]["jieba"]
+        values |= {option: jieba[field] for option, field in JIEBA.items() if jieba[field] is not None}
+        values["tokens"] = "jieba"
+    values |= {key: settings[key] for key in _OF_REPORT if settings.get(key) is not None}
+    values["write"] = report.get("write")
+    values["count_by"] = (report.get("by_value") or {}).get("column")
+    values["text_column"] = report["columns"]["text"]
+    if report["columns"]["id"] not in (*ID_NAMES, FILE_COLUMN):
+        values["id_column"] = report["columns"]["id"]
+    for role, param in (("source", "inputs"), ("against", "against")):
+        named = [part["name"] for part in report["inputs"] if part["role"] == role and part["format"] != "table"]
+        if report["num_inputs"] == len(report["inputs"]):
+            values[param] = named
+    known = {param.name: param for param in ctx.command.get_params(ctx)}
+    return {
+        key: [value] if getattr(known[key], "multiple", False) and not isinstance(value, list) else value
+        for key, value in values.items()
+        if key in known and value is not None
+    }
