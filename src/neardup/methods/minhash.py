@@ -231,10 +231,10 @@ class MinHashMethod(Method):
         """
         threshold, ngram, corpus = self.settings.threshold, self.settings.ngram, outcome.corpus
         featured = corpus.num_documents - corpus.tally.without_features
-        fits = max(1, int(SHORT * (1 - threshold) / (1 + threshold)))
+        fits = int(SHORT * (1 - threshold) / (1 + threshold))  # 0 where no change of a word is to be similar
         if featured < MIN_DOCUMENTS or 2 * outcome.short <= featured or self.settings.similarity != "jaccard":
             return []
-        if ngram <= fits:
+        if fits == 0 or ngram <= fits:
             return []
         return [
             f"{outcome.short:,} of {featured:,} documents have fewer than {SHORT} shingles of {ngram} tokens. In such "
