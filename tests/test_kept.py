@@ -197,3 +197,23 @@ def test_a_table_in_memory_is_kept_as_parquet(tmp_path: Path) -> None:
         for batch in part.read(Columns("text"), pytest.fail, with_payload=True):
             writer.write(batch.payload, np.array([True, False, True]))
     assert pq.read_table(tmp_path / "kept" / "table.parquet").to_pydict() == {"text": ["one", "three"], "n": [1, 3]}
+
+
+@pytest.mark.parametrize("compression", ["zstd", "none"])
+def test_row_groups_encoded_on_threads_are_the_bytes_that_arrow_writes_on_one(tmp_path: Path, compression: str) -> None:
+    rows = table(2000)
+    source, expected = tmp_path / "in.parquet", tmp_path / "expected.parquet"
+    pq.write_table(rows, source, row_group_size=90, compression=compression, use_dictionary=["lang"])
+    [part] = list_inputs([str(source)])
+    layout = parquet_layout(part)
+    with pq.ParquetWriter(
+        expected, layout.schema, compression=layout.codecs, use_dictionary=layout.dictionaries,
+        write_statistics=layout.statistics, write_batch_size=layout.values_between_looks,
+    ) as writer:  # fmt: skip
+        for start in range(0, len(rows), 90):
+            writer.write_table(rows.slice(start, 90))
+    sink = part.make_sink()(str(tmp_path / "out.parquet"))
+    sink.write(rows.combine_chunks().to_batches()[0])
+    sink.close()
+    assert (tmp_path / "out.parquet").read_bytes() == expected.read_bytes()
+    assert pq.read_table(tmp_path / "out.parquet").equals(rows)
