@@ -11,7 +11,7 @@ TEXT ?= $(wildcard $(DATA)/en_*/data.jsonl.*) $(DATA)/zh_laws/data.jsonl.zst
 SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 50000 100000 200000 400000
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index \
+.PHONY: help demo notebooks test test-all lint docs write-docs format bench bench-simhash bench-minhash bench-index \
 	bench-service bench-pages bench-scale accuracy pictures site release-check wheel clean
 .DELETE_ON_ERROR:
 
@@ -27,7 +27,7 @@ demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in
 test: $(VENV)/test.stamp  ## the tests, in some three minutes
 	$(BIN)/python -m pytest
 
-test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp  ## all tests: the slow ones too, more examples of each property, larger data
+test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## all tests: the slow ones too, more examples of each property, larger data
 	$(BIN)/python -m pytest --thorough
 
 lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
@@ -38,13 +38,13 @@ lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
 format: $(VENV)/lint.stamp  ## format the code
 	$(BIN)/ruff format .
 
-docs: $(VENV)/test.stamp $(VENV)/spark.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
+docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
 	$(BIN)/python tools/make_cli_docs.py --check
 	$(BIN)/python tools/make_api_docs.py --check
 	$(BIN)/python tools/make_http_docs.py --check
 	$(BIN)/python -m pytest --thorough tests/test_docs.py tests/test_examples.py
 
-write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp  ## write the pages that are made from code: docs/command-line.md, api.md, http.md
+write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## write the pages that are made from code: docs/command-line.md, api.md, http.md
 	$(BIN)/python tools/make_cli_docs.py
 	$(BIN)/python tools/make_api_docs.py
 	$(BIN)/python tools/make_http_docs.py
@@ -55,6 +55,9 @@ site: $(VENV)/site.stamp  ## the documentation as a web site, in out/site; a bro
 
 pictures: $(VENV)/package.stamp  ## the pictures of the README, by a headless Chromium: docs/pictures
 	$(BIN)/python tools/make_pictures.py
+
+notebooks: $(VENV)/notebooks.stamp  ## run the notebooks in examples/notebooks and store what they show
+	$(BIN)/python tools/run_notebooks.py
 
 bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run.py --neardup "$(BIN)/neardup" $(BENCH)
@@ -125,6 +128,10 @@ $(VENV)/release.stamp: $(VENV)/pip.stamp
 
 $(VENV)/site.stamp: $(VENV)/package.stamp
 	$(PIP) install --group site
+	@touch $@
+
+$(VENV)/notebooks.stamp: $(VENV)/test.stamp
+	$(PIP) install --group notebooks
 	@touch $@
 
 $(VENV)/accuracy.stamp: $(VENV)/package.stamp

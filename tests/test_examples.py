@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+NOTEBOOKS = sorted((EXAMPLES / "notebooks").glob("*.ipynb"))
 pytestmark = pytest.mark.slow
 
 
@@ -40,3 +43,32 @@ def test_the_sample_collections_are_small_and_described() -> None:
     page = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
     for path in files:
         assert path.name in page or (path.name.startswith("firefox-terms-") and "firefox-terms-*" in page)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_what_it_showed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Printed text is the same; how a table looks is a matter of pandas."""
+    nbformat = pytest.importorskip("nbformat", reason="no nbformat: pip install nbclient ipykernel")
+    nbclient = pytest.importorskip("nbclient", reason="no nbclient: pip install nbclient ipykernel")
+    monkeypatch.setenv("PYTHONPATH", str(EXAMPLES.parent / "src"))
+    stored = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client.execute()
+    assert shown(notebook) == shown(stored)
+    assert f"(notebooks/{path.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def shown(notebook: Any) -> list[list[str]]:
+    """Return the plain text that each cell shows."""
+    return [
+        [
+            output.get("text") or output["data"]["text/plain"]
+            for output in cell.outputs
+            if "dataframe" not in output.get("data", {}).get("text/html", "")
+        ]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
