@@ -140,6 +140,36 @@ def test_commands_of_a_page_run_in_order(page: Path, with_examples: Path) -> Non
         assert done.exit_code == 0, f"{where}\n{done.output}"
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page, "console")], ids=name_of)
+def test_consoles_of_a_page_show_what_the_commands_print(page: Path, with_examples: Path) -> None:
+    """A line of dots stands for the rest of an output. `echo "text" > file` writes the file."""
+    for block in (*blocks_of(page, "sh"), *blocks_of(page, "console")):
+        for command, shown in console_of(block):
+            if command[0] == "echo":
+                (with_examples / command[3]).write_text(command[1] + "\n", encoding="utf-8")
+                continue
+            if "-o" in command:
+                remove(with_examples / command[command.index("-o") + 1])
+            printed = CliRunner().invoke(cli, command[1:]).output.strip("\n").splitlines()
+            expected = shown.strip("\n").splitlines()
+            if expected[-1:] == ["..."]:
+                printed = [*printed[: len(expected) - 1], "..."]
+            if shown:
+                assert [line.rstrip() for line in printed] == expected, f"{name_of(page)}, line {block.line}"
+
+
+def console_of(block: Block) -> Iterator[tuple[list[str], str]]:
+    """Yield the commands of neardup and echo in a block, with the output that a console shows below each."""
+    text = (
+        re.sub(r"^neardup", "$ neardup", block.content, flags=re.MULTILINE) if block.language == "sh" else block.content
+    )
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        line, shown = part.split("\n", 1)
+        words = shlex.split(line, comments=True)
+        if words[0] in ("neardup", "echo"):
+            yield words, "" if block.language == "sh" else shown
+
+
 def remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)

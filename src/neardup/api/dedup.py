@@ -45,6 +45,7 @@ def dedup(
     keep: str = "first",
     within: str | None = None,
     count_by: str | None = None,
+    lang: str = "en",
     linkage: str = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
@@ -86,6 +87,7 @@ def dedup(
         the order of the inputs; or several, such as "max:date,longest", of which the first that differs decides.
     within : a column; only documents with the same value in it are compared, such as those of one language or site.
     count_by : a column; the report counts the removed documents for each of its values. Default: that of `within`.
+    lang : the language of report.html: en, or zh for simplified Chinese.
     linkage : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
     max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
     audit_sample : the number of documents to compare exactly with all others, to measure the recall.
@@ -134,7 +136,7 @@ def dedup(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    wanted = _wanted(OutputSettings(write=write, count_by=count_by), output)
+    wanted = _wanted(OutputSettings(write=write, count_by=count_by, lang=lang), output)
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     inputs = inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by)
@@ -149,7 +151,7 @@ def dedup(
             shown = None if folder is None else _write(folder, run, wanted, stages)
             warnings = [*run.warnings, *warn_of_losses(run.tasks, run.outcome, run.by_value)]
             report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, warnings)
-            report |= {"write": wanted, "by_value": run.by_value}
+            report |= {"write": wanted, "by_value": run.by_value, "lang": lang}
             decider.complete(report)
             if folder is not None and shown is not None:
                 writing.write_report(report, render_report(report, shown), folder.result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ import click
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import Command, option
 from neardup.errors import InputError, MissingExtraError
+from neardup.output.messages import speaker
 from neardup.settings.methods import MethodSettings
+from neardup.settings.run import LANGUAGES
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
@@ -42,8 +45,14 @@ _COMMON = ("method", "threshold", "max_distance", "tokens", "ngram")
     "--plain", is_flag=True, section="Printing",
     help="Mark passages by [-...-] and {+...+}, lines by - and +, instead of colours, as when piped.",
 )  # fmt: skip
+@option(
+    "--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, section="Printing",
+    help="The language of the figures and of --explain: English, or simplified Chinese.",
+)  # fmt: skip
 @option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
-def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_json: bool, **values: Any) -> None:
+def compare(
+    left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, as_json: bool, **values: Any
+) -> None:
     """Compare two texts: how similar they are, by which measures, and where they differ.
 
     A and B are files of UTF-8 text; one of them may be - for standard input. Text of A alone is red, text of B alone
@@ -70,7 +79,7 @@ def compare(left: str, right: str, explain: bool, full: bool, plain: bool, as_js
     if as_json:
         _print_json(result, explained)
     else:
-        _print(result, explained, method, (left, right), plain, full)
+        _print(result, explained, method, (left, right), plain, full, speaker(lang))
 
 
 def _side(name: str) -> str | Path:
@@ -89,15 +98,16 @@ def _print(
     names: tuple[str, str],
     plain: bool,
     full: bool,
+    say: Callable[[str], str],
 ) -> None:
     from neardup.cli.render import compare, explain, outlines
 
     for name, found in zip(names, explained, strict=False):
-        explain.print_explanation(name, found, full=full)
+        explain.print_explanation(name, found, full=full, say=say)
     if result.outlines is None:
-        compare.print_comparison(result, names, method, plain=plain, full=full)
+        compare.print_comparison(result, names, method, plain=plain, full=full, say=say)
     else:
-        compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
+        compare.print_similarity(result, method, others=[_content_row(_content_of(result))], say=say)
         outlines.print_outlines(result.outlines, names, plain=plain, full=full)
 
 

@@ -15,7 +15,7 @@ from neardup.cli.sources import folder_options, inputs_argument, named, printing
 from neardup.errors import SettingError
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
-_LOCAL = ("within", "count_by", "resume", "update", "audit_sample", "threads", "batch_rows", "cache_bytes")
+_LOCAL = ("within", "count_by", "lang", "resume", "update", "audit_sample", "threads", "batch_rows", "cache_bytes")
 _COMMON = (
     "output", "write", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold",
     "max_distance", "ngram", "keep",

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from neardup.output.messages import translate_page, translate_script
 from neardup.output.wording import escape_text
 
 Report = Mapping[str, Any]
@@ -26,7 +27,7 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
 
     Parameters
     ----------
-    report : the contents of report.json.
+    report : the contents of report.json; `lang` is the language of the page.
     headline : the result in one sentence.
     share : a chart of the result, as wide as the page.
     sections : the sections; those without a body are left out.
@@ -34,14 +35,15 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
     """
     assets = files("neardup.output")
     style = assets.joinpath("report.css").read_text(encoding="utf-8")
-    code = assets.joinpath(script).read_text(encoding="utf-8") if script else ""
+    language = str(report.get("lang", "en"))
+    code = translate_script(assets.joinpath(script).read_text(encoding="utf-8") if script else "", language)
     allowed = f"'{_hash(code)}'" if script else "'none'"
     shown = [section for section in sections if section[2]]
     links = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in shown)
     program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
     numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
     figures = re.sub(r" [(](.*)[)]$", r' <span class="detail">(\1)</span>', numbers)
-    return f"""<!DOCTYPE html>
+    page = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -68,6 +70,7 @@ script-src {allowed}; base-uri 'none'; form-action 'none'">
 </body>
 </html>
 """
+    return translate_page(page, language)
 
 
 def render_fragment(

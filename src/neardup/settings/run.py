@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from neardup.settings.constraints import Constraint, Validated, parameter
 
+LANGUAGES = ("en", "zh")
+"""The languages of reports and comparisons: English, simplified Chinese."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(Validated):
@@ -85,6 +88,9 @@ class OutputSettings(Validated):
             optional=True,
             sentinels=("COLUMN",),
         ),
+    )
+    lang: str = parameter(
+        "en", Constraint("The language of report.html: English, or simplified Chinese.", str, choices=LANGUAGES)
     )
 
 

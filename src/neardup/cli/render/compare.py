@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -27,6 +27,7 @@ def print_comparison(
     *,
     plain: bool = False,
     full: bool = False,
+    say: Callable[[str], str] = str,
     console: Console | None = None,
 ) -> None:
     """Print the measures, the verdict, and the passages of two texts.
@@ -36,21 +37,22 @@ def print_comparison(
     names : of the texts.
     plain : mark differing passages by brackets, as without colours.
     full : fold no passage.
+    say : translates messages.
     """
     console = console or Console(highlight=False)
     names = visible(names[0]), visible(names[1])
-    print_similarity(result, method, console=console)
+    print_similarity(result, method, say=say, console=console)
     plain = plain or console.color_system is None or console.no_color
     marks = Marks(plain, is_unicode(console), full)
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if not any(not passage.shared for passage in (*result.left_passages, *result.right_passages)):
         if result.measures.same_text and result.left != result.right:
-            console.print("  The passages differ only in case, form or script, which the comparison folds.")
+            console.print(say("  The passages differ only in case, form or script, which the comparison folds."))
         else:
-            console.print("  No passage differs." if stretches else "  The same passages in another order.")
+            console.print(say("  No passage differs." if stretches else "  The same passages in another order."))
         return
     if stretches is None:
-        console.print(Text("  The shared passages are in another order; each text is shown by itself.\n", "dim"))
+        console.print(Text(say("  The shared passages are in another order; each text is shown by itself.\n"), "dim"))
         sides = (pieces(result.left, result.left_passages), pieces(result.right, result.right_passages))
         hunks = fold_whole(sides, marks)
     else:
@@ -66,21 +68,22 @@ def print_similarity(
     method: MethodSettings,
     *,
     others: Sequence[tuple[str, str, str]] = (),
+    say: Callable[[str], str] = str,
     console: Console | None = None,
 ) -> None:
-    """Print the measures and the verdict; others : name, figure and remark of further measures."""
+    """Print the measures and the verdict; others : name, figure and remark of further measures; say : translates."""
     console = console or Console(highlight=False)
-    rows = _measures(result, method)
+    rows = _measures(result, method, say)
     for name, figure, remark in others:
         rows.figure(name, figure, remark)
     rows.print(console)
     console.print()
-    console.print(_verdict(result, method))
+    console.print(_verdict(result, method, say))
     console.print()
 
 
-def _measures(result: Comparison, method: MethodSettings) -> Rows:
-    found, rows = result.measures, Rows()
+def _measures(result: Comparison, method: MethodSettings, say: Callable[[str], str]) -> Rows:
+    found, rows = result.measures, Rows(say)
     union = found.num_left + found.num_right - found.num_shared
     answers = method_of(method)
     unit, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
@@ -124,18 +127,20 @@ def _share_of(shared: int, size: int, unit: str, name: str) -> str:
     return f"containment: {shared:,} of the {size:,} {unit} of {name}"
 
 
-def _verdict(result: Comparison, method: MethodSettings) -> Text:
+def _verdict(result: Comparison, method: MethodSettings, say: Callable[[str], str]) -> Text:
     found = result.measures
     if not (found.num_left and found.num_right):
         empty = " and ".join(n for n, size in (("A", found.num_left), ("B", found.num_right)) if not size)
-        return Text("  Not duplicates: ", "bold yellow").append(f"{empty} has no token, and equals nothing.", "default")
+        return Text(say("  Not duplicates: "), "bold yellow").append(
+            say(f"{empty} has no token, and equals nothing."), "default"
+        )
     if found.same_text:
         same = what_copies_share(vars(method), method.tokens)
-        return Text("  Exact copies: ", "bold green").append(f"{same}.", "not bold default")
-    reason = _reason(result, method)
+        return Text(say("  Exact copies: "), "bold green").append(say(f"{same}."), "not bold default")
+    reason = say(_reason(result, method))
     if result.duplicate:
-        return Text("  Near-duplicates: ", "bold green").append(reason, "not bold default")
-    return Text("  Not duplicates: ", "bold yellow").append(reason, "not bold default")
+        return Text(say("  Near-duplicates: "), "bold green").append(reason, "not bold default")
+    return Text(say("  Not duplicates: "), "bold yellow").append(reason, "not bold default")
 
 
 def _reason(result: Comparison, method: MethodSettings) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -18,32 +18,40 @@ _PER_LINE = 8  # sums of votes
 _WIDEST_IN_BITS = 64  # a longer hash is written in hexadecimal digits
 
 
-def print_explanation(name: str, found: Explanation, *, full: bool = False, console: Console | None = None) -> None:
+def print_explanation(
+    name: str,
+    found: Explanation,
+    *,
+    full: bool = False,
+    say: Callable[[str], str] = str,
+    console: Console | None = None,
+) -> None:
     """Print the features of a text with their weights and hash bits, the sums of the votes, and the fingerprint.
 
     Parameters
     ----------
     name : what the text is called.
     full : print every feature, however many there are.
+    say : translates messages.
     """
     console = console or Console(highlight=False)
-    for line in _lines(name, found, full):
+    for line in _lines(name, found, full, say):
         console.print(line, soft_wrap=True)
 
 
-def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
+def _lines(name: str, found: Explanation, full: bool, say: Callable[[str], str]) -> Iterator[Text]:
     yield Text()
-    yield Text(f"  {visible(name)}: {plural(len(found.features), 'feature')}", "bold")
+    yield Text(say(f"  {visible(name)}: {plural(len(found.features), 'feature')}"), "bold")
     yield Text()
-    yield from _features(found, full)
+    yield from _features(found, full, say)
     yield Text()
-    yield Text("  Votes of each bit, summed: a 1 in the hash adds the weight, a 0 subtracts it", "bold")
+    yield Text(say("  Votes of each bit, summed: a 1 in the hash adds the weight, a 0 subtracts it"), "bold")
     yield Text()
-    yield from _sums(found)
+    yield from _sums(found, say)
     yield Text()
     digits = f"{found.fingerprint:0{found.bits}b}"
     of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
-    yield Text(f"  Fingerprint: 1 where the sum is positive{_where_zero(of_zero)}", "bold")
+    yield Text(say(f"  Fingerprint: 1 where the sum is positive{_where_zero(of_zero)}"), "bold")
     yield Text()
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
@@ -55,17 +63,17 @@ def _where_zero(digits: set[str]) -> str:
     return f"; {digits.pop()} where it is 0" if digits else ""
 
 
-def _features(found: Explanation, full: bool) -> Iterator[Text]:
+def _features(found: Explanation, full: bool, say: Callable[[str], str]) -> Iterator[Text]:
     """Yield a line for each feature: the weightiest, in the order of the text."""
     order = range(len(found.features))
     shown = list(order) if full else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
     names = [shortened(visible(found.features[i]), _MAX_NAME) for i in shown]
     columns = [
-        ["feature", *names],
-        ["count", *(str(found.counts[i]) for i in shown)],
+        [say("feature"), *names],
+        [say("count"), *(str(found.counts[i]) for i in shown)],
         ["idf", *("" if found.idf is None else f"{found.idf[i]:.2f}" for i in shown)],
-        ["weight", *(_number(found.weights[i]) for i in shown)],
-        ["hash", *(_hash(found.hashes[i], found.bits) for i in shown)],
+        [say("weight"), *(_number(found.weights[i]) for i in shown)],
+        [say("hash"), *(_hash(found.hashes[i], found.bits) for i in shown)],
     ]
     if found.idf is None:
         del columns[2]
@@ -74,19 +82,19 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
         first, *numbers, digits = cells
         line = "  " + first + " " * (widths[0] - _width(first))
         line += "".join(
-            "  " + " " * (width - len(cell)) + cell for cell, width in zip(numbers, widths[1:-1], strict=True)
+            "  " + " " * (width - _width(cell)) + cell for cell, width in zip(numbers, widths[1:-1], strict=True)
         )
         yield Text(f"{line}  {digits}", "" if row else "dim")
     if len(shown) < len(found.features):
-        yield Text(f"  ... and {len(found.features) - len(shown):,} of less weight; --full shows them all", "dim")
+        yield Text(say(f"  ... and {len(found.features) - len(shown):,} of less weight; --full shows them all"), "dim")
 
 
-def _sums(found: Explanation) -> Iterator[Text]:
+def _sums(found: Explanation, say: Callable[[str], str]) -> Iterator[Text]:
     written = [_number(value, signed=True) for value in found.sums]
     width = max(map(len, written))
     for start in range(0, found.bits, _PER_LINE):
         top = found.bits - 1 - start
-        line = Text(f"  bits {top:>3} to {top - _PER_LINE + 1:>3}  ", "dim")
+        line = Text(say(f"  bits {top:>3} to {top - _PER_LINE + 1:>3}  "), "dim")
         for value, text in zip(found.sums[start : start + _PER_LINE], written[start:], strict=False):
             line.append(f" {text:>{width}}", "green" if value > 0 else "red" if value < 0 else "yellow")
         digits = f"{found.fingerprint:0{found.bits}b}"[start : start + _PER_LINE]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,9 +31,10 @@ def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tupl
 
 
 class Rows:
-    """A table of a name, a right-aligned figure, and a remark."""
+    """A table of a name, a right-aligned figure, and a remark; say : translates names and remarks."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], str] = str) -> None:
+        self._say = say
         self._rows: list[tuple[str, Text, str | None]] = []
 
     def count(self, name: str, value: int, remark: str = "", style: str = "") -> None:
@@ -40,26 +43,27 @@ class Rows:
 
     def figure(self, name: str, value: str, remark: str = "", style: str = "") -> None:
         """Add a figure."""
-        self._rows.append((name, Text(value, style), remark))
+        self._rows.append((self._say(name), Text(value, style), self._say(remark)))
 
     def line(self, name: str = "", value: str = "", style: str = "") -> None:
         """Add a line whose value is never broken; an empty line separates sections."""
-        self._rows.append((name, Text(value, style), None))
+        self._rows.append((self._say(name), Text(value, style), None))
 
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""
-        name_width = max(_NAME_WIDTH, *(len(name) for name, _, _ in self._rows))
+        name_width = max(_NAME_WIDTH, *(cell_len(name) for name, _, _ in self._rows))
         figure_width = max((len(figure) for _, figure, remark in self._rows if remark is not None), default=0)
         console.print()
         for name, value, remark in self._rows:
+            padded = f"  {name}{' ' * (name_width - cell_len(name))}  "
             if remark is None:
-                line = Text(f"  {name:<{name_width}}  ").append_text(value) if name else Text()
+                line = Text(padded).append_text(value) if name else Text()
                 console.print(line, soft_wrap=True)
                 continue
             value.align("right", figure_width)
-            line = Text(f"  {name:<{name_width}}  ").append_text(value).append("  ")
-            indent = " " * len(line)
-            remarks = Text(remark, "dim").wrap(console, max(console.width - len(line), 20))
+            line = Text(padded).append_text(value).append("  ")
+            indent = " " * line.cell_len
+            remarks = Text(remark, "dim").wrap(console, max(console.width - line.cell_len, 20))
             for part in remarks:
                 part.rstrip()
             line.append_text(Text(f"\n{indent}").join(remarks))
