@@ -218,6 +218,16 @@ def test_a_third_of_what_is_shown_is_near_the_threshold_and_the_largest_family_i
     assert shown.near_families.tolist() == [np.count_nonzero((kept == one) & ~exact) for one in shown.removals.kept]
 
 
+def test_pages_compared_by_structure_are_shown_as_outlines(tmp_path: Path) -> None:
+    page = "<body><div class=a><p>{}<p>x<table><tr><td>1</table>{}</div>"
+    texts = [page.format("one", ""), page.format("two", "<footer>f</footer>")]
+    neardup.dedup(texts, method="structure", output=tmp_path / "out")
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert "footer" in Page(html).texts["del"]
+    assert "&lt;div" not in html
+    assert re.search(r"body\n  div\.a\n    p × 2\n    table\n", html)
+
+
 def test_removals_are_counted_by_input(tmp_path: Path) -> None:
     texts = {"a": ["one two three", "one two three", "x y z"], "b": ["one two three", "x y z", "new words here"]}
     for name, lines in texts.items():

@@ -172,7 +172,7 @@ _PAGE_ZH = {
     r"\. Rows count from 0\.": "。行号从 0 开始。",
     r"Nothing was removed\.": "没有删除任何文档。",
     r"Long texts: only a part of them is shown\.": "文本较长，只显示一部分。",
-    r"The same text, character for character\.": "逐字相同。",
+    r"The same, character for character\.": "逐字相同。",
     r"\(empty\)": "（空）",
 }
 

@@ -71,7 +71,7 @@ def _html(card: _Card, example: Example) -> str:
     removed = _excerpt(example.text, example.passages, first, "del")
     kept = _excerpt(example.kept_text, example.kept_passages, second, "ins")
     if example.text == example.kept_text:
-        kept = '<p class="hint">The same text, character for character.</p>'
+        kept = '<p class="hint">The same, character for character.</p>'
     return (
         f'<article><h3>{card.title}</h3><p>{card.sentence}</p><div class="removed">{removed}</div>'
         f'<div class="kept">{kept}</div><p><a href="#removed-{card.number}">Read both</a></p></article>'

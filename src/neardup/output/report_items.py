@@ -79,7 +79,7 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
     removed = marked_text(example.text, example.passages, "del")
     kept = marked_text(example.kept_text, example.kept_passages, "ins")
     if example.text == example.kept_text and not example.truncated:
-        kept = '<p class="hint">The same text, character for character.</p>'
+        kept = '<p class="hint">The same, character for character.</p>'
     return (
         f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{similarity_shown(example)}</span> '

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import arrow_of, arrow_of_strings
+from neardup.arrays import arrow_of
 from neardup.decide.decisions import Removals
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch, Rejected
@@ -23,18 +23,15 @@ from neardup.documents.payload import filter_rows
 from neardup.documents.reading import Task
 from neardup.errors import InputError
 from neardup.executor import prefetch
-from neardup.features.extract import extract_text
-from neardup.features.spans import TokenSpan
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter
+from neardup.output.marked_pairs import Marker
 from neardup.output.report_items import Example
 from neardup.output.tables import DocumentLocations, as_table
 from neardup.progress import Progress
 from neardup.schemas import DISTANCE, SIMILARITY
-from neardup.verify.passages import marked_passages, spans_of
 
 MAX_EXAMPLES = 100
-_EXAMPLE_CHARACTERS = 2000
 _GROUP_BYTES, _GROUP_ITEMS = 1 << 20, 1024
 
 
@@ -202,33 +199,23 @@ def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32
 
 def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list[Example]:
     """Return the removed documents to show, each with its kept document and their shared passages."""
-    removals, measured, settings = shown.removals, shown.removals.measured, method.settings
+    removals, measured = shown.removals, shown.removals.measured
     columns = [
         locations.ids(removals.documents).to_pylist(), locations.parts(removals.documents).to_pylist(),
         locations.rows(removals.documents).tolist(), locations.ids(removals.kept).to_pylist(),
         locations.parts(removals.kept).to_pylist(), locations.rows(removals.kept).tolist(),
     ]  # fmt: skip
-    spans: dict[int, list[TokenSpan]] = {}
-    compared = extract_text(arrow_of_strings(list(shown.texts.values())), settings)
-    all_texts = dict(zip(shown.texts, compared.to_pylist(), strict=True))
+    marker = Marker(shown.texts, method.settings)
     result = []
     has_similarity = SIMILARITY in method.measures
     for i, values in enumerate(zip(*columns, strict=True)):
         distance = None if has_similarity else int(measured[DISTANCE.name][i])
         similarity = float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0
-        removed, kept = int(removals.documents[i]), int(removals.kept[i])
-        texts = [all_texts[document][:_EXAMPLE_CHARACTERS] for document in (removed, kept)]
-        sides = []
-        for document, text in zip((removed, kept), texts, strict=True):
-            if document not in spans:
-                spans[document] = spans_of(text, settings)
-            sides.append(spans[document])
-        marked = marked_passages(texts[0], sides[0], texts[1], sides[1], settings.ngram)
-        truncated = any(len(all_texts[document]) > _EXAMPLE_CHARACTERS for document in (removed, kept))
+        pair = marker.mark(int(removals.documents[i]), int(removals.kept[i]))
         result.append(
             Example(
-                values[0], values[1], values[2], texts[0], values[3], values[4], values[5], texts[1],
-                similarity, bool(measured.exact[i]), *marked, truncated, distance,
+                values[0], values[1], values[2], pair.left, values[3], values[4], values[5], pair.right,
+                similarity, bool(measured.exact[i]), pair.left_passages, pair.right_passages, pair.truncated, distance,
                 int(shown.families[i]), int(shown.near_families[i]),
             )
         )  # fmt: skip
