@@ -118,10 +118,12 @@ def test_the_largest_group_is_0_and_each_has_a_name_and_examples():
     assert result.clusters.to_pylist() == [
         {
             "cluster": 0, "size": 3, "name": "one two three four five six seven eight nine", "first_id": "a0",
+            "first_role": "source",
             "example_ids": ["a1", "a2"],
         },
         {
             "cluster": 1, "size": 2, "name": "red orange yellow green blue indigo", "first_id": "b0",
+            "first_role": "source",
             "example_ids": ["b1"],
         },
     ]  # fmt: skip
@@ -331,3 +333,47 @@ def test_an_input_that_changes_while_it_is_read_stops_the_run():
 def test_an_output_inside_the_input_is_refused():
     with pytest.raises(OutputError, match="overlap"):
         neardup.cluster(Path(), output="out")
+
+
+# Known documents
+
+
+def test_documents_join_the_known_document_that_they_are_like(tmp_path):
+    third = "<body id='forum'><section><dl><dt></dt><dd>{}</dd></dl><form><input><button></button></form></section>"
+    known = {"shop": page(0, 5), "unused": third.format("<em>x</em>")}
+    new = {
+        "a": page(0, 7),
+        "b": page(1, 3),
+        "c": page(0, 9),
+        "d": page(1, 5),
+        "e": "<body><table><tr><td>alone</table>",
+    }
+    result = neardup.cluster(
+        table_of(new), against=table_of(known), method="structure", output=tmp_path / "out", id_column="id"
+    )
+    rows = {row["id"]: row for row in result.documents.to_pylist()}
+    assert list(rows) == list(new)
+    assert {id: (row["first_id"], row["first_role"]) for id, row in rows.items()} == {
+        "a": ("shop", "against"), "c": ("shop", "against"),
+        "b": ("b", "source"), "d": ("b", "source"), "e": ("e", "source"),
+    }  # fmt: skip
+    assert [row["is_first"] for row in rows.values()] == [False, True, False, False, True]
+    assert [(row["first_id"], row["first_role"], row["size"]) for row in result.clusters.to_pylist()] == [
+        ("shop", "against", 3), ("b", "source", 2),
+    ]  # fmt: skip
+    counts = result.report["counts"]
+    names = ("read", "clusters", "clustered", "known", "single", "against")
+    assert [counts[name] for name in names] == [5, 2, 4, 2, 1, 2]
+    assert "known: <bdi" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("files")
+def test_the_command_takes_known_documents():
+    Path("known.jsonl").write_bytes(Path("in.jsonl").read_bytes())
+    result = run(*OPTIONS, "--against", "known.jsonl", "--id-column", "id")
+    assert result.exit_code == 0, result.output
+    rows = pq.read_table("out/clusters.parquet").to_pylist()
+    assert {row["id"]: row["first_role"] for row in rows} == {
+        id: "source" if id == "empty" else "against" for id in TEXTS
+    }
+    assert "of known" in result.stdout

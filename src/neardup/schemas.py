@@ -141,6 +141,8 @@ def clusters_schema(measures: Measures) -> pa.Schema:
             _field("cluster", pa.int64(), "Its cluster; 0 is the largest, ties by the first document."),
             _field("size", pa.int64(), "The number of documents in the cluster; 1 for a document like no other."),
             _field("is_first", pa.bool_(), "Whether it is the first document of its cluster."),
+            _field("first_id", pa.string(), "The first document of its cluster."),
+            _field("first_role", pa.string(), "source, or against for a known document."),
             *(measure.field_of_first for measure in measures),
         ]
     )
@@ -156,6 +158,7 @@ def cluster_summary_schema() -> pa.Schema:
                 "name", pa.string(), "What its documents share, in a line; null behind the 1,000 largest."
             ).with_nullable(True),
             _field("first_id", pa.string(), "The first document, to which the others are similar."),
+            _field("first_role", pa.string(), "source, or against for a known document."),
             _field("example_ids", pa.list_(pa.string()), "Up to five others, evenly from the second to the last."),
         ]
     )

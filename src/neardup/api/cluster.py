@@ -31,6 +31,7 @@ from neardup.settings.run import RunSettings, SelectionSettings
 def cluster(
     source: Source,
     *,
+    against: Source | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -61,6 +62,8 @@ def cluster(
     source, method, threshold, max_distance, keep, within, max_bucket_size, audit_sample : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     overwrite, resume, threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
+    against : known documents, each the first of a cluster. A document joins the most similar of them and of the new
+        first documents. Known documents are not compared with each other, and have no row. Default: None.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
         to. Default: None, which only returns the result.
     linkage : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
@@ -91,7 +94,7 @@ def cluster(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error)
-    inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
+    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
     cached = open_cache(run_settings, with_payload=False)
     with open_stages(progress) as stages, workspace(folder) as scratch, cached as cache:

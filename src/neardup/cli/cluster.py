@@ -10,13 +10,13 @@ import click
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
-from neardup.cli.settings import Command, settings_options
+from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
-    "output", "overwrite", "resume", "text_column", "id_column", "method", "threshold", "max_distance", "ngram",
-    "linkage", "threads",
+    "output", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold", "max_distance",
+    "ngram", "linkage", "threads",
 )  # fmt: skip
 
 
@@ -25,13 +25,19 @@ _COMMON = (
 )
 @inputs_argument
 @folder_options
+@option(
+    "--against", section="Input", metavar="PATH", multiple=True,
+    help="Known documents, each the first of a cluster: which of them is a document like? Repeatable.",
+)  # fmt: skip
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision")
 @settings_options(RunSettings, "Running")
 @config_option
 @printing_options
-def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
+def cluster(
+    inputs: tuple[str, ...], against: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any
+) -> None:
     """Cluster the similar documents of a collection: their number, sizes, names and common parts.
 
     A cluster is a document with those that dedup would remove for it, or a chain of similar documents (--linkage
@@ -43,6 +49,7 @@ def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **
     Examples:
       neardup cluster crawl.warc.gz -o out/ --method structure        pages by template
       neardup cluster pages/ -o out/ --method content                 pages by article
+      neardup cluster new/ -o out/ --method structure --against known/    which known template is this?
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """
     method = build_method(values)
@@ -50,5 +57,7 @@ def cluster(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **
     with running(lambda: message_of_folder(output)):
         import neardup
 
-        result = neardup.cluster(named(inputs), method=method, output=output, tables=False, **values)
+        result = neardup.cluster(
+            named(inputs), against=named(against), method=method, output=output, tables=False, **values
+        )
     finish(result.report, Path(output), quiet, as_json, values["on_error"])

@@ -23,18 +23,21 @@ _LARGEST = 10  # clusters in the report
 def cluster_batches(
     clusters: Clusters, removals: Removals, locations: DocumentLocations, measures: Measures
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each document, in input order; see schemas.clusters_schema."""
+    """Yield a row for each new document, in input order; see schemas.clusters_schema."""
     sizes = clusters.sizes
-    for start in range(0, len(clusters.cluster_of), _ROWS):
+    for start in range(locations.num_against, len(clusters.cluster_of), _ROWS):
         documents = np.arange(start, min(start + _ROWS, len(clusters.cluster_of)), dtype=np.uint32)
         numbers = clusters.cluster_of[start : start + _ROWS]
+        firsts = clusters.members[clusters.offsets[numbers]]
         columns = [
             locations.ids(documents),
             locations.parts(documents),
             pa.array(locations.rows(documents)),
             pa.array(numbers),
             pa.array(sizes[numbers]),
-            pa.array(clusters.members[clusters.offsets[numbers]] == documents),
+            pa.array(firsts == documents),
+            locations.ids(firsts.astype(np.uint32)),
+            locations.roles(firsts.astype(np.uint32)),
             *_measured(removals, documents, measures).arrow(measures),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=clusters_schema(measures))
@@ -66,6 +69,7 @@ def cluster_summary_batches(
             pa.array(clusters.sizes[start:stop]),
             pa.array(named + [None] * (stop - start - len(named)), pa.string()),
             locations.ids(firsts),
+            locations.roles(firsts),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=cluster_summary_schema())
@@ -91,16 +95,25 @@ def first_rows(
 
 
 def describe_clusters(report: dict[str, Any], clusters: Clusters, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the report of a run with the counts of its clusters, and the rows of the largest."""
+    """Return the report of a run with the counts of its clusters, and the rows of the largest.
+
+    Known documents, which come first, are counted in no cluster but as its first document.
+    """
     counts = report["counts"]
-    num_clustered = int(clusters.offsets[clusters.num_clusters])
+    new = clusters.cluster_of[counts["against"] :]
+    num_clustered = int(np.count_nonzero(new < clusters.num_clusters))
+    of_known = clusters.members[clusters.offsets[new]] < counts["against"]
     sizes = {
         "read": counts["read"],
         "clusters": clusters.num_clusters,
         "clustered": num_clustered,
+        "known": int(np.count_nonzero(of_known)),
         "single": counts["read"] - num_clustered,
         "largest": int(clusters.sizes.max(initial=0)),
     }
-    left_out = ("read", "kept", "removed", "removed_exact", "removed_near", "against")
+    left_out = ["read", "kept", "removed", "removed_exact", "removed_near"]
+    if not counts["against"]:
+        del sizes["known"]
+        left_out.append("against")
     others = {name: value for name, value in counts.items() if name not in left_out}
     return {**report, "counts": sizes | others, "largest_clusters": list(rows[:_LARGEST])}

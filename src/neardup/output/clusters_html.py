@@ -21,8 +21,10 @@ _COUNTS = (
     ("read", "", "Read"),
     ("clusters", "", "Clusters"),
     ("clustered", "share kept", "In clusters"),
+    ("known", "share sub", "of a known document"),
     ("single", "share exact", "Single"),
-    ("largest", "share", "In the largest cluster"),
+    ("largest", "", "In the largest cluster"),
+    ("against", "", "Compared against"),
     ("without_features", "", "Without features"),
     ("rejected", "", "Rejected (unreadable)"),
 )
@@ -97,7 +99,8 @@ def _examples(row: Row) -> str:
         for name, file_and_row in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
     )
     listed = "".join(f"<li>{other}</li>" for other in others)
-    return f"<details><summary>{first}</summary><ul>{listed}</ul></details>"
+    known = "known: " if row.get("first_role") == "against" else ""
+    return f"<details><summary>{known}{first}</summary><ul>{listed}</ul></details>"
 
 
 def _terms(report: Report) -> dict[str, str]:

@@ -88,6 +88,8 @@ def _add_findings(table: Rows, report: dict[str, Any]) -> None:
     elif command == "cluster":
         table.count("Clusters", counts["clusters"], f"of similar documents: {_likeness(report)}", "bold green")
         table.count("  in clusters", counts["clustered"], _share(counts["clustered"], counts))
+        if "known" in counts:
+            table.count("    of known", counts["known"], _share(counts["known"], counts))
         table.count("  single", counts["single"], _share(counts["single"], counts))
     elif command == "sign":
         size = f"{scheme['bits']} bits each" if "bits" in scheme else f"{scheme['num_hashes']} hashes each"
