@@ -252,7 +252,7 @@ class Hit:
     """A kept document that is similar to a query.
 
     id : of the document. similarity, distance, structure, exact : the measures of the method, None for others.
-    first_seen, last_seen : when it was added, and last found or sent. payload : what was stored with it.
+    first_seen, last_seen : when it was added, and last found or sent. payload : the data stored with it.
     """
 
     id: str

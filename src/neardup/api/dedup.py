@@ -72,26 +72,26 @@ def dedup(
         a list of paths if each of them exists, has a known suffix, or is a pattern or an address; else a list of texts.
     method : settings of the comparison, or their name: minhash, simhash, structure, content, page. Default: minhash, or
         the method of an index as `against`, which another one must equal.
-    threshold, max_distance : the limit of a duplicate, in place of that of the named method: the least similarity, or
-        the greatest number of differing bits (SimHash). If `method` is an object, set them there.
+    threshold, max_distance : the limit of a duplicate, instead of that of the named method: the minimum similarity, or
+        the maximum number of differing bits (SimHash). If `method` is an object, set them there.
     against : an earlier collection, read as `source` is. Its documents are never removed, and come before all others.
         Or an Index, or its address: documents are decided as `Index.add_if_new` decides, one after the other, but that
         a document which the index has itself is removed. `pairs` then has the pairs that removed a document.
     update : whether to add the documents to the index, once all is written.
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to. Default: None,
         which only returns the result.
-    write : what the folder gets in place of kept/: kept, the kept documents; mask, mask.parquet with a row for each
+    write : the contents of the folder instead of kept/: kept, the kept documents; mask, mask.parquet, a row for each
         input row; ids, ids.parquet with the ids of the kept documents; annotated, annotated/ with all documents and
         the columns duplicate_of, similarity and cluster; removed, nothing.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN, or source for
-        the order of the inputs; or several, such as "max:date,longest", of which the first that differs decides.
+        the order of the inputs; or several, such as "max:date,longest", where the first that differs decides.
     within : a column; only documents with the same value in it are compared, such as those of one language or site.
     count_by : a column; the report counts the removed documents for each of its values. Default: that of `within`.
     lang : the language of report.html: en, or zh for simplified Chinese.
-    linkage : sieve, which removes what is similar to a kept document; or connected, for chains of similar documents.
-    max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
+    linkage : sieve, which removes documents similar to a kept one; or connected, for chains of similar documents.
+    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
     audit_sample : the number of documents to compare exactly with all others, to measure the recall.
-    text_column, id_column : names of columns. Default: `text` and `id`, or what is obvious. The texts of several text
+    text_column, id_column : names of columns. Default: `text` and `id`, or another common name. The texts of several
         columns, such as ["title", "body"], are joined by line ends.
     text_unit : in text files, whether a document is a line or a file. auto: a line if one file is named.
     in_format : the format of all inputs. Default: by suffix, or for standard input by its first bytes.

@@ -91,7 +91,7 @@ def evaluate(
 
     Notes
     -----
-    Three searches: with the method as it is, for the scores at its threshold; at `curve_from` (SimHash: distance 16),
+    Three searches: with the unchanged method, for the scores at its threshold; at `curve_from` (SimHash: distance 16),
     for the curve; and that of `dedup`, for the clusters.
 
     Examples
@@ -154,7 +154,7 @@ def compare_methods(
     methods : two or more names of methods, or settings by any name.
     plot : an .svg file to draw the curves of all methods to. Default: None.
     overwrite : replace that file, if it exists.
-    curve_from : as in `evaluate`; curves over distances begin at 0 whatever it is.
+    curve_from : as in `evaluate`; curves over distances always begin at 0.
 
     Returns
     -------

@@ -83,7 +83,7 @@ class Index:
         address : a folder to make; `postgresql://...` or `redis://...`; or `memory:`, which lasts as long as the
             process.
         method, threshold, max_distance : as in `dedup`.
-        storage : what is stored of a kept document: fingerprints alone, where these decide; features, which confirm
+        storage : the data stored for a kept document: fingerprints alone, where these decide; features, which confirm
             duplicates exactly; or text, from which the features are computed again: a third of the space, twice the
             time to confirm a pair, and `get` and the page of the service show it.
         max_bucket_size : as in `dedup`.
@@ -200,7 +200,7 @@ class Index:
     # One document.
 
     def add(self, text: str, *, id: str | None = None, payload: str | None = None) -> Answer:
-        """Add a document, whatever it is similar to. Parameters and errors as in `add_if_new`."""
+        """Add a document without looking for similar ones. Parameters and errors as in `add_if_new`."""
         return _answer(self._add_batch(batch_of_text(text, id, payload), if_new=False, run=None))
 
     def add_if_new(self, text: str, *, id: str | None = None, payload: str | None = None) -> Answer:
@@ -228,7 +228,7 @@ class Index:
         Parameters
         ----------
         text : as in `add_if_new`.
-        limit : the greatest number of documents returned, 1 or more.
+        limit : the maximum number of documents returned, 1 or more.
         """
         hits = self._query_batch(batch_of_text(text, "", None), _checked_limit(limit)).hits
         return [Hit(**_with_all_measures(row)) for row in hits.drop_columns(["query"]).to_pylist()]
@@ -236,7 +236,7 @@ class Index:
     # Many documents.
 
     def add_many(self, source: Source, **options: Any) -> pa.Table:
-        """Add documents, whatever they are similar to. Parameters, result and errors as in `add_many_if_new`."""
+        """Add documents without looking for similar ones. Parameters, result and errors as in `add_many_if_new`."""
         return self._collect(self.add_batches(source, if_new=False, **options))
 
     def add_many_if_new(
@@ -258,7 +258,7 @@ class Index:
             be sent again.
         payload_column : the column to store with the documents, or several, which become a JSON object; by default
             the column `payload`, if there is one.
-        run : a name for what this call brings, which `remove_run` forgets again.
+        run : a name for the documents of this call, by which `remove_run` removes them.
         threads : worker threads that describe documents; all processors of this process when None.
 
         Returns
@@ -306,7 +306,7 @@ class Index:
         Parameters
         ----------
         source, text_column : as in `dedup`.
-        limit : the greatest number of documents returned for each, the most similar.
+        limit : the maximum number of documents returned for each, the most similar.
 
         Returns
         -------
@@ -354,7 +354,7 @@ class Index:
         unseen_for: timedelta | float | None = None,
         max_documents: int | None = None,
     ) -> int:
-        """Forget old documents, kept and removed ones alike.
+        """Forget old documents, both kept and removed.
 
         Parameters
         ----------
@@ -491,7 +491,7 @@ class Index:
             yield from maintenance.documents(self._rules, snapshot)
 
     def rebuild(self, address: str | os.PathLike[str], *, method: MethodSettings) -> Index:
-        """Make another index of the same documents with other bands or blocks, from what is stored, without texts.
+        """Make another index of the same documents with other bands or blocks, from the stored data, without texts.
 
         Parameters
         ----------

@@ -75,7 +75,7 @@ def find_pairs(
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None, which only returns them.
     overwrite : replace that file, if it exists, once the new one is complete.
     tables : fill `pairs` of the result. Use False with `output` if they would not fit into memory.
-    max_bucket_size : the greatest number of documents in one bucket, the earliest ones. Default: by the method.
+    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
 
     Returns
     -------

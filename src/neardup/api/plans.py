@@ -111,7 +111,7 @@ def plan_index(
 
     Returns
     -------
-    list of IndexPlan, from the least to the most that is stored.
+    list of IndexPlan, from the least to the most stored data.
 
     Raises
     ------

@@ -111,7 +111,7 @@ def sign(
     Parameters
     ----------
     source : documents as of `dedup`: files, texts, a table, a column of texts; or sets of tokens: a list, or an Arrow
-        column, of lists of strings, which are taken as they are; or weighted sets: lists of struct<feature: string,
+        column, of lists of strings, which are used unchanged; or weighted sets: lists of struct<feature: string,
         weight: double>, maps, in Python also dictionaries and lists of pairs. A str that is no path, a set, or a
         dictionary is one document. A null row is an empty document; a null or empty token is left out.
     method : how a text becomes features, and these a signature (MinHash) or a fingerprint (SimHash); or a name:
@@ -180,8 +180,8 @@ def minhash(text: str | Features, *, method: MinHash | None = None) -> npt.NDArr
 
     Parameters
     ----------
-    text : a text, which method cuts into shingles; or features, taken as they are: strings, or pairs of a string and
-        its weight, or a mapping of these. The weights of repeated ones add up.
+    text : a text, which method cuts into shingles; or features, used unchanged: strings, or pairs of a string and
+        its weight, or a mapping of these. The weights of repeated features add up.
     method : how, with its seed and length; `MinHash()` when None. Of features, only these two matter.
 
     Returns

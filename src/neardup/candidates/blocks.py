@@ -99,7 +99,7 @@ def plan_blocks(
     num_fingerprints : the number of fingerprints in the index, whole, up to 10^15, such as 1e9.
     bits : of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
-    memory_bytes : the greatest memory of the index; None for no limit.
+    memory_bytes : the maximum memory of the index; None for no limit.
 
     Notes
     -----
@@ -138,7 +138,7 @@ def choose_blocks(
     num_fingerprints : the number of fingerprints in the index, whole, up to 10^15, such as 1e9.
     bits : of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
-    memory_bytes : the greatest memory of the index; None for no limit.
+    memory_bytes : the maximum memory of the index; None for no limit.
 
     Raises
     ------

@@ -54,7 +54,7 @@ _documents_options = composed(
 @_answers_options
 @_documents_options
 def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
-    """Add documents, whatever they are similar to. A document whose id and content are there changes nothing.
+    """Add documents without looking for similar ones. A document whose id and content are there changes nothing.
 
     \b
     Examples:
@@ -252,7 +252,7 @@ def expire(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Forget old documents, kept and removed ones alike. Ages are 30d, 12h, 90m or 45s.
+    """Forget old documents, both kept and removed. Ages are 30d, 12h, 90m or 45s.
 
     \b
     Examples:

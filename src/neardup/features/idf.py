@@ -85,7 +85,7 @@ class IdfTable(IdfSource):
     """How many documents of a corpus hold each feature.
 
     num_documents : int, the documents of the corpus. hashes : uint64, rising: the native hashes of the features.
-    counts : uint32, the documents that hold each. scheme : what decides the features of a text. max_undercount : int,
+    counts : uint32, the documents that hold each. scheme : the settings that determine features. max_undercount : int,
     how many documents a count may lack, where the corpus had more features than could be counted at once. rejected :
     the documents that could not be read and are not counted; not saved with the table.
 

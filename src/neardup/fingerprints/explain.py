@@ -28,7 +28,7 @@ class Explanation:
     """The computation of a fingerprint: for each feature, in order of first occurrence, and for each bit.
 
     features : the features. counts : their frequencies. idf : their inverse document frequencies, None if the weights
-    do not use them. weights : their weights. hashes : their hashes, of which each bit votes. sums : the sums of the
+    do not use them. weights : their weights. hashes : their hashes; each bit votes. sums : the sums of the
     votes of each bit, the most significant bit first; integers if the weights are integers. fingerprint : a bit is 1
     if its sum is positive, or if the sum is zero and the scheme sets such bits.
     """
@@ -80,13 +80,13 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
 def keywords(
     text: str, idf: IdfTable | None = None, *, top: int = 20, method: SimHash | None = None
 ) -> list[WeightedFeature]:
-    """Return the features of a text with the greatest TF-IDF weights, in descending order.
+    """Return the features of a text with the highest TF-IDF weights, in descending order.
 
     Parameters
     ----------
     text : a text.
     idf : the document frequencies. Default: those of the method, or of the lines of the text.
-    top : the greatest number of features to return.
+    top : the maximum number of features to return.
     method : the settings that cut the text into features, as those of the table. Default: those of the table (jieba and
         callables excepted), or `SimHash()`.
 

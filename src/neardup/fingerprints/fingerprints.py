@@ -34,7 +34,7 @@ class Fingerprints(Sketches):
     Attributes
     ----------
     values : uint64 array of shape (num_documents, num_words); bit i is bit i % 64 of word i // 64.
-    scheme : how they were made, in values that JSON can hold: name, version, bits, and what a feature is.
+    scheme : how they were made, in values that JSON can hold: name, version, bits, and the definition of a feature.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_documents,), which documents have no features.
 

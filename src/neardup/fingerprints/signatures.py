@@ -27,7 +27,7 @@ class Signatures(Sketches):
     Attributes
     ----------
     values : uint32 array of shape (num_sets, num_hashes).
-    scheme : how they were made, in values that JSON can hold: name, version, seed, num_hashes, and what a feature is.
+    scheme : how they were made, in values that JSON can hold: name, version, seed, num_hashes, features.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_sets,), which sets are empty.
 
@@ -179,7 +179,7 @@ class Signatures(Sketches):
 
 
 class PackedSignatures(Sketches):
-    """Signatures of which each hash keeps a few bits: smaller, and slightly less accurate.
+    """Signatures that keep a few bits of each hash: smaller, and slightly less accurate.
 
     Attributes
     ----------

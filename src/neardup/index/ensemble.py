@@ -36,7 +36,7 @@ class LSHEnsemble(RowIndex):
 
     Parameters
     ----------
-    threshold : the least containment |Q ∩ X| / |Q| that is searched for.
+    threshold : the minimum containment |Q ∩ X| / |Q| that is searched for.
     recall : the share of sets just at the threshold that are to be found; where a set is so much larger than the query
         that no bands reach it, as many as can be. `plan` estimates how many.
     num_partitions : by size, of about as many sets each. More fit the bands better to the sizes, and take longer.

@@ -33,7 +33,7 @@ class LSHIndex(RowIndex):
     method : the threshold from which sets are similar; the recall, or the bands that find them; and num_hashes, the
         length of the signatures, when unset that of the first added. `MinHash()` when None. Of longer signatures than
         the bands take, the first hashes go into bands and all into estimates.
-    threshold : in place of a method, for `MinHash(threshold=threshold)`.
+    threshold : instead of a method, for `MinHash(threshold=threshold)`.
     scheme : how the signatures were made; when unset, that of the first `Signatures` added.
     threads : of `query_many`; all processors of this process when unset.
 

@@ -244,7 +244,7 @@ class SimHash(Shingling):
         ),
     )
     threshold: float = parameter(
-        0.5, Constraint("With confirm=jaccard, the least similarity of two duplicates.", exclusive_min=0.0, high=1.0)
+        0.5, Constraint("With confirm=jaccard, the minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
     )
     num_blocks: int | None = parameter(
         None,

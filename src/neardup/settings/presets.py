@@ -22,7 +22,7 @@ def structure(
     rows_per_band: int | None = 2,
     seed: int = 1,
 ) -> MinHash:
-    """Return the settings under which pages with the same template are duplicates, whatever their text.
+    """Return the settings under which pages with the same template are duplicates, regardless of their text.
 
     A page is the set of its runs of `ngram` start tags with their attributes. Runs that few pages share count up to
     three times.
@@ -101,7 +101,7 @@ def content(
     num_hashes: int | None = None,
     seed: int = 1,
 ) -> MinHash:
-    """Return the settings under which pages with the same main text are duplicates, whatever the template around it.
+    """Return the settings under which pages with the same main text are duplicates, in any template.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ def page(
 
     Parameters
     ----------
-    threshold : the least similarity of the main texts.
-    min_structure : the least similarity of the templates, as `structure()` measures it.
+    threshold : the minimum similarity of the main texts.
+    min_structure : the minimum similarity of the templates, as `structure()` measures it.
     recall, tokens, ngram, nfkc, case_fold, fold_chinese, similarity, num_bands, rows_per_band, seed : as in `MinHash`.
 
     Raises
