@@ -41,6 +41,13 @@ class BatchCache:
         """Return whether it is worth trying to keep files of this size, which grow when they are decoded."""
         return _GROWTH * file_bytes <= self._free_bytes
 
+    def take(self, num_bytes: int) -> bool:
+        """Take memory for something else of the run, for as long as it lasts; return whether there is enough."""
+        if num_bytes >= self._free_bytes:
+            return False
+        self._free_bytes -= num_bytes
+        return True
+
     def clear(self) -> None:
         """Release everything; later reads decode the files."""
         self._free_bytes = 0

@@ -68,7 +68,9 @@ class SortedSets(NamedTuple):
 def build_sets(
     source: SetSource, wanted: Mask, threads: int, progress: Progress, name: str
 ) -> kernels.sorted_sets.Sets:
-    """Write the shingles of the selected documents as sorted sets to a new column, on a pool of threads.
+    """Build sorted sets of the shingles of the selected documents, on a pool of threads.
+
+    They are in memory if the cache of the documents has enough left, else in a new scratch column.
 
     Parameters
     ----------
@@ -80,31 +82,37 @@ def build_sets(
     InputError
         If texts are read again, and an input has changed since the first reading.
     """
+    columns = schemas.SHINGLES, schemas.SHINGLE_STARTS
     if source.stored or not wanted.any():
-        return _write(source.scratch, _from_columns(source, wanted, threads), len(wanted), progress, name)
-    return _write(source.scratch, _from_texts(source, wanted, threads), len(wanted), progress, name)
+        sets = _from_columns(source, wanted, threads, columns, source.corpus.tally.shingles)
+    else:
+        sets = _from_texts(source, wanted, threads)
+    lengths = np.diff(source.scratch.column(schemas.SHINGLE_STARTS), append=source.corpus.tally.shingles)
+    cache = source.tasks[0].cache if source.tasks else None
+    most = _most_words(lengths[wanted])
+    memory = np.empty(most, np.uint64) if cache is not None and cache.take(8 * most) else None
+    return _collect(source.scratch, sets, len(wanted), progress, name, memory)
 
 
 def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress) -> kernels.sorted_sets.Sets:
-    """Write the runs of tags of the selected documents as `build_sets` writes shingles. They are always stored."""
+    """Write the runs of tags of the selected documents as `build_sets` does shingles. They are always stored."""
     columns = schemas.TAGS, schemas.TAG_STARTS
     sets = _from_columns(source, wanted, threads, columns, source.corpus.tally.structure)
-    return _write(source.scratch, sets, len(wanted), progress, "structure-sets")
+    return _collect(source.scratch, sets, len(wanted), progress, "structure-sets", None)
 
 
 def _from_columns(
     source: SetSource,
     wanted: Mask,
     threads: int,
-    columns: tuple[Column, Column] = (schemas.SHINGLES, schemas.SHINGLE_STARTS),
-    num_shingles: int | None = None,
+    columns: tuple[Column, Column],
+    num_shingles: int,
 ) -> Iterator[SortedSets]:
     """Yield the sets of stored shingles, which stay unchanged, so that an interrupted run can resume."""
     hashes, starts = (source.scratch.column(column) for column in columns)
-    end = source.corpus.tally.shingles if num_shingles is None else num_shingles
 
     def build(stretch: slice) -> SortedSets:
-        stops = np.append(starts[stretch][1:], starts[stretch.stop] if stretch.stop < len(starts) else end)
+        stops = np.append(starts[stretch][1:], starts[stretch.stop] if stretch.stop < len(starts) else num_shingles)
         return _sort(Shingled(hashes, starts[stretch], stops, wanted[stretch]))
 
     return _results(map_ordered(stretches(len(starts), _STRETCH), build, threads))
@@ -157,21 +165,34 @@ def _results(pairs: Iterable[tuple[Item, SortedSets]]) -> Iterator[SortedSets]:
 
 def _sort(shingled: Shingled) -> SortedSets:
     lengths = (shingled.stops - shingled.starts)[shingled.wanted]
-    hashes = np.empty(int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum()), np.uint64)
+    hashes = np.empty(_most_words(lengths), np.uint64)
     starts, sizes = np.empty(len(shingled.starts), np.int64), np.zeros(len(shingled.starts), np.uint32)
     used = kernels.sorted_sets.write_sets(*shingled, hashes, starts, sizes)
     return SortedSets(hashes[:used], starts, sizes)
 
 
-def _write(
-    scratch: Scratch, results: Iterator[SortedSets], num_documents: int, progress: Progress, name: str
+def _most_words(lengths: npt.NDArray[np.int64]) -> int:
+    """Return how long sets and sketches of lists of these lengths can be."""
+    return int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum())
+
+
+def _collect(
+    scratch: Scratch,
+    results: Iterator[SortedSets],
+    num_documents: int,
+    progress: Progress,
+    name: str,
+    memory: npt.NDArray[np.uint64] | None,
 ) -> kernels.sorted_sets.Sets:
-    """Write sets to scratch columns, in order."""
+    """Put sets one after the other, in memory or in a scratch column."""
     set_hashes, set_starts = schemas.SET_HASHES.of(name), schemas.SET_STARTS.of(name)
     sizes = np.zeros(num_documents, np.uint32)
     written = done = 0
     for number, sets in enumerate(results, 1):
-        scratch.append(set_hashes, sets.hashes)
+        if memory is None:
+            scratch.append(set_hashes, sets.hashes)
+        else:
+            memory[written : written + len(sets.hashes)] = sets.hashes
         scratch.append(set_starts, sets.starts + written)
         sizes[done : done + len(sets.sizes)] = sets.sizes
         written += len(sets.hashes)
@@ -179,7 +200,8 @@ def _write(
         progress.advance(len(sets.sizes), 0)
         if number % _RELEASE_EVERY == 0:
             scratch.release_pages()
-    return kernels.sorted_sets.Sets(scratch.column(set_hashes), scratch.column(set_starts), sizes)
+    hashes = scratch.column(set_hashes) if memory is None else memory[:written]
+    return kernels.sorted_sets.Sets(hashes, scratch.column(set_starts), sizes)
 
 
 def stretches(count: int, size: int) -> Iterator[slice]:
