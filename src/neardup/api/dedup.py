@@ -28,13 +28,14 @@ from neardup.progress import Progress, Stages
 from neardup.results import Deduplication
 from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import method_named
+from neardup.settings.presets import method_named, with_preset
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 
 def dedup(
     source: Source,
     *,
+    preset: str | None = None,
     method: MethodSettings | str | None = None,
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -70,6 +71,8 @@ def dedup(
     source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any object with Arrow's
         PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path. A list of str is
         a list of paths if each of them exists, has a known suffix, or is a pattern or an address; else a list of texts.
+    preset : lossless removes a document if a longer kept one contains at least 0.95 of its shingles; it sets method and
+        keep.
     method : settings of the comparison, or their name: minhash, simhash, structure, content, page. Default: minhash, or
         the method of an index as `against`, which another one must equal.
     threshold, max_distance : the limit of a duplicate, instead of that of the named method: the minimum similarity, or
@@ -133,6 +136,7 @@ def dedup(
     >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
+    method, threshold, keep = with_preset(preset, method, threshold, keep)
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )

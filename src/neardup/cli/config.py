@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import json
 import sys
@@ -13,8 +14,29 @@ import click
 from neardup.cli.methods import JIEBA
 from neardup.cli.settings import Function, option
 from neardup.errors import SettingError
+from neardup.settings.methods import MinHash
+from neardup.settings.presets import PRESETS
 
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
+
+
+def preset_option(function: Function) -> Function:
+    """Add --preset, whose settings are the defaults of the options."""
+    return option(
+        "--preset", section="Method", type=click.Choice(list(PRESETS)), is_eager=True, expose_value=False,
+        callback=_use_preset,
+        help="lossless: remove a document if a longer kept one contains at least 0.95 of its shingles (--similarity "
+        "containment --threshold 0.95 --keep longest).",
+    )(function)  # fmt: skip
+
+
+def _use_preset(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+    if name is None:
+        return
+    method, plain = PRESETS[name].method, MinHash()
+    values = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+    values = {key: value for key, value in values.items() if value != getattr(plain, key)}
+    ctx.default_map = {**values, "keep": PRESETS[name].keep, **(ctx.default_map or {})}
 
 
 def config_option(function: Function) -> Function:

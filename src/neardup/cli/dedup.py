@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from neardup.cli.config import config_option
+from neardup.cli.config import config_option, preset_option
 from neardup.cli.methods import build_method, is_method_given, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
@@ -18,7 +18,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 _LOCAL = ("within", "count_by", "lang", "resume", "update", "audit_sample", "threads", "batch_rows", "cache_bytes")
 _COMMON = (
     "output", "write", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold",
-    "max_distance", "ngram", "keep",
+    "preset", "ngram", "keep",
 )  # fmt: skip
 
 
@@ -34,6 +34,7 @@ _COMMON = (
 )  # fmt: skip
 @option("--update", section="Input", is_flag=True, help="Add the documents to the index, once all is written.")
 @source_options
+@preset_option
 @method_options
 @settings_options(SelectionSettings, "Decision")
 @settings_options(RunSettings, "Running")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
@@ -178,6 +178,19 @@ METHODS: dict[str, MethodSettings] = {
 }
 """The settings of each method name; from the third on for web pages."""
 
+
+class Preset(NamedTuple):
+    """Settings of a run by one name: the method, and `keep`."""
+
+    method: MinHash
+    keep: str
+
+
+PRESETS: dict[str, Preset] = {
+    "lossless": Preset(MinHash(similarity="containment", threshold=0.95), "longest"),
+}
+"""The presets by name."""
+
 FINGERPRINTS: dict[str, SimHash] = {
     "simhash": SimHash(),
     "structure": SimHash(tokens="tags", ngram=3, weights="one"),
@@ -224,6 +237,29 @@ def method_named(
                 f"{name} does not go with method={method!r}: got {name}={value!r}. Use method='simhash', or threshold."
             )
     return replace(start, **given)
+
+
+def with_preset(
+    preset: str | None, method: MethodSettings | str | None, threshold: float | None, keep: str
+) -> tuple[MethodSettings | str | None, float | None, str]:
+    """Return method, threshold and keep of a run: as they are without a preset; else its own, unless they are given.
+
+    Raises
+    ------
+    SettingError
+        If the preset is unknown, or a method is given beside it.
+    """
+    if preset is None:
+        return method, threshold, keep
+    if preset not in PRESETS:
+        raise SettingError(f"preset must be one of {', '.join(PRESETS)}: got {preset!r}. Change preset (--preset).")
+    if method is not None:
+        raise SettingError(
+            f"preset={preset!r} sets the method: got method={method!r:.80} beside it. Leave one of them out."
+        )
+    chosen = PRESETS[preset]
+    settings = chosen.method if threshold is None else replace(chosen.method, threshold=threshold)
+    return settings, None, chosen.keep if keep == "first" else keep
 
 
 def minhash_named(method: MethodSettings | str, threshold: float | None = None) -> MinHash:

@@ -1,0 +1,82 @@
+"""The preset lossless: a document goes only if a longer kept one contains it. Three failures of others, rebuilt."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import neardup
+from neardup.cli.main import cli
+from neardup.errors import SettingError
+
+RANDOM = random.Random(7)
+WORDS = [f"word{number}" for number in range(3000)]
+
+
+def sentences(count: int) -> list[str]:
+    return [" ".join(RANDOM.choices(WORDS, k=12)) + "." for _ in range(count)]
+
+
+def lost_sentences(texts: list[str], result: neardup.Deduplication) -> list[str]:
+    """Return the sentences that no kept text has."""
+    kept = {part for text in result.kept["text"].to_pylist() for part in re.split(r"(?<=\.)\s", text)}
+    return [part for text in texts for part in re.split(r"(?<=\.)\s", text) if part not in kept]
+
+
+def test_a_text_inside_of_a_longer_one_goes_whatever_their_order() -> None:
+    chapter, rest = sentences(20), sentences(60)
+    texts = [" ".join(chapter), " ".join([*rest, *chapter]), " ".join(sentences(20))]
+    result = neardup.dedup(texts, preset="lossless")
+    assert result.mask.tolist() == [False, True, True]
+    assert lost_sentences(texts, result) == []
+    assert neardup.dedup(texts).mask.all()  # 20 sentences of 80 are no duplicate by Jaccard similarity
+
+
+def test_rows_of_a_template_stay_where_each_has_its_own_values() -> None:
+    template = "On {} the customer {} ordered {} of the article and paid by card. " + " ".join(sentences(4))
+    texts = [template.format(f"day{n}", f"name{n} surname{n}", n) for n in range(50)]
+    plain, lossless = neardup.dedup(texts, threshold=0.4), neardup.dedup(texts, preset="lossless")
+    assert plain.report["counts"]["removed"] > 40
+    assert lossless.report["counts"]["removed"] == 0
+
+
+def test_dumps_of_a_compiler_stay_unless_their_messages_are_all_in_another() -> None:
+    head = " ".join(sentences(30))  # flags, include paths and notes that all dumps begin with
+    errors = [f"error {n}: symbol{n} is not declared in scope{n} at line {n}." for n in range(8)]
+    dumps = [f"{head} {error}" for error in errors]
+    everything = f"{head} {' '.join(errors)}"
+    assert neardup.dedup(dumps).report["counts"]["removed"] == 7  # similar by 0.9: seven messages are lost
+    assert neardup.dedup(dumps, preset="lossless", threshold=0.98).report["counts"]["removed"] == 0
+    result = neardup.dedup([*dumps, everything], preset="lossless", threshold=0.98)
+    assert result.kept["text"].to_pylist() == [everything]
+
+
+def test_a_chain_of_overlapping_books_joins_no_two_that_share_nothing() -> None:
+    chapters = [" ".join(sentences(10)) for _ in range(20)]
+    books = [" ".join(chapters[start : start + 10]) for start in range(0, 11)]
+    chained = neardup.dedup(books, threshold=0.7, linkage="connected")
+    assert chained.report["counts"]["kept"] == 1  # the last book shares no chapter with the first
+    result = neardup.dedup(books, preset="lossless")
+    assert result.report["counts"]["removed"] == 0
+    assert lost_sentences(books, result) == []
+
+
+def test_the_command_takes_the_preset_and_other_options_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps({"text": "a b c d e f g"}))
+    command = ["dedup", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--preset", "lossless", "--json"]
+    result = CliRunner().invoke(cli, [*command, "--ngram", "3"])
+    settings = json.loads(result.stdout)["settings"]
+    assert (settings["similarity"], settings["threshold"], settings["keep"]) == ("containment", 0.95, "longest")
+    assert json.loads(result.stdout)["method"]["ngram"] == 3
+
+
+def test_an_unknown_preset_and_one_beside_a_method_are_refused() -> None:
+    with pytest.raises(SettingError, match="preset must be one of lossless: got 'safe'"):
+        neardup.dedup(["a"], preset="safe")
+    with pytest.raises(SettingError, match="Leave one of them out"):
+        neardup.dedup(["a"], preset="lossless", method="simhash")
