@@ -122,7 +122,7 @@ def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = N
     columns : the columns to read; None for all.
     """
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, pre_buffer=False)  # which keeps all columns read until the end
         schema = file.schema_arrow
         yield (schema.empty_table() if columns is None else schema.empty_table().select(columns))
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
