@@ -42,6 +42,9 @@ _ROWS = (
     ("group_per_s", "add-if-new in groups of 64, synced, documents/s", "{:,.0f}"),
     ("open_s", "open, s", "{:.3f}"),
     ("bytes", "bytes a document", "{:,.0f}"),
+    ("adding_mb", "memory of adding, not mapped files, MB", "{:,.0f}"),
+    ("compact_mb", "memory of compaction, MB", "{:,.0f}"),
+    ("compact_disk_gb", "disk of compaction, GB", "{:,.1f}"),
     ("anonymous_mb", "memory of the process, not mapped files, MB", "{:,.0f}"),
 )
 
@@ -72,7 +75,7 @@ class Bench:
         """Run a job in a process; return its facts and answers."""
         output = self.work / f"{script}-{job}"
         command = [python, str(_JOBS / f"{script}.py"), job, source, str(output), json.dumps(options)]
-        took = run(command, log=output.with_suffix(".log"), timeout_s=3600)
+        took = run(command, log=output.with_suffix(".log"), timeout_s=6 * 3600)
         if took.code:
             sys.exit(output.with_suffix(".log").read_text()[-3000:])
         done = json.loads(output.with_suffix(".done.json").read_text())

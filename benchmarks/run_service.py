@@ -1,6 +1,6 @@
 """Measure the HTTP service: single check-and-add requests at a rate, on a large index, on one processor.
 
-`run_service.py --documents 1000000 --rate 3000 --seconds 60` makes an index of random texts, starts the
+`run_service.py --documents 1000000 --rate 3000 --load-seconds 60` makes an index of random texts, starts the
 service on the first processor, and sends documents one by one from the others. The decisions are compared with those of
 the sieve in the order of arrival before any figure is shown.
 """
@@ -33,7 +33,7 @@ METHODS: dict[str, Any] = {"simhash": neardup.SimHash(), "minhash": neardup.MinH
 def main() -> None:
     """Run the benchmark."""
     arguments = parse()
-    sent = texts(int(arguments.rate * arguments.seconds))
+    sent = texts(int(arguments.rate * arguments.load_seconds))
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "an.index"
         begun = time.perf_counter()
@@ -41,12 +41,12 @@ def main() -> None:
         print(f"an index of {arguments.documents:,} documents made in {time.perf_counter() - begun:.0f} s")
         process, url = start(path, Path(folder) / "log")
         load = Load(url, sent, arguments.rate, arguments.connections)
-        figures = measure(load, url)
+        figures = measure(load, url, process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         check(path, METHODS[arguments.method], sent, load.answers)
     for name, value in figures.items():
-        print(f"{name:<36}{value:>12,.2f}")
+        print(f"{name:<44}{value:>12,.2f}")
 
 
 def parse() -> argparse.Namespace:
@@ -54,7 +54,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=1_000_000, help="in the index before")
     parser.add_argument("--rate", type=float, default=3000, help="requests a second")
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--load-seconds", type=float, default=60)
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--method", choices=METHODS, default="simhash")
     parser.add_argument("--folder", help="for the index: a folder on the disk to measure")
@@ -86,17 +86,17 @@ def start(path: Path, log: Path) -> tuple[subprocess.Popen[bytes], str]:
     return process, json.loads(line[0])["address"]
 
 
-def measure(load: Load, url: str) -> dict[str, float]:
+def measure(load: Load, url: str, process: int) -> dict[str, float]:
     """Run the load, and return its figures."""
     with Client(url, timeout_s=300) as client:
         before = metrics(client)
         begun = time.perf_counter()
         thread = threading.Thread(target=lambda: asyncio.run(load.run()))
         thread.start()
-        memory = []
+        memory = [anonymous_mb(process)]
         while thread.is_alive():
             thread.join(5)
-            memory.append(metrics(client)["process_resident_memory_bytes"])
+            memory.append(anonymous_mb(process))
         seconds = time.perf_counter() - begun
         after = metrics(client)
     number = len(load.times)
@@ -112,10 +112,17 @@ def measure(load: Load, url: str) -> dict[str, float]:
         * (after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"])
         / number,
         "documents in a batch": number / batches,
-        "memory at the start, MB": before["process_resident_memory_bytes"] / 1e6,
-        "memory in the middle, MB": memory[len(memory) // 2] / 1e6,
-        "memory at the end, MB": after["process_resident_memory_bytes"] / 1e6,
+        "memory, not mapped files, at the start, MB": memory[0],
+        "in the middle, MB": memory[len(memory) // 2],
+        "at the end, MB": memory[-1],
+        "at most, MB": max(memory),
     }
+
+
+def anonymous_mb(process: int) -> float:
+    """Return the memory of a process that is no mapped file, in MB."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("RssAnon")).split()[1]) / 1024
 
 
 def metrics(client: Client) -> dict[str, float]:

@@ -96,7 +96,8 @@ def test_methods_that_weigh_by_a_table_decide_as_add_if_new(name, tmp_path):
 def test_nothing_is_written_to_the_index_unless_it_is_updated(make):
     address = make(table("a", make_texts(1, 60)))
     new = table("b", make_texts(2, 60))
-    before = [documents.to_pylist() for documents in Index.open(address, read_only=True).documents()]
+    with Index.open(address, read_only=True) as index:
+        before = [documents.to_pylist() for documents in index.documents()]
     first = neardup.dedup(new, against=address)
     with Index.open(address, read_only=True) as index:
         assert [documents.to_pylist() for documents in index.documents()] == before

@@ -5,8 +5,10 @@ Documents come as fingerprints or sets of features, so that no text is described
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,7 +33,7 @@ _SET_SIZE = 32
 def simhash(source: str, options: dict[str, Any]) -> Done:
     """Fill an index with fingerprints, found at distance 3."""
     index = _new(options, SimHash(confirm="hamming"), "fingerprints")
-    fingerprints, batches = np.load(source), np.load(options["queries"])
+    fingerprints, batches = np.load(source, mmap_mode="r"), np.load(options["queries"], mmap_mode="r")
 
     def documents(values: npt.NDArray[np.uint64], first: int, prefix: str) -> Incoming:
         mixed = values * np.uint64(0x9E3779B97F4A7C15)
@@ -88,16 +90,24 @@ def _measure(
     """Do all that is measured, in this order; facts are seconds, or microseconds for percentiles."""
     facts: dict[str, float] = {}
     adding = 0.0
-    for first in range(0, len(values), _AT_ONCE):
-        batch = documents(values[first : first + _AT_ONCE], first, "f")
-        begun = time.perf_counter()
-        with index._store.writing() as writer:
-            collection.add(index._rules, writer, batch, 1, if_new=False)
-        adding += time.perf_counter() - begun
-    facts["add_per_s"] = len(values) / adding
+    _warm(index, documents(values[:1_000], 0, "w"))
+    with Memory(options["index"]) as memory:
+        for first in range(0, len(values), _AT_ONCE):
+            batch = documents(values[first : first + _AT_ONCE], first, "f")
+            begun = time.perf_counter()
+            with index._store.writing() as writer:
+                collection.add(index._rules, writer, batch, 1, if_new=False)
+            adding += time.perf_counter() - begun
+        facts["add_per_s"] = len(values) / adding
+        began = time.perf_counter()
+        index._store._finish_task()
+        facts["finish_s"] = time.perf_counter() - began
+    facts |= {"adding_mb": memory.most, "disk_gb": memory.disk_bytes / 1e9}
     facts |= _ask(index, documents, queries, "")
     began = time.perf_counter()
-    index.compact()
+    with Memory(options["index"]) as memory:
+        index.compact()
+    facts |= {"compact_mb": memory.most, "compact_disk_gb": memory.disk_bytes / 1e9}
     facts["compact_s"] = time.perf_counter() - began
     facts |= _ask(index, documents, queries, "compact_")
     answers = _answers(index, documents, queries, options)
@@ -111,13 +121,52 @@ def _measure(
     index = Index.open(options["index"])
     facts["open_s"] = time.perf_counter() - begun
     index.close()
-    with open("/proc/self/status") as status:
-        anonymous = next(line for line in status if line.startswith("RssAnon"))
-    facts["anonymous_mb"] = int(anonymous.split()[1]) / 1024
+    facts["anonymous_mb"] = anonymous_mb()
     times: list[Took] = [(facts["batch_s"], facts["batch_s"])]
     if not options.get("keep"):
         shutil.rmtree(options["index"])
     return Done(times, answers, facts)
+
+
+def _warm(index: Index, batch: Incoming) -> None:
+    """Load the compiled code and all that stays in memory with it."""
+    made = Index.create("memory:", method=index.method, storage=index.settings.storage)
+    with made as other, other._store.writing() as writer:
+        collection.add(other._rules, writer, batch, 1)
+        collection.query(other._rules, writer, batch, 10)
+
+
+class Memory:
+    """A thread that samples memory and disk as a context manager.
+
+    most : the memory of the process, not mapped files, above that at the begin, MB. disk_bytes : of the index.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.most, self.disk_bytes, self._folder = 0.0, 0, folder
+        self._begin, self._stop = anonymous_mb(), threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(0.05):
+            self.most = max(self.most, anonymous_mb() - self._begin)
+            with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as files:
+                self.disk_bytes = max(self.disk_bytes, sum(file.stat().st_size for file in files))
+
+
+def anonymous_mb() -> float:
+    """Return the memory of this process that is no mapped file, in MB."""
+    with open("/proc/self/status") as status:
+        anonymous = next(line for line in status if line.startswith("RssAnon"))
+    return int(anonymous.split()[1]) / 1024
 
 
 def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix: str) -> dict[str, float]:

@@ -52,14 +52,14 @@ def _encode(changes: Changes) -> bytes:
     """Return a record: the documents as a message of Arrow IPC without the schema, then arrays."""
     documents, entries = changes.documents, changes.entries
     num_documents = 0 if documents is None else len(documents)
-    batch = as_batch(documents).serialize().to_pybytes() if documents is not None and num_documents else b""
+    batch = as_batch(documents).serialize() if documents is not None and num_documents else b""
     num_entries = 0 if entries is None else len(entries.key)
     arrays: list[npt.NDArray[Any]] = []
     if entries is not None:
         arrays = [entries.document.astype(_ROW), entries.table.astype(_TABLE), entries.key.astype(_KEY)]
     head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, len(changes.forgotten))
     rows = [changes.seen.astype(_ROW), changes.forgotten.astype(_ROW)]
-    return b"".join([_HEAD.pack(*head), batch, *(array.tobytes() for array in (*arrays, *rows))])
+    return b"".join([_HEAD.pack(*head), batch, *arrays, *rows])
 
 
 def replay(records: Sequence[bytes], schema: pa.Schema | None) -> Replayed:

@@ -25,7 +25,7 @@ from neardup.stores.state import State
 
 FROZEN = ""
 """The name of times in memory that are being written to a file."""
-_MAX_DOCUMENTS_BYTES = 64 << 20  # of files that are merged
+_MAX_DOCUMENTS_BYTES = 32 << 20  # of files that are merged, in memory
 _NICENESS = 10
 _RECORDS_AT_ONCE = 4  # deleted with each write, which appends one: faster than the journal grows
 
@@ -104,6 +104,8 @@ class Maintenance:
         if written.infos:
             self._install(written)
             self._forgotten_on_disk, self.flushed = forgotten, record
+        for pool in (pa.default_memory_pool(), pa.system_memory_pool()):  # the latter has the memory of NumPy too
+            pool.release_unused()
 
     def compact(self) -> None:
         """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error."""

@@ -27,6 +27,7 @@ from neardup.stores.writing import StateWriter
 
 MEMORY_BYTES = 256 << 20
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
+_PARTS = 8  # of the memory: one that grows, one that is written, copies of these, the batch that is added, merges
 _BYTES_A_ROW = 64  # of memory, beside as many as in the journal
 _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
 _RECORD_BYTES = 64 << 20  # of a row in the database, which has at most a billion
@@ -272,7 +273,7 @@ class EmbeddedStore(Store):
 
     def _is_due(self) -> bool:
         records = self._loader.number - self._maintenance.flushed
-        return self._pending_bytes > self._memory_bytes // 4 or records > _RECORDS_IN_JOURNAL
+        return self._pending_bytes > self._memory_bytes // _PARTS or records > _RECORDS_IN_JOURNAL
 
     def _start_task(self) -> None:
         """Move the journal to files in the background, if it is long and no such task runs."""
@@ -281,8 +282,8 @@ class EmbeddedStore(Store):
             self._task = self._pool.submit(self._maintenance.run)
 
     def _limit_memory(self) -> None:
-        """Wait for the task while there is much in memory. Raises what the task raised."""
-        if self._task is not None and (self._task.done() or self._pending_bytes > self._memory_bytes // 2):
+        """Wait for the task while another would be due. Raises what the task raised."""
+        if self._task is not None and (self._task.done() or self._pending_bytes > self._memory_bytes // _PARTS):
             self._finish_task()
 
     def _finish_task(self) -> None:
