@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import numpy as np
@@ -63,22 +64,67 @@ def both(spark, texts, method, num_partitions, against=(), **selection) -> tuple
     return removed_by_spark(ours, method), removed_locally(expected, method)
 
 
-@pytest.mark.slow  # the start of the JVM and its first jobs take 25 seconds of a processor
-def test_a_run_on_spark_removes_what_a_local_run_removes(spark):
-    found, expected = both(spark, random_texts(0), METHODS["bands"], 3, max_bucket_size=2, against=random_texts(1, 30))
-    assert len(expected) > 20
+def random_pages(seed: int) -> list[str | None]:
+    """Return pages of few templates around random texts."""
+    tags = random.Random(seed)
+    templates = [
+        "<div><p>{}</p></div>",
+        "<table><tr><td>{}</td><td>x</td></tr></table>",
+        "<ul><li>{}</li><li>b</li></ul>",
+    ]
+    return [tags.choice(templates).format(text or "") for text in random_texts(seed, 80)]
+
+
+SOURCES = {
+    "minhash": (METHODS["bands"], random_texts(1)),
+    "simhash": (METHODS["simhash"], random_texts(2)),
+    "pages": (neardup.page(threshold=0.5), random_pages(3)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_partitions", [1, 3, 16])
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_partitions_of_a_frame_change_nothing(spark, name, num_partitions):
+    method, texts = SOURCES[name]
+    found, expected = both(spark, texts, method, num_partitions)
+    assert len(expected) > 10
+    assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_gives_the_same_rows(spark, name):
+    selection = SELECTIONS[list(METHODS).index(name) % len(SELECTIONS)]
+    against = random_texts(7, 25) if "linkage" not in selection else ()
+    found, expected = both(spark, random_texts(len(name)), METHODS[name], 3, against, **selection)
+    assert expected
     assert found == expected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("selection", SELECTIONS, ids=str)
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_and_selection_gives_the_same_rows(spark, name, selection):
-    num_partitions = (1, 3, 16)[len(name) % 3]
-    against = random_texts(7, 25) if "keep" in selection else ()
-    found, expected = both(spark, random_texts(len(name)), METHODS[name], num_partitions, against, **selection)
+def test_every_selection_gives_the_same_rows(spark, selection):
+    found, expected = both(spark, random_texts(30), METHODS["bands"], 3, random_texts(31, 25), **selection)
     assert expected
     assert found == expected
+
+
+MEMBERS = int(os.environ.get("NEARDUP_BUCKET_MEMBERS", "100000"))  # a million was measured: docs/scale.md
+
+
+@pytest.mark.slow
+def test_a_bucket_with_very_many_members_is_compared_with_its_first_members_only(spark):
+    from pyspark.sql import functions as F
+
+    random_word = F.conv(F.xxhash64("id", F.lit(1)).cast("string"), 10, 36)
+    texts = spark.range(0, MEMBERS, 1, 8).select(
+        "id", F.concat(F.lit("of one template with the word "), random_word).alias("text")
+    )
+    method = neardup.MinHash(ngram=1, threshold=0.9, num_bands=1, rows_per_band=1)  # one of few words is the key of all
+    found = neardup.spark.dedup(texts, id_column="id", method=method, max_bucket_size=4)
+    assert found.removed.count() == 0
+    assert found.kept.count() == MEMBERS
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
@@ -107,9 +153,8 @@ def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most):
 
 
 @pytest.mark.slow
-def test_rounds_on_the_cluster_decide_as_the_driver_does(spark):
-    from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
-    from neardup.engines.spark.source import NEW
+def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
+    from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
 
     ends = np.sort(np.random.default_rng(3).integers(0, 150, (220, 2)), axis=1)
     chain = np.stack([np.arange(200, 212), np.arange(201, 213)], axis=1)  # a round for every second document
@@ -121,14 +166,14 @@ def test_rounds_on_the_cluster_decide_as_the_driver_does(spark):
     def rows(frame, *columns: str) -> list[tuple]:
         return sorted(tuple(row.values()) for row in frame.select(*columns).toArrow().to_pylist())
 
-    removed, rounds = removed_by_sieve(pairs, driver_pairs=0)
     expected, no_rounds = removed_by_sieve(pairs)
-    assert rows(removed, "first") == rows(expected, "first")
+    clusters = rows(first_of_clusters(pairs), "left", "right")
+    monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
+    removed, rounds = removed_by_sieve(pairs)
+    assert rows(removed, "left") == rows(expected, "left")
     assert rounds >= 6
     assert no_rounds == 0
-    assert rows(first_of_clusters(pairs, driver_pairs=0), "node", "root") == rows(
-        first_of_clusters(pairs), "node", "root"
-    )
+    assert rows(first_of_clusters(pairs), "left", "right") == clusters
 
 
 @pytest.mark.slow

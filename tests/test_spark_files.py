@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,11 +16,13 @@ import neardup
 from conftest import REPOSITORY, SHARED_DATA
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError
 from spark_session import IGNORED, require_spark
+from test_spark import random_texts
 
 require_spark()
 pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 
 EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
+MORE = os.environ.get("NEARDUP_SPARK_SETS") == "all"  # both methods on each set of the shared data
 CASES = {
     "texts of many formats": (
         [EXAMPLES / "licenses.parquet", EXAMPLES / "poems.jsonl.zst", DATA / "zh_ts.jsonl.gz"],
@@ -63,12 +69,41 @@ def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
 
 
 @pytest.mark.parametrize("method", ["minhash", "simhash"])
-@pytest.mark.parametrize("name", ["en_bible", "en_doc_versions", "en_licenses", "en_terms", "short_pairs", "zh_laws"])
-def test_larger_data_gives_the_folder_of_a_local_run(spark, tmp_path, name, method):
-    files = sorted([*(SHARED_DATA / name).glob("*.gz"), *(SHARED_DATA / name).glob("*.zst")])
+def test_generated_texts_in_shuffled_files_give_the_folder_of_a_local_run(spark, tmp_path, method):
+    texts = random_texts(9, 240)
+    files = []
+    for number in random.Random(9).sample(range(8), 8):
+        files.append(tmp_path / f"{number}.parquet")
+        pq.write_table(pa.table({"text": pa.array(texts[number::8], pa.string())}), files[-1])
+    options = {"threshold": 0.5} if method == "minhash" else {"max_distance": 12}
+    assert compare(spark, tmp_path, files, {"method": method, **options})["counts"]["removed"] > 40
+
+
+SETS = [
+    "en_bible", "en_doc_versions", "en_licenses", "en_short_answers", "en_terms", "html_sites", "short_pairs",
+    "zh_laws", "zh_poetry", "zh_ts",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_shared_data_gives_the_folder_of_a_local_run(spark, tmp_path, name):
+    files = sorted(file for kind in ("gz", "zst", "parquet") for file in (SHARED_DATA / name).rglob(f"*.{kind}"))
     if not files:
         pytest.skip(f"no shared data: {SHARED_DATA.name}/{name} is not there")
-    compare(spark, tmp_path, files, {"method": method})
+    methods = ["page", "simhash"] if name == "html_sites" else ["minhash", "simhash"]
+    for method in methods if MORE else methods[SETS.index(name) % 2 :][:1]:
+        compare(spark, tmp_path / method, files, {"method": method})
+
+
+def test_bulk_data_gives_the_rows_of_a_local_run(spark, tmp_path):
+    shards = sorted(Path(os.environ.get("NEARDUP_BULK", REPOSITORY / "out" / "bulk")).glob("bulk-*.jsonl"))
+    if not shards:
+        pytest.skip("no bulk data: make it with shared/data/make_bulk.py --out out/bulk --mb 500")
+    sys.path.insert(0, str(REPOSITORY / "tools"))
+    from measure_spark import make_corpus
+
+    make_corpus(shards, 200_000, tmp_path / "corpus")
+    assert compare(spark, tmp_path, tmp_path / "corpus", {})["counts"]["removed"] > 50_000
 
 
 def test_damaged_rows_are_rejected_as_locally(spark, tmp_path):
@@ -90,7 +125,7 @@ def test_a_missing_column_and_an_existing_output_are_refused_before_anything_run
 
 
 def test_a_machine_without_a_fit_java_is_told_which_one(tmp_path, monkeypatch):
-    from neardup.engines.spark.session import check_java
+    from neardup.api.spark_session import check_java
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ClusterError, match=r"needs Java 17 or later: JAVA_HOME=.* has none\. Install it"):

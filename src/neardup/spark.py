@@ -6,13 +6,18 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.api.runs import open_stages
+from neardup.arrays import arrow_of
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import ColumnError, InputError, MissingExtraError, SettingError
 from neardup.methods.registry import method_of
@@ -20,17 +25,18 @@ from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
 from neardup.output.report_html import render_report
-from neardup.progress import Progress
-from neardup.schemas import removed_schema
+from neardup.progress import Progress, Stages
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.run import OutputSettings, SelectionSettings
 from neardup.settings.shingling import PAGE_TOKENS
 
 if TYPE_CHECKING:
+    from pyspark import Broadcast
     from pyspark.sql import Column, DataFrame
 
     from neardup.engines.spark.pipeline import Outcome
+    from neardup.engines.spark.source import Read
     from neardup.methods.base import Method
 
 __all__ = ["Deduplication", "cluster", "dedup", "dedup_files", "find_pairs", "sign"]
@@ -98,7 +104,7 @@ def dedup(
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     outcome = _run(df, text_column, id_column, chosen, selection, against)
     assert outcome.removed is not None
-    removed = _with_ids(outcome, outcome.removed.withColumnRenamed("kept", "other"), chosen)
+    removed = _with_ids(outcome, outcome.removed, chosen)
     return Deduplication(_kept(df, id_column, removed), removed, outcome.rounds)
 
 
@@ -148,9 +154,9 @@ def dedup_files(
     ClusterError
         If Spark cannot start, or the run failed on the cluster.
     """
-    from neardup.engines.spark import output as results
+    from neardup.api import spark_output as results
+    from neardup.api.spark_session import open_session, translated
     from neardup.engines.spark.pipeline import Run
-    from neardup.engines.spark.session import open_session, translated
     from neardup.engines.spark.source import Files
 
     settings = method_named(method, threshold, max_distance)
@@ -163,25 +169,22 @@ def dedup_files(
         folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
         warnings: list[str] = []
         tasks = tasks_of(inputs, keep, warnings)
-        chosen = method_of(for_pages(settings, tasks)).resolve()
+        chosen = _searchable(for_pages(settings, tasks))
         with open_stages(progress) as stages, translated():
             spark = open_session(master)
             spark.sparkContext.setCheckpointDir((folder.scratch.absolute() / "rounds").as_uri())
-            corpus = Files(spark, spark.sparkContext.broadcast(tasks), keep in ("longest", "shortest"), on_error)
-            outcome = Run(spark, corpus, chosen, selection, all_pairs=False, stages=stages).decide()
+            corpus = Files(spark, spark.sparkContext.broadcast(tasks), on_error)
+            outcome = Run(spark, corpus, chosen, selection, stages).decide()
             with stages.stage("write"):
-                written = results.summarise(outcome, tasks, chosen)
-                table = written.table.select(removed_schema(chosen.measures).names)
-                writing.write_parquet(
-                    table.to_batches(), removed_schema(chosen.measures), folder.result / "removed.parquet"
-                )
+                totals = results.summarise(outcome, tasks, chosen)
+                results.write_removed(outcome, totals, tasks, chosen, folder.scratch, folder.result / "removed.parquet")
                 lines = results.rejected_lines(outcome.light)
                 (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
                 if write == "kept":
                     results.write_kept(corpus, outcome, folder.result.absolute() / "kept")
             with stages.stage("report"):
-                shown = results.show_examples(corpus, written, chosen)
-        report = build_report("dedup", tasks, chosen, selection, written.outcome, stages, warnings)
+                shown = results.show_examples(corpus, outcome, totals, tasks, chosen)
+        report = build_report("dedup", tasks, chosen, selection, totals, stages, warnings)
         report["write"] = write
         report["engine"] = {"name": "spark", "rounds": outcome.rounds}
         writing.write_report(report, render_report(report, shown), folder.result)
@@ -235,8 +238,7 @@ def find_pairs(
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     outcome = _run(df, text_column, id_column, chosen, selection, None, all_pairs=True)
-    pairs = outcome.confirmed.withColumnsRenamed({"left": "other", "right": "position"})
-    found = _with_ids(outcome, pairs, chosen)
+    found = _with_ids(outcome, outcome.found, chosen)
     names = [measure.name for measure in chosen.measures]
     return found.withColumnsRenamed({"kept_id": "left_id", "id": "right_id"}).select("left_id", "right_id", *names)
 
@@ -296,20 +298,42 @@ def sign(
     numbers; or the hashes of a MinHash signature.
     """
     from neardup.engines.spark.source import Frame
-    from neardup.engines.spark.stages import sign_documents
 
     chosen = _method(method_named(method, None, None), text_column)
     frame = _frame(df, text_column, id_column, "first", against=False)
-    rows, read = Frame(frame, False).all()
+    documents = Frame(frame)
     shared = frame.sparkSession.sparkContext.broadcast(chosen)
     id_type = frame.schema["document"].dataType.simpleString()
-    return rows.mapInArrow(partial(sign_documents, read=read, method=shared), f"id {id_type}, values array<long>")
+    return documents.all().mapInArrow(
+        partial(_sign, read=documents.read, method=shared), f"id {id_type}, values array<long>"
+    )
+
+
+def _sign(batches: Iterable[pa.RecordBatch], read: Read, method: Broadcast[Method]) -> Iterator[pa.RecordBatch]:
+    """Return the sketches of documents; in a worker."""
+    for texts in read(batches):
+        sketch = method.value.sketch(method.value.describe(texts["text"]))
+        values = arrow_of(sketch.astype(np.uint64).view(np.int64).reshape(-1))
+        offsets = arrow_of(np.arange(len(sketch) + 1, dtype=np.int32) * sketch.shape[1])
+        lists = pa.ListArray.from_arrays(offsets, values)
+        yield pa.RecordBatch.from_arrays([texts["document"], lists], ["id", "values"])
 
 
 def _method(settings: MethodSettings, text_column: str) -> Method:
     """Return the method; it compares the main text of pages, as `neardup.dedup` does."""
     is_pages = text_column.casefold() == "html" and settings.html is None and settings.tokens not in PAGE_TOKENS
-    return method_of(replace(settings, html="main") if is_pages else settings).resolve()
+    return _searchable(replace(settings, html="main") if is_pages else settings)
+
+
+def _searchable(settings: MethodSettings) -> Method:
+    """Return the method. Raises SettingError if the engine on Spark has no search for it."""
+    method = method_of(settings).resolve()
+    if method.search is None or method.lookup is None:
+        raise SettingError(
+            f"The engine spark has no search for the method {type(method).__name__}: such a method needs a "
+            "`search` and a `lookup`. Use the local engine (--engine local)."
+        )
+    return method
 
 
 def _run(
@@ -322,16 +346,16 @@ def _run(
     *,
     all_pairs: bool = False,
 ) -> Outcome:
+    from neardup.api.spark_session import translated
     from neardup.engines.spark.pipeline import Run
-    from neardup.engines.spark.session import translated
     from neardup.engines.spark.source import Frame
 
     frame = _frame(df, text_column, id_column, selection.keep, against=False)
     if against is not None:
         frame = frame.unionByName(_frame(against, text_column, id_column, "first", against=True))
-    corpus = Frame(frame, selection.keep in ("longest", "shortest"))
+    corpus = Frame(frame)
     with translated():
-        outcome = Run(df.sparkSession, corpus, method, selection, all_pairs=all_pairs).decide()
+        outcome = Run(df.sparkSession, corpus, method, selection, Stages(), all_pairs=all_pairs).decide()
         _refuse_repeated(outcome.light, id_column)
     return outcome
 
@@ -384,16 +408,14 @@ def _refuse_repeated(light: DataFrame, id_column: str | None) -> None:
 
 
 def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
-    """Return pairs of positions, the columns position and other, with the ids of the documents."""
+    """Return pairs with the ids of the documents."""
     from pyspark.sql import functions as F
 
-    documents = outcome.documents.select("position", F.col("document").alias("id"))
-    others = outcome.documents.select(
-        F.col("position").alias("other"), F.col("document").alias("kept_id"),
-        F.when(F.col("against"), "against").otherwise("source").alias("kept_role"),
-    )  # fmt: skip
+    right = outcome.documents.selectExpr("position as right", "document as id")
+    role = F.when(F.col("against"), "against").otherwise("source").alias("kept_role")
+    left = outcome.documents.select(F.col("position").alias("left"), F.col("document").alias("kept_id"), role)
     names = [measure.name for measure in method.measures]
-    return pairs.join(documents, "position").join(others, "other").select("id", "kept_id", "kept_role", *names)
+    return pairs.join(right, "right").join(left, "left").select("id", "kept_id", "kept_role", *names)
 
 
 def _kept(df: DataFrame, id_column: str | None, removed: DataFrame) -> DataFrame:

@@ -23,7 +23,7 @@ from neardup.api.inputs import Inputs, named_paths
 from neardup.api.runs import Run
 from neardup.arrays import arrow_of, numpy_type
 from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.outcome import SHORT, Outcome
+from neardup.decide.outcome import SHORT, Outcome, count_decisions
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, describe_rejected
 from neardup.documents.reading import Task, known_total
@@ -337,10 +337,11 @@ class IndexRun:
             np.append(0, np.array(read.rejected, np.int64)),
             tuple(self._unread), len(nodes), self._tally,
         )  # fmt: skip
+        kept = np.append(np.ones(len(nodes), np.bool_), decided.kept)
+        pairs = Pairs(removals.kept, removals.documents, removals.measured)
         outcome = Outcome(
-            corpus, np.append(np.ones(len(nodes), np.bool_), decided.kept), removals,
-            Pairs(removals.kept, removals.documents, removals.measured),
-            0, int(np.count_nonzero(decided.truncated)), 0, 0, 0, None, None, num_short,
+            corpus, count_decisions(removals, pairs, corpus), 0, int(np.count_nonzero(decided.truncated)), 0, 0, 0,
+            None, None, num_short, kept, removals, pairs,
         )  # fmt: skip
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes
         part = _Kept(self.index.address, self._snapshot, nodes, is_gone)

@@ -10,7 +10,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,13 @@ class CandidateRows(NamedTuple):
 
 
 class Lookup(Protocol):
-    """How a method finds documents in tables of keys."""
+    """How a method finds documents in tables of keys.
+
+    needed : the probes of a document that must find another one, by the number of its probes; the last for all more.
+    """
+
+    @property
+    def needed(self) -> tuple[int, ...]: ...
 
     @property
     def layout(self) -> Layout:
@@ -60,6 +66,7 @@ class BandLookup:
     """A table for each band of a signature."""
 
     bands: Bands
+    needed: ClassVar[tuple[int, ...]] = (0, 1)
 
     @property
     def layout(self) -> Layout:
@@ -80,6 +87,7 @@ class DistanceLookup:
     """A table for each choice of blocks of a fingerprint; see candidates/blocks.py."""
 
     radius: Radius
+    needed: ClassVar[tuple[int, ...]] = (0, 1)
 
     @property
     def layout(self) -> Layout:

@@ -3,22 +3,58 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.decide.decisions import Pairs, Removals
 from neardup.documents.corpus import Corpus
+from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall
 
 SHORT = 32  # features under which a text is short: SimHash is then unreliable, see docs/accuracy.md
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The decisions and measurements of a run.
+class Counts(NamedTuple):
+    """The decisions of a run as numbers, however many documents it had.
 
-    kept : bool by document. removals : the removed documents. pairs : all pairs measured at or above the threshold.
+    removed, removed_exact : documents; those that are exact copies of a kept one. pairs, pairs_exact : the same of
+    pairs measured at or above the threshold. near, repeats : the measures of the removed documents that are no exact
+    copies, and int64, the number of documents with the measures of each row. cluster_sizes : pairs of a size, which
+    includes the kept document, and the number of clusters of that size, rising. by_inputs : int64 (num_cells, 3), by
+    the first two columns: the input of removed documents, that of the kept documents, how many.
+    """
+
+    removed: int
+    removed_exact: int
+    pairs: int
+    pairs_exact: int
+    near: Measured
+    repeats: npt.NDArray[np.int64]
+    cluster_sizes: list[list[int]]
+    by_inputs: npt.NDArray[np.int64]
+
+
+def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus) -> Counts:
+    """Count decisions that are in memory."""
+    sides = [np.searchsorted(corpus.part_ends, side, "right") for side in (removals.documents, removals.kept)]
+    cells, documents = np.unique(np.stack(sides, axis=1), axis=0, return_counts=True)
+    exact = removals.measured.exact
+    near = removals.measured.take(~exact)
+    members = np.unique(removals.kept, return_counts=True)[1]
+    sizes, repeats = np.unique(members + 1, return_counts=True)
+    return Counts(
+        len(exact), int(np.count_nonzero(exact)), len(pairs.left), int(np.count_nonzero(pairs.measured.exact)), near,
+        np.ones(len(near.exact), np.int64), np.stack([sizes, repeats], axis=1).tolist(),
+        np.column_stack([cells, documents]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the report of a run tells.
+
     compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
     collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
     the distinct fingerprints, and the pairs of them within the distance; 0 without fingerprints. recall : the estimate;
@@ -27,9 +63,7 @@ class Outcome:
     """
 
     corpus: Corpus
-    kept: npt.NDArray[np.bool_]
-    removals: Removals
-    pairs: Pairs
+    counts: Counts
     compared: int
     num_bucket_overflows: int
     collisions: int
@@ -38,3 +72,15 @@ class Outcome:
     recall: Recall | None
     audited: Recall | None
     short: int
+
+
+@dataclass(frozen=True)
+class Outcome(Totals):
+    """The decisions and measurements of a run on this machine.
+
+    kept : bool by document. removals : the removed documents. pairs : all pairs measured at or above the threshold.
+    """
+
+    kept: npt.NDArray[np.bool_]
+    removals: Removals
+    pairs: Pairs

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neardup.documents.batch import Rejected
+from neardup.errors import InputError
 
 MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 
@@ -58,3 +59,11 @@ def describe_rejected(row: Rejected) -> str:
         if value is not None
     ]
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
+
+
+def raise_rejected(row: Rejected) -> None:
+    """Raise the InputError of a run that stops at the first document that cannot be read."""
+    raise InputError(
+        f"{describe_rejected(row)} The run stops at the first such document because of on_error='stop'. Use "
+        "on_error='reject' to list it in rejected.jsonl instead."
+    )

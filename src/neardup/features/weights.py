@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.features.described import Lists
 
 
 class DistinctFeatures(NamedTuple):
@@ -33,6 +34,12 @@ def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.in
     kernels.weights.distinct_features(hashes, offsets, found.hashes, found.counts, found.firsts, found.offsets)
     end = found.offsets[-1]
     return DistinctFeatures(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
+
+
+def distinct_lists(lists: Lists) -> Lists:
+    """Return the distinct hashes of each list, rising."""
+    found = distinct_features(*lists)
+    return Lists(found.hashes, found.offsets)
 
 
 def sum_weights(

@@ -15,7 +15,8 @@ from neardup import kernels
 from neardup.candidates.buckets import find_copies
 from neardup.candidates.lookups import CandidateRows, Lookup, take_entries
 from neardup.decide.sieve import decide
-from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, binary_rows, stored_described
+from neardup.features.binary import binary_rows
+from neardup.index.incoming import DESCRIBED_COLUMNS, Incoming, stored_described
 from neardup.index.listing import list_after, sketches_of
 from neardup.methods.base import Described, Method
 from neardup.stores.base import Entries, Found, Layout, Snapshot

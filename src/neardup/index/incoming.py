@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of, flatten_strings
+from neardup.arrays import arrow_of
 from neardup.errors import StoreError
+from neardup.features.binary import binary_rows, flat_numbers, lists_of
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
 from neardup.verify.similarity import sort_sets
@@ -123,7 +124,7 @@ def stored_keys(table: pa.Table, method: Method) -> Keys:
 
 def stored_sketches(table: pa.Table, method: Method) -> npt.NDArray[Any]:
     """Return the column `sketch` as numbers: signatures, or the words of fingerprints."""
-    sketch = _flat(_array(table["sketch"]), method.sketch_type)
+    sketch = flat_numbers(_array(table["sketch"]), method.sketch_type)
     return sketch.reshape(len(table), -1) if len(sketch) else sketch.reshape(len(table), 0)
 
 
@@ -137,16 +138,8 @@ def _stored_features(table: pa.Table, method: Method) -> tuple[Features, npt.NDA
     if "features" not in table.column_names:
         return Features(content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64))), sketch, featured
     tags = _array(table["tags"])
-    structure = _lists(tags) if tags.null_count < len(tags) else None
-    return Features(content, _lists(_array(table["features"])), structure), sketch, featured
-
-
-def binary_rows(values: npt.NDArray[Any]) -> pa.Array:
-    """Return the rows of a two-dimensional array as large_binary, little-endian."""
-    data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-    width = data.itemsize * (data.shape[1] if data.ndim == 2 else 1)
-    offsets = np.arange(len(data) + 1, dtype=np.int64) * width
-    return pa.Array.from_buffers(pa.large_binary(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    structure = lists_of(tags) if tags.null_count < len(tags) else None
+    return Features(content, lists_of(_array(table["features"])), structure), sketch, featured
 
 
 def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
@@ -157,7 +150,7 @@ def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
 
 def contents_of(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     """Return a column of binary(16) as uint64 (n, 2)."""
-    return _flat(_array(column), np.uint64).reshape(-1, 2)
+    return flat_numbers(_array(column), np.uint64).reshape(-1, 2)
 
 
 def compress(texts: pa.Array, wanted: npt.NDArray[np.bool_]) -> pa.Array:
@@ -208,29 +201,3 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _flat(array: pa.Array, kind: type) -> npt.NDArray[Any]:
-    """Return the bytes of all rows of a binary column as numbers of one kind."""
-    if pa.types.is_fixed_size_binary(array.type):
-        width = array.type.byte_width
-        data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
-    else:
-        data = flatten_strings(array)[0]
-    return _numbers(data, kind)
-
-
-def _lists(array: pa.Array) -> Lists:
-    """Return a column of hashes as lists; a null is an empty one."""
-    if array.null_count == len(array):
-        return Lists(np.empty(0, np.uint64), np.zeros(len(array) + 1, np.int64))
-    data, offsets = flatten_strings(array)
-    return Lists(_numbers(data, np.uint64), offsets // 8)
-
-
-def _numbers(data: npt.NDArray[np.uint8], kind: type) -> npt.NDArray[Any]:
-    """Return bytes as little-endian numbers, without a copy where they are aligned."""
-    dtype = np.dtype(kind)
-    if data.ctypes.data % dtype.itemsize:
-        data = data.copy()
-    return data.view(dtype.newbyteorder("<")).astype(dtype, copy=False)

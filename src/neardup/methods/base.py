@@ -16,7 +16,7 @@ from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import Lookup
 from neardup.candidates.propose import Candidates
 from neardup.candidates.samples import Samples
-from neardup.decide.outcome import Outcome
+from neardup.decide.outcome import Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys
 from neardup.features.idf import IdfTable
@@ -268,15 +268,15 @@ class Method(ABC):
         chosen = {name: getattr(self.settings, name) for name in names}
         return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
-    def describe_search(self, outcome: Outcome) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> dict[str, Any]:
         """Return the parts of a report about the search for candidates: bands, samples and fingerprints."""
         return {"bands": None, "samples": None, "fingerprints": None}
 
-    def histogram(self, near: Measured) -> dict[str, Any]:
+    def histogram(self, counts: Counts) -> dict[str, Any]:
         """Return the distribution of the near-duplicates over the measures: similarities and distances."""
-        return {"similarities": histogram(near[SIMILARITY.name], self.settings.threshold), "distances": None}
+        return {"similarities": histogram(counts, self.settings.threshold), "distances": None}
 
-    def warnings(self, outcome: Outcome) -> list[str]:
+    def warnings(self, outcome: Totals) -> list[str]:
         """Return warnings about the documents of a run."""
         return []
 
@@ -284,11 +284,12 @@ class Method(ABC):
 _HISTOGRAM_BARS = 20
 
 
-def histogram(similarity: Floats, threshold: float) -> dict[str, list[float]]:
+def histogram(decided: Counts, threshold: float) -> dict[str, list[float]]:
     """Return the edges and the counts of similarities from the threshold, or the least of them, to 1."""
+    similarity = decided.near[SIMILARITY.name]
     low = min(threshold, float(similarity.min(initial=1.0)))
     edges = np.linspace(low, 1.0, _HISTOGRAM_BARS + 1) if low < 1.0 else np.array([0.0, 1.0])
-    counts, _ = np.histogram(similarity, edges)
+    counts, _ = np.histogram(similarity, edges, weights=decided.repeats)
     return {"edges": [round(edge, 4) for edge in edges.tolist()], "counts": counts.tolist()}
 
 

@@ -16,7 +16,7 @@ from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.propose import Candidates, propose_by_bands, propose_by_samples
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
-from neardup.decide.outcome import SHORT, Outcome
+from neardup.decide.outcome import SHORT, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, describe_features
@@ -219,12 +219,12 @@ class MinHashMethod(Method):
         num_hashes = self.bands.num_hashes
         return {"name": SCHEME_NAME, "version": SCHEME_VERSION, "num_hashes": num_hashes, **self.scheme_settings()}
 
-    def warnings(self, outcome: Outcome) -> list[str]:
+    def warnings(self, outcome: Totals) -> list[str]:
         if self.settings.tokens not in PAGE_TOKENS:
             return self._warn_of_short(outcome)
         return _warn_of_texts(outcome.corpus.tally.without_features, outcome.corpus.num_documents)
 
-    def _warn_of_short(self, outcome: Outcome) -> list[str]:
+    def _warn_of_short(self, outcome: Totals) -> list[str]:
         """Return a warning if most texts are so short that one changed word makes them dissimilar.
 
         A changed word changes `ngram` of the shingles: of n shingles, n - ngram stay, and both texts have n + ngram.
@@ -242,7 +242,7 @@ class MinHashMethod(Method):
             f"(--ngram {min(2, fits)}), or a lower threshold."
         ]
 
-    def describe_search(self, outcome: Outcome) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> dict[str, Any]:
         search = "samples" if self.by_samples else "bands"
         return super().describe_search(outcome) | {search: self.search._asdict()}
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import DistanceLookup
 from neardup.candidates.propose import Candidates, propose_by_distance
-from neardup.decide.outcome import SHORT, Outcome
+from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, resolve_idf
@@ -161,7 +161,7 @@ class SimHashMethod(Method):
     def other_settings(self, selection: Any) -> dict[str, Any]:
         return super().other_settings(selection) | {"confirm": "jaccard" if self.confirms_sets else "hamming"}
 
-    def describe_search(self, outcome: Outcome) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> dict[str, Any]:
         found = {
             "max_distance": self.settings.max_distance,
             "distinct": outcome.num_fingerprints,
@@ -171,14 +171,13 @@ class SimHashMethod(Method):
         }
         return super().describe_search(outcome) | {"fingerprints": found}
 
-    def histogram(self, near: Measured) -> dict[str, Any]:
-        distances = np.bincount(near[DISTANCE.name], minlength=self.settings.max_distance + 1).tolist()
-        similarities = None
-        if self.confirms_sets:
-            similarities = histogram(near[SIMILARITY.name], self.settings.threshold)
+    def histogram(self, counts: Counts) -> dict[str, Any]:
+        distance = counts.near[DISTANCE.name]
+        distances = np.bincount(distance, counts.repeats, self.settings.max_distance + 1).astype(np.int64).tolist()
+        similarities = histogram(counts, self.settings.threshold) if self.confirms_sets else None
         return {"similarities": similarities, "distances": distances}
 
-    def warnings(self, outcome: Outcome) -> list[str]:
+    def warnings(self, outcome: Totals) -> list[str]:
         return warn_of_short(outcome.short)
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.decide.outcome import Outcome
+from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.reading import Task
 
 _MAX_VALUES = 1000  # in a report
 _MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
 
 
-def removed_by_input(outcome: Outcome) -> list[int]:
+def removed_by_input(outcome: Totals) -> list[int]:
     """Return the number of removed documents of each input."""
-    parts = np.searchsorted(outcome.corpus.part_ends, outcome.removals.documents, side="right")
-    counts: list[int] = np.bincount(parts, minlength=len(outcome.corpus.part_ends)).tolist()
+    removed, _, documents = outcome.counts.by_inputs.T
+    counts: list[int] = np.bincount(removed, documents, len(outcome.corpus.part_ends)).astype(np.int64).tolist()
     return counts
 
 
@@ -45,7 +45,7 @@ def removed_by_value(outcome: Outcome, hashes: npt.NDArray[np.uint64], column: s
     return {"column": column, "num_values": len(distinct), "values": rows}
 
 
-def warn_of_losses(tasks: Sequence[Task], outcome: Outcome, by_value: Mapping[str, Any] | None) -> list[str]:
+def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Mapping[str, Any] | None) -> list[str]:
     """Return a warning for the inputs, or values of the column, of which more than 90 % of the documents were removed.
 
     Files of one document each count by their folder.

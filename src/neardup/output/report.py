@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from neardup.decide.outcome import Outcome
+from neardup.decide.outcome import Totals
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED
 from neardup.documents.reading import Task
@@ -33,14 +32,13 @@ def build_report(
     tasks: list[Task],
     method: Method,
     selection: SelectionSettings,
-    outcome: Outcome,
+    outcome: Totals,
     stages: Stages,
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the report of a run, as values for JSON."""
     tally, corpus = outcome.corpus.tally, outcome.corpus
     max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
-    near = outcome.removals.measured.take(~outcome.removals.measured.exact)
     return {
         "version": __version__,
         "command": command,
@@ -57,8 +55,8 @@ def build_report(
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, selection.audit_sample),
         "bound": {"max_bucket_size": max_bucket_size, "documents": outcome.num_bucket_overflows},
-        **method.histogram(near),
-        "cluster_sizes": _cluster_sizes(outcome.removals.kept),
+        **method.histogram(outcome.counts),
+        "cluster_sizes": outcome.counts.cluster_sizes,
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "warnings": [
             *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size),
@@ -102,7 +100,7 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
+def _inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any]]:
     counts, removed = np.diff([0, *outcome.corpus.part_ends]).tolist(), removed_by_input(outcome)
     return [
         {
@@ -121,18 +119,12 @@ def _inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
     ]
 
 
-def _removed_by_inputs(tasks: list[Task], outcome: Outcome) -> list[dict[str, Any]]:
+def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any]]:
     """Return how many documents of one input were removed by documents of another, or of its own; most first."""
-    ends, removals = outcome.corpus.part_ends, outcome.removals
-    if len(outcome.kept) != outcome.corpus.num_documents:
-        return []  # documents of a cluster are not numbered by input
-    sides = (np.searchsorted(ends, side, side="right") for side in (removals.documents, removals.kept))
-    cells, counts = np.unique(np.stack(list(sides)), axis=1, return_counts=True)
-    largest = np.argsort(-counts, kind="stable")[:_MAX_CELLS]
-    rows = zip(*cells[:, largest].tolist(), counts[largest].tolist(), strict=True)
+    cells = outcome.counts.by_inputs
     return [
         {"removed_from": tasks[removed].part.name, "kept_in": tasks[kept].part.name, "documents": count}
-        for removed, kept, count in rows
+        for removed, kept, count in cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]].tolist()
     ]
 
 
@@ -144,23 +136,21 @@ def _columns(tasks: list[Task]) -> dict[str, Any]:
     return {"text": list(columns.texts) if columns.more_text else columns.text, "id": columns.id}
 
 
-def _counts(outcome: Outcome) -> dict[str, int]:
-    corpus, removals = outcome.corpus, outcome.removals
+def _counts(outcome: Totals) -> dict[str, int]:
+    corpus, counts = outcome.corpus, outcome.counts
     new = corpus.num_documents - corpus.num_against
-    exact = int(np.count_nonzero(removals.measured.exact))
-    removed = len(removals.documents)
     return {
         "read": new,
-        "kept": new - removed,
-        "removed": removed,
-        "removed_exact": exact,
-        "removed_near": removed - exact,
+        "kept": new - counts.removed,
+        "removed": counts.removed,
+        "removed_exact": counts.removed_exact,
+        "removed_near": counts.removed - counts.removed_exact,
         "rejected": corpus.tally.rejected,
         "without_features": corpus.tally.without_features,
         "against": corpus.num_against,
         "compared": outcome.compared,
-        "confirmed": len(outcome.pairs.left),
-        "confirmed_exact": int(np.count_nonzero(outcome.pairs.measured.exact)),
+        "confirmed": counts.pairs,
+        "confirmed_exact": counts.pairs_exact,
         "collisions": outcome.collisions,
     }
 
@@ -178,15 +168,6 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
         return {"documents": documents, "pairs": 0, "found": 0, "recall": None, "low": None, "high": None}
     counts = {"pairs": recall.num_pairs, "found": round(recall.estimated * recall.num_pairs)}
     return {"documents": documents, **counts, "recall": recall.estimated, "low": recall.low, "high": recall.high}
-
-
-def _cluster_sizes(kept: npt.NDArray[np.uint32]) -> list[list[int]]:
-    """Return pairs [size, number of clusters of that size]; a size includes the kept document."""
-    if len(kept) == 0:
-        return []
-    _, members = np.unique(kept, return_counts=True)
-    sizes, counts = np.unique(members + 1, return_counts=True)
-    return [[size, count] for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)]
 
 
 def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,8 @@ class DocumentLocations:
     """The id of each document, its part of the input, and its row there.
 
     names : of the parts. rows : int64 by document, its row in its part. ids : large_string by document, or None if
-    documents are numbered from 0. release : frees mapped memory between two batches of a table.
+    documents are numbered from 0. release : frees mapped memory between two batches of a table. known : int64, rising,
+    the documents that `rows` and `ids` are of; None if they are of all documents.
     """
 
     def __init__(
@@ -33,20 +35,24 @@ class DocumentLocations:
         rows: npt.NDArray[np.int64],
         ids: pa.Array | None,
         release: Callable[[], None],
+        known: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.names, self.part_ends, self.num_against = names, corpus.part_ends, corpus.num_against
-        self._rows, self._ids, self.release = rows, ids, release
+        self._rows, self._ids, self.release, self._known = rows, ids, release, known
 
     def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return the ids of documents as strings, or their numbers if there is no id column."""
         if self._ids is None:
             return arrow_of(documents.astype(np.int64)).cast(pa.string())
-        return self._ids.take(arrow_of(documents)).cast(pa.string())
+        return self._ids.take(arrow_of(self._at(documents))).cast(pa.string())
 
     def rows(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
         """Return the row of each document in its part."""
-        rows: npt.NDArray[np.int64] = self._rows[documents]
+        rows: npt.NDArray[np.int64] = self._rows[self._at(documents)]
         return rows
+
+    def _at(self, documents: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return documents if self._known is None else np.searchsorted(self._known, documents)
 
     def parts(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return the name of the part of each document."""

@@ -11,7 +11,7 @@ from neardup.candidates.bands import Bands
 from neardup.candidates.buckets import find_copies
 from neardup.decide.connected import connect, roots
 from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.outcome import SHORT, Outcome
+from neardup.decide.outcome import SHORT, Outcome, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.documents.corpus import Corpus
 from neardup.documents.reading import Task, known_total
@@ -76,11 +76,11 @@ def run_pipeline(
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
             audited = audit(source, method.search, method.settings.threshold, selection.audit_sample, threads, progress)
     order, near = queue.order, search.near
+    pairs = Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured)
     return Outcome(
-        corpus, kept, removals, Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured),
-        confirmed.compared, confirmed.num_bucket_overflows, confirmed.collisions,
-        0 if near is None else near.num_fingerprints, 0 if near is None else near.num_pairs,
-        _recall(confirmed, method, queue, compared), audited, short,
+        corpus, count_decisions(removals, pairs, corpus), confirmed.compared, confirmed.num_bucket_overflows,
+        confirmed.collisions, 0 if near is None else near.num_fingerprints, 0 if near is None else near.num_pairs,
+        _recall(confirmed, method, queue, compared), audited, short, kept, removals, pairs,
     )  # fmt: skip
 
 

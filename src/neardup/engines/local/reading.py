@@ -16,7 +16,7 @@ from neardup.arrays import arrow_of, flatten_strings
 from neardup.candidates.bands import Bands
 from neardup.decide.priority import orders_by_length, rank_columns
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, describe_rejected
+from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, raise_rejected
 from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
@@ -98,10 +98,7 @@ class Reading:
     def _rejecter(self, rejected: list[Rejected]) -> Callable[[Rejected], None]:
         def reject(row: Rejected) -> None:
             if self.stop_on_error:
-                raise InputError(
-                    f"{describe_rejected(row)} The run stops at the first such document because of "
-                    "on_error='stop'. Use on_error='reject' to list it in rejected.jsonl instead."
-                )
+                raise_rejected(row)
             rejected.append(row)
 
         return reject

@@ -7,23 +7,22 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-import pyarrow as pa
+import numpy as np
 from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.samples import Samples
 from neardup.engines.spark import stages as workers
-from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
-from neardup.engines.spark.source import NEW, Corpus
-from neardup.errors import SettingError
+from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
+from neardup.engines.spark.source import Corpus
 from neardup.features.idf import IdfTable, describe_features
 from neardup.methods.base import Method
 from neardup.progress import Stages
 from neardup.settings.run import SelectionSettings
 
+BROADCAST_ROWS = 10_000_000  # sent to every executor at most, 24 bytes each; longer lists are shuffled
 _CELL_BYTES = 64 << 20
 _COPIES = 4  # of the features of a document, in the cells of other documents
 
@@ -32,19 +31,18 @@ class Outcome(NamedTuple):
     """The result of a run, as DataFrames.
 
     light : all documents and rejected rows, as stages.LIGHT. documents : those with features, with their `position` in
-    the order of priority and that of the earliest copy, `first`. pairs : the candidates. confirmed : the duplicate
-    pairs, with their measures. removed : `position` and `kept`, with their measures; None if all pairs are wanted.
-    rounds : of the sieve; 0 if the driver decided. connected : whether clusters were.
+    the order of priority and those of the first and the last copy. pairs : the candidates, as stages.PAIR. found : the
+    duplicate pairs: `left`, `right` and their measures; in a sieve, each removed document with all kept ones. removed :
+    the same, with the most similar kept one alone; None if all pairs are wanted. rounds : of the sieve; 0 if the driver
+    decided.
     """
 
     light: DataFrame
     documents: DataFrame
     pairs: DataFrame
-    confirmed: DataFrame
-    found: DataFrame | None
+    found: DataFrame
     removed: DataFrame | None
     rounds: int
-    connected: bool
 
 
 class Run:
@@ -56,12 +54,12 @@ class Run:
         corpus: Corpus,
         method: Method,
         selection: SelectionSettings,
+        stages: Stages,
         *,
-        all_pairs: bool,
-        stages: Stages | None = None,
+        all_pairs: bool = False,
     ) -> None:
-        self.stages = Stages() if stages is None else stages
-        self.spark, self.corpus, self.selection, self.all_pairs = spark, corpus, selection, all_pairs
+        self.spark, self.corpus, self.selection, self.stages = spark, corpus, selection, stages
+        self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
         if method.counted is not None:
             with self.named("count"):
                 method = method.with_idf(self._count(method))
@@ -69,198 +67,154 @@ class Run:
         most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
         # Documents of one fingerprint have equal distances: the earliest represents them.
         self.most = 1 if isinstance(method.search, Radius) and not (method.confirms_sets or all_pairs) else most
-        self.connected = selection.linkage == "connected" and not all_pairs
 
     def decide(self) -> Outcome:
         """Run all workers."""
         with self.named("describe"):
-            light = self._describe()
+            schema = f"document {self.corpus.key_type}, {workers.LIGHT}"
+            describe = partial(workers.describe_light, read=self.corpus.read, method=self.method, schema=schema)
+            light = self.corpus.all().mapInArrow(describe, schema).persist()
             self.documents = self._collapse(light).persist()
             self.nodes = self.documents.filter("position = first")
-            total = self.nodes.agg(F.count("*").alias("nodes"), F.sum("distinct").alias("features")).first()
+            total = self.nodes.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
             assert total is not None  # an aggregate of all rows
-            self.num_nodes, num_features = int(total["nodes"]), int(total["features"] or 0)
-        self.num_cells = max(1, (1 + _COPIES) * 8 * num_features // _CELL_BYTES)
+            self.num_nodes, num_features = total
+            self.num_cells = max(1, (1 + _COPIES) * 8 * num_features // _CELL_BYTES)
         with self.named("propose"):
-            pairs = self._propose().withColumn("cell", self._cell("right"))
-            pairs = pairs.repartition("cell").dropDuplicates(["cell", "left", "right"]).persist()
+            pairs = self._propose().persist()
             pairs.count()
         with self.named("confirm"):
             confirmed = self._confirm(pairs.filter("left >= 0")).persist()
             confirmed.count()
-        rounds, found, removed = 0, None, None
+        if self.all_pairs:
+            return Outcome(light, self.documents, pairs, confirmed, None, 0)
         with self.named("decide"):
             if self.connected:
-                found = confirmed.withColumnRenamed("right", "position")
-                removed = self._removed_of_clusters(confirmed)
-            elif not self.all_pairs:
-                gone, rounds = removed_by_sieve(confirmed)
-                found = self._found_of_sieve(confirmed, gone)
-                removed = self._removed_of_sieve(found, gone)
-        return Outcome(light, self.documents, pairs, confirmed, found, removed, rounds, self.connected)
+                removed = self._remove(*self._join_clusters(confirmed)).persist()
+                return Outcome(light, self.documents, pairs, confirmed, removed, 0)
+            gone, rounds = removed_by_sieve(confirmed)
+            edges = confirmed.join(gone, "left", "left_anti")
+            edges = edges.join(gone.selectExpr("left as right"), "right", "left_semi")
+            found = self._remove(edges, gone).persist()
+            best = F.min_by(F.struct("*"), F.struct(-F.col("strength"), "left")).alias("best")
+            removed = found.groupBy("right").agg(best).select("best.*").persist()
+            return Outcome(light, self.documents, pairs, found, removed, rounds)
 
     def _count(self, method: Method) -> IdfTable:
         """Count the documents of each feature."""
         counted = method.counted
         assert counted is not None
-        rows, read = self.corpus.all()
-        function = partial(workers.count_documents, read=read, counted=self.spark.sparkContext.broadcast(counted))
-        counts = rows.mapInArrow(function, "feature long, documents long").groupBy("feature").agg(F.sum("documents"))
-        return workers.idf_table(counts.toArrow(), describe_features(counted))
-
-    def _describe(self) -> DataFrame:
-        rows, read = self.corpus.all()
-        function = partial(workers.describe_light, read=read, method=self.method)
-        return rows.mapInArrow(function, f"document {self.corpus.key_type}, {workers.LIGHT}").persist()
+        count = partial(workers.count_documents, read=self.corpus.read, counted=counted)
+        rows = self.corpus.all().mapInArrow(count, "feature long, documents long")
+        table = rows.groupBy("feature").agg(F.sum("documents").cast("long").alias("documents")).toArrow()
+        hashes, documents = table["feature"].to_numpy().view(np.uint64), table["documents"].to_numpy()
+        order = np.argsort(hashes)[1:]  # the first is 0, no hash: the number of all documents
+        num_documents, counts = int(documents[hashes == 0].sum()), documents[order].astype(np.uint32)
+        return IdfTable(num_documents, hashes[order], counts, describe_features(counted))
 
     def _collapse(self, light: DataFrame) -> DataFrame:
         """Return the documents with features, their position, and the first and last position of the same content."""
-        featured = light.filter("size > 0").drop("rejected")
-        featured = featured.withColumn("position", self._position(light)) if self._in_order else self._sorted(featured)
-        if self.all_pairs:
-            return featured.withColumns({"first": F.col("position"), "last": F.col("position")})
-        copies = Window.partitionBy("content", "content2")
-        return featured.withColumns({"first": F.min("position").over(copies), "last": F.max("position").over(copies)})
+        documents = self._number(light.filter("size > 0").drop("rejected"))
+        copies = Window.partitionBy("position" if self.all_pairs else "content")
+        return documents.withColumns({"first": F.min("position").over(copies), "last": F.max("position").over(copies)})
 
-    @property
-    def _in_order(self) -> bool:
-        return self.corpus.in_order and self.selection.keep in ("first", "last")
-
-    def _position(self, light: DataFrame) -> Column:
-        document = F.col("document")
-        new = F.lit(NEW - 1) - document if self.selection.keep == "last" else document
-        return F.when(F.col("against"), document).otherwise(new + F.lit(NEW))
-
-    def _sorted(self, light: DataFrame) -> DataFrame:
+    def _number(self, documents: DataFrame) -> DataFrame:
         """Number documents in the order of priority; the numbers rise, but have gaps."""
-        keep, new, document = self.selection.keep, ~F.col("against"), F.col("document")
-        value = F.when(new, -F.col("value") if keep == "longest" or keep.startswith("max:") else F.col("value"))
-        value = F.lit(0.0) if keep in ("first", "last") else value + F.lit(0.0)  # -0 equals 0
-        if keep == "last":
-            order = [new, F.when(~new, document), F.when(new, document).desc()]
-        else:
-            order = [new, value, document]
-        rank = F.monotonically_increasing_id()
-        return light.orderBy(*order).withColumn("position", F.when(new, rank + F.lit(NEW)).otherwise(rank))
+        keep, document, new = self.selection.keep, F.col("document"), ~F.col("against")
+        value = F.col("bytes" if keep in ("longest", "shortest") else "value") + F.lit(0.0)  # -0 equals 0
+        order = [F.when(new, -value if keep == "longest" or keep.startswith("max:") else value)]
+        if keep in ("first", "last"):
+            order = [F.when(new, document).desc()] if keep == "last" else []
+        is_sorted = self.corpus.in_order and keep == "first"
+        rank = document if is_sorted else F.monotonically_increasing_id()
+        documents = documents if is_sorted else documents.orderBy(new, *order, document)
+        return documents.withColumn("position", F.when(new, rank + F.lit(NEW)).otherwise(rank))
 
     def _propose(self) -> DataFrame:
-        """Return the pairs of buckets, with repeats."""
+        """Return the candidates, each once, with the cell in which the pair is measured."""
         search = self.method.value.search
         nodes = self.nodes.withColumn("last", F.col("position")) if self.connected else self.nodes
-        if isinstance(search, Bands):
-            return self._pair(nodes.mapInArrow(partial(workers.list_bands, count=search.num_bands), workers.QUERY))
-        if isinstance(search, Samples):
-            self.heavy = self._describe_again(nodes).persist()
-            pairs = self._pair(self.heavy.mapInArrow(partial(workers.list_samples, method=self.method), workers.QUERY))
-            hits = pairs.groupBy("left", "right").agg(F.count("*").alias("hits"), F.max("needed").alias("needed"))
-            return hits.filter("left < 0 or hits >= needed").drop("hits")
         if isinstance(search, Radius):
-            return self._near(nodes, search)
-        raise SettingError(
-            f"The engine spark has no search for the method {type(self.method.value).__name__}, whose candidates come "
-            "from all documents at once. Use the local engine."
-        )
-
-    def _pair(self, members: DataFrame) -> DataFrame:
-        """Pair the members of each bucket."""
-        function = partial(workers.pair_sorted, most=self.most, rule=self.method.value.rule)
-        return members.repartition("key").sortWithinPartitions("key", "position").mapInArrow(function, workers.PAIR)
+            pairs = self._near(nodes, search)
+        else:
+            self.heavy = self._describe_again(nodes).persist() if isinstance(search, Samples) else nodes
+            members = self.heavy.mapInArrow(partial(workers.list_members, method=self.method), workers.MEMBER)
+            members = members.repartition("bucket").sortWithinPartitions("bucket", "position")
+            pair = partial(workers.pair_sorted, most=self.most, rule=self.method.value.rule)
+            pairs = members.mapInArrow(pair, workers.PAIR)
+        pairs = pairs.withColumn("cell", self._cell("right")).repartition("cell").groupBy("cell", "left", "right")
+        hits = pairs.agg(F.count("*").alias("hits"), F.max("needed").alias("needed"))
+        return hits.filter("left < 0 or hits >= needed")
 
     def _near(self, nodes: DataFrame, radius: Radius) -> DataFrame:
         """Pair the documents of each fingerprint with the earliest of each one within the distance."""
         same = Window.partitionBy("keys").orderBy("position")
-        members = nodes.select("keys", "position", "last", "distinct").withColumns(
+        members = nodes.select("keys", "position", "last").withColumns(
             {"rank": F.row_number().over(same), "leader": F.first("position").over(same)}
         )
-        leaders = members.filter("rank = 1").select(F.col("position").alias("leader"), "keys")
+        leaders = members.filter("rank = 1").select("leader", "keys")
         num_blocks = radius.num_blocks or choose_join_blocks(max(2, self.num_nodes), radius.bits, radius.max_distance)
-        blocks = leaders.mapInArrow(partial(workers.list_blocks, radius=radius, num_blocks=num_blocks), workers.BLOCK)
-        blocks = blocks.repartition("block", "bits").sortWithinPartitions("block", "bits")
-        near = blocks.mapInArrow(partial(workers.join_blocks, radius=radius, num_blocks=num_blocks), workers.NEAR)
-        near = near.unionByName(leaders.select(F.col("leader").alias("left"), F.col("leader").alias("right")))
-        listed = members.filter(F.col("rank") <= self.most + 1).select(
-            F.col("leader").alias("left"), F.col("position").alias("member"), "rank", F.col("distinct").alias("size")
-        )
-        queriers = members.select(F.col("leader").alias("right"), "position", "last", "distinct")
-        rule, unlisted = self.method.value.rule, F.col("rank") > self.most
-        pairs = near.hint("merge").join(queriers, "right").hint("merge").join(listed, "left").filter("member < last")
-        enough = F.col("member") != F.col("position")
-        if rule is not None and rule.similarity != "hamming":
-            enough &= F.least("size", "distinct") / F.greatest("size", "distinct") >= rule.threshold
-        pairs = pairs.filter(unlisted | enough)
-        left = F.when(unlisted, F.bitwise_not("member")).otherwise(F.col("member"))
-        return pairs.select(left.alias("left"), F.col("position").alias("right"))
+        block = partial(workers.list_blocks, radius=radius, num_blocks=num_blocks)
+        blocks = leaders.mapInArrow(block, workers.BLOCK).withColumn("cell", self._cell("bits"))
+        cells = blocks.groupBy("block", "cell")
+        near = cells.applyInArrow(lambda key, rows: workers.join_blocks(key, rows, radius, num_blocks), workers.NEAR)
+        near = near.unionByName(leaders.selectExpr("leader as left", "leader as right"))
+        listed = members.filter(F.col("rank") <= self.most + 1)
+        listed = listed.selectExpr("leader as left", "position as member", "rank")
+        queries = members.selectExpr("leader as right", "position", "last")
+        pairs = near.join(queries, "right").join(listed, "left").filter("member < last")
+        pairs = pairs.filter((F.col("member") != F.col("position")) | (F.col("rank") > self.most))
+        left = F.when(F.col("rank") <= self.most, F.col("member")).otherwise(F.bitwise_not("member"))
+        return pairs.select(left.alias("left"), F.col("position").alias("right"), F.lit(1).alias("needed"))
 
-    def _cell(self, position: str) -> Column:
-        return F.pmod(F.xxhash64(position), F.lit(self.num_cells)).cast("int")
+    def _cell(self, name: str) -> Column:
+        return F.pmod(F.xxhash64(name), F.lit(self.num_cells)).cast("int")
 
     def _describe_again(self, nodes: DataFrame) -> DataFrame:
         """Return the features of documents."""
         if not self.method.value.confirms_sets:
-            empty = F.lit(b"").alias("features"), F.lit(None).cast("binary").alias("structure")
-            return nodes.select("position", "last", "content", "content2", "keys", *empty)
-        rows, read = self.corpus.chosen(nodes.select("document", "against", "position", "last"))
-        return rows.mapInArrow(partial(workers.describe_heavy, read=read, method=self.method), workers.HEAVY)
+            none = {name: F.lit(None).cast("binary") for name in ("features", "structure")}
+            return nodes.withColumns(none).select(*(field.split()[0] for field in workers.HEAVY.split(", ")))
+        wanted = nodes.select("document", "against", "position", "last")
+        rows = self.corpus.chosen(wanted, few=self.num_nodes < BROADCAST_ROWS)
+        describe = partial(workers.describe_heavy, read=self.corpus.read, method=self.method)
+        return rows.mapInArrow(describe, workers.HEAVY)
 
     def _confirm(self, pairs: DataFrame, *, every: bool = False) -> DataFrame:
         """Measure pairs, the columns cell, left and right; return the duplicates, or all pairs.
 
         A pair is measured in the cell of its right document; the features of a left document are sent once to a cell.
         """
-        method, measures = self.method, self.method.value.measures
-        ends = F.explode(F.array("left", "right")).alias("position")
-        needed = pairs.select("cell", ends).distinct()
-        if isinstance(method.value.search, Samples):
+        needed = pairs.select("cell", F.explode(F.array("left", "right")).alias("position")).distinct()
+        if isinstance(self.method.value.search, Samples):
             heavy = self.heavy
         else:
-            wanted = needed.select("position").distinct()
-            heavy = self._describe_again(self.nodes.join(wanted, "position", "left_semi"))
+            heavy = self._describe_again(self.nodes.join(needed.select("position").distinct(), "position", "left_semi"))
         # Merged, not broadcast: Spark takes features to be as small as the list of documents that they are read by.
         cells = needed.join(heavy.hint("merge"), "position").groupBy("cell")
-
-        def measure(documents: pa.Table, rows: pa.Table) -> pa.Table:
-            return workers.measure_cell(documents, rows, method, every)
-
-        names, types = workers.duplicate_names(measures), workers.duplicate_types(measures)
-        schema = ", ".join(f"{name} {workers.SPARK_TYPES[dtype]}" for name, dtype in zip(names, types, strict=True))
         rows = pairs.select(F.col("cell").alias("home"), "left", "right").groupBy("home")  # another name: a self-join
-        return cells.cogroup(rows).applyInArrow(measure, schema)
+        method, schema = self.method, workers.duplicate_schema(self.method.value.measures)
+        measure = partial(workers.measure_cell, method=method, every=every)
+        return cells.cogroup(rows).applyInArrow(lambda documents, part: measure(documents, part), schema)
 
-    def _found_of_sieve(self, confirmed: DataFrame, gone: DataFrame) -> DataFrame:
-        """Return the pairs of removed documents and kept ones. gone : `first` of the removed documents."""
-        kept = confirmed.join(gone.withColumnRenamed("first", "left"), "left", "left_anti")
-        new = self.documents.filter(F.col("position") >= NEW).select("position", "first").join(gone, "first")
-        return new.join(kept.withColumnRenamed("right", "first"), "first").filter("left < position").persist()
+    def _remove(self, edges: DataFrame, gone: DataFrame) -> DataFrame:
+        """Return the new documents with the earlier ones that remove them: those of `edges`, or the document they copy.
 
-    def _removed_of_sieve(self, found: DataFrame, gone: DataFrame) -> DataFrame:
-        """Return the removed documents with the most similar of the kept ones; of equals, the earliest."""
-        names = [measure.name for measure in self.method.value.measures]
-        best = F.min(F.struct((-F.col("strength")).alias("weakness"), F.col("left").alias("kept"), *names)).alias(
-            "best"
-        )
-        nearest = found.groupBy("position").agg(best).select("position", "best.kept", *(f"best.{n}" for n in names))
-        new = self.documents.filter((F.col("position") >= NEW) & (F.col("position") > F.col("first")))
-        return nearest.unionByName(self._of_itself(new.join(gone, "first", "left_anti"))).persist()
+        gone : the column `left`, documents that are removed themselves.
+        """
+        same = {measure.name: F.lit(measure.of_itself) for measure in self.method.value.measures}
+        same |= {"right": F.col("left"), "strength": F.lit(float("inf")), "expected": F.lit(1.0)}
+        copied = self.nodes.filter("last > first").selectExpr("position as left")
+        itself = copied.join(gone, "left", "left_anti").withColumns(same)
+        every = edges.unionByName(itself).withColumnRenamed("right", "first")
+        new = self.documents.filter(F.col("position") >= NEW).select("first", F.col("position").alias("right"))
+        return new.join(every, "first").filter("left < right").drop("first")
 
-    def _of_itself(self, copies: DataFrame) -> DataFrame:
-        """Return copies with the measures of a document and itself."""
-        measures = zip(self.method.value.measures, workers.duplicate_types(self.method.value.measures)[3:], strict=True)
-        columns = [F.lit(m.of_itself).cast(workers.SPARK_TYPES[dtype]).alias(m.name) for m, dtype in measures]
-        return copies.select("position", F.col("first").alias("kept"), *columns)
-
-    def _removed_of_clusters(self, confirmed: DataFrame) -> DataFrame:
-        """Return all documents but the first of each connected cluster; each is measured with the first."""
-        names = [measure.name for measure in self.method.value.measures]
-        firsts = first_of_clusters(confirmed.select("left", "right"))  # node, root
-        new = self.documents.filter(F.col("position") >= NEW).select("position", "first")
-        rows = new.join(firsts.withColumnRenamed("node", "first"), "first", "left")
-        chained = rows.filter("root < first")
-        pairs = chained.select(F.col("root").alias("left"), F.col("first").alias("right")).distinct()
-        measured = self._confirm(pairs.withColumn("cell", self._cell("right")), every=True)
-        measured = measured.select(F.col("left").alias("kept"), F.col("right").alias("first"), *names)
-        copies = rows.filter("(root is null or root = first) and position > first")
-        found = chained.join(measured, "first").select("position", "kept", *names)
-        return found.unionByName(self._of_itself(copies)).persist()
+    def _join_clusters(self, confirmed: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Return the first document of each cluster with the others, measured; and the others, as column `left`."""
+        pairs = first_of_clusters(confirmed).persist()
+        edges = self._confirm(pairs.withColumn("cell", self._cell("right")), every=True).persist()
+        return edges, pairs.selectExpr("right as left")
 
     @contextmanager
     def named(self, stage: str) -> Iterator[None]:

@@ -1,0 +1,218 @@
+"""Write the result of a run over files: kept documents, removed.parquet, rejected.jsonl and what the reports need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+from pyspark import Broadcast
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from neardup.arrays import arrow_of
+from neardup.decide.connected import first_connected
+from neardup.decide.decisions import Removals
+from neardup.decide.outcome import SHORT, Counts, Totals
+from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
+from neardup.documents.reading import Task
+from neardup.documents.rows import PART_SHIFT
+from neardup.engines.spark.pipeline import Outcome
+from neardup.engines.spark.source import PART, Batches, Files, Read
+from neardup.methods.base import Method
+from neardup.output import write
+from neardup.output.kept import KeptWriter
+from neardup.output.report_items import Example
+from neardup.output.tables import DocumentLocations, removed_batches
+from neardup.schemas import Measures, removed_schema
+from neardup.verify.measured import Measured
+from neardup.verify.recall import Recall, estimate_recall
+
+_INDEX = (1 << PART_SHIFT) - 1
+_EXAMPLES_AMONG, _RECALL_AMONG = 100_000, 10_000_000
+"""Removed documents, and duplicate pairs, that the driver collects at most; of more, a sample."""
+
+
+def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
+    """Count what was read and decided; the driver collects numbers, and no rows."""
+    assert outcome.removed is not None
+    names = [measure.name for measure in method.measures]
+    groups = outcome.removed.groupBy(*names).agg(F.count("*").alias("repeats")).orderBy(*names).toArrow()
+    exact, repeats = groups["exact"].to_numpy(), groups["repeats"].to_numpy()
+    near = _measured(groups, method.measures).take(~exact)
+    sizes = outcome.removed.groupBy("left").count().selectExpr("`count` + 1 as size").groupBy("size").count()
+    found = outcome.found.agg(F.count("*").alias("pairs"), F.count_if("exact").alias("exact")).first()
+    assert found is not None  # an aggregate of all rows
+    counts = Counts(
+        int(repeats.sum()), int(repeats[exact].sum()), int(found["pairs"]), int(found["exact"]), near, repeats[~exact],
+        [list(row) for row in sizes.orderBy("size").collect()], _by_inputs(outcome),
+    )  # fmt: skip
+    return Totals(
+        _corpus(outcome.light, tasks), counts, outcome.pairs.filter("left >= 0").count(), _num_overflows(outcome), 0, 0,
+        0, _recall(outcome.found, counts.pairs, method), None, outcome.documents.filter(F.col("size") < SHORT).count(),
+    )  # fmt: skip
+
+
+def _measured(rows: pa.Table, measures: Measures) -> Measured:
+    columns = {measure.name: rows[measure.name].cast(measure.type) for measure in measures}
+    return Measured({name: column.to_numpy() for name, column in columns.items()})
+
+
+def _sample(frame: DataFrame, count: int, most: int, column: str) -> DataFrame:
+    """Return all rows, or some `most` of them: all with the same number, or none."""
+    return frame.filter(F.pmod(F.xxhash64(column), F.lit(-(-count // most) or 1)) == 0)
+
+
+def _recall(found: DataFrame, count: int, method: Method) -> Recall | None:
+    if method.hit_probability is None:
+        return None
+    near = _sample(found.filter("not exact"), count, _RECALL_AMONG, "left").select("left", "right", "expected")
+    left, right, similarity = (column.to_numpy() for column in near.toArrow().columns)
+    order = np.lexsort((left, right))  # that of a local run: sums of floats depend on it
+    ends, firsts = first_connected(left, right)
+    clusters = np.searchsorted(ends, firsts[np.searchsorted(ends, left[order])]).astype(np.uint32)
+    return estimate_recall(similarity[order], clusters, method.hit_probability)
+
+
+def _corpus(light: DataFrame, tasks: list[Task]) -> Corpus:
+    read = F.isnull("rejected")
+    rows = light.groupBy(F.expr(PART).alias("part")).agg(
+        F.count_if(read).alias("documents"), F.count_if(~read).alias("rejected"), F.sum("bytes").alias("bytes"),
+        F.count_if(read & (F.col("size") == 0)).alias("without"),
+    ).toArrow()  # fmt: skip
+    counts = np.zeros((2, len(tasks)), np.int64)
+    counts[:, rows["part"].to_numpy()] = rows["documents"].to_numpy(), rows["rejected"].to_numpy()
+    lost = [row for row in map(json.loads, rejected_lines(light)) if row["rest_of_file"]]
+    tally = Tally(
+        documents=int(counts[0].sum()), rejected=int(counts[1].sum()) - len(lost), unread_files=len(lost),
+        without_features=sum(rows["without"].to_pylist()), text_bytes=sum(rows["bytes"].to_pylist()),
+    )  # fmt: skip
+    num_against = int(counts[0, : sum(task.against for task in tasks)].sum())
+    names = tuple(row["file"] for row in lost[:MAX_UNREAD_NAMED])
+    return Corpus(np.cumsum(counts[0]), counts[1], names, num_against, tally)
+
+
+def rejected_lines(light: DataFrame) -> list[str]:
+    """Return the lines of rejected.jsonl, by file and row."""
+    rows = light.filter("rejected is not null")
+    order = [F.get_json_object("rejected", f"$.{name}").cast("long") for name in ("row", "line")]
+    return [row["rejected"] for row in rows.orderBy("document", *order).select("rejected").collect()]
+
+
+def _by_inputs(outcome: Outcome) -> npt.NDArray[np.int64]:
+    parts = _located(outcome, outcome.removed).groupBy(
+        F.expr(PART).alias("removed"), F.expr(PART.replace("document", "kept_document")).alias("kept")
+    )
+    cells = parts.agg(F.count("*").alias("documents")).orderBy("removed", "kept").toArrow()
+    return np.stack([column.to_numpy().astype(np.int64) for column in cells.columns], axis=1)
+
+
+def _num_overflows(outcome: Outcome) -> int:
+    """Return the number of documents behind a member that a bucket does not list, except copies of a kept document."""
+    assert outcome.removed is not None
+    hidden = outcome.pairs.filter("left < 0").groupBy(F.col("right").alias("first"))
+    unlisted = hidden.agg(F.min(F.bitwise_not("left")).alias("unlisted"))
+    behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
+    copies = outcome.removed.filter("exact").selectExpr("right as position", "left as first")
+    return int(behind.join(copies, ["position", "first"], "left_anti").count())
+
+
+def write_removed(
+    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method, scratch: Path, file: Path
+) -> None:
+    """Write removed.parquet: workers write its rows in order, and the driver puts them together, batch by batch."""
+    folder = scratch.absolute() / "removed"
+    _located(outcome, outcome.removed).orderBy("document").write.parquet(folder.as_uri())
+    parts = sorted(str(part) for part in folder.glob("*.parquet"))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in pyarrow.dataset.dataset(parts).to_batches():
+            yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
+
+    write.write_parquet(batches(), removed_schema(method.measures), file)
+
+
+def _located(outcome: Outcome, removed: DataFrame | None) -> DataFrame:
+    """Return removed documents with the keys, ids and rows of both."""
+    assert removed is not None
+    right = outcome.documents.selectExpr("position as right", "document", "id", "row")
+    left = outcome.documents.selectExpr(
+        "position as left", "document as kept_document", "id as kept_id", "row as kept_row"
+    )
+    return removed.join(right, "right").join(left, "left")
+
+
+def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method) -> tuple[Removals, DocumentLocations]:
+    """Return removed documents under their running numbers."""
+    keys = np.concatenate([rows["document"].to_numpy(), rows["kept_document"].to_numpy()])
+    numbers = np.append(0, corpus.part_ends)[keys >> PART_SHIFT] + (keys & _INDEX)
+    known, at = np.unique(numbers, return_index=True)
+    both = [pa.concat_arrays([*rows[name].chunks, *rows[f"kept_{name}"].chunks]) for name in ("id", "row")]
+    ids, places = (column.take(arrow_of(at)) for column in both)
+    ids = pc.coalesce(ids, arrow_of(known).cast(pa.string()))
+    names = [task.part.name for task in tasks]
+    locations = DocumentLocations(names, corpus, places.to_numpy(), ids, lambda: None, known)
+    removed, kept = np.split(numbers, 2)
+    return Removals(removed, kept, _measured(rows, method.measures)), locations
+
+
+def show_examples(corpus: Files, outcome: Outcome, totals: Totals, tasks: list[Task], method: Method) -> list[Example]:
+    """Return the removed documents that the report shows, with their texts, which workers read again."""
+    assert outcome.removed is not None
+    if not totals.counts.removed:
+        return []
+    some = _sample(outcome.removed, totals.counts.removed, _EXAMPLES_AMONG, "right")
+    rows = _located(outcome, some).orderBy("document").toArrow()
+    removals, locations = _numbered(rows, totals.corpus, tasks, method)
+    shown = write.pick_examples(removals, method.strength(removals.measured))
+    numbers = shown.documents.astype(np.int64)
+    parts = np.searchsorted(totals.corpus.part_ends, numbers, "right")
+    keys = parts << PART_SHIFT | numbers - np.append(0, totals.corpus.part_ends)[parts]
+    chosen = corpus.spark.createDataFrame(pa.table(dict.fromkeys(("document", "position", "last"), keys)))
+    texts = corpus.chosen(chosen).mapInArrow(partial(_read_texts, read=corpus.read), "document long, text string")
+    for row in texts.collect():
+        shown.texts[int(numbers[np.searchsorted(keys, row["document"])])] = row["text"] or ""
+    return write.examples(shown, locations, method)
+
+
+def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
+    for texts in read(batches):
+        yield pa.RecordBatch.from_arrays([texts["document"], texts["text"].cast(pa.string())], ["document", "text"])
+
+
+def write_kept(corpus: Files, outcome: Outcome, directory: Path) -> None:
+    """Let the workers write the kept documents of each new part, in its format, to a folder that all of them share."""
+    assert outcome.removed is not None
+    gone = outcome.documents.join(outcome.removed.selectExpr("right as position"), "position", "left_semi")
+    index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
+    lists = gone.groupBy(F.expr(PART).alias("part")).agg(index)
+    function = partial(_write_parts, tasks=corpus.tasks, directory=str(directory))
+    corpus.spread(corpus.all().join(lists, "part", "left")).mapInArrow(function, "part int").count()
+
+
+def _write_parts(batches: Batches, tasks: Broadcast[list[Task]], directory: str) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for part, removed in zip(batch["part"].to_pylist(), batch["removed"], strict=True):
+            if not tasks.value[part].against:
+                gone = np.empty(0, np.int64) if removed.values is None else removed.values.to_numpy()
+                _write_part(tasks.value[part], gone, directory)
+        yield batch.select(["part"])
+
+
+def _write_part(task: Task, removed: npt.NDArray[np.int64], directory: str) -> None:
+    Path(directory, task.part.relative_name).unlink(missing_ok=True)  # of an attempt that was lost
+    first = 0
+    with KeptWriter(task.part, directory) as writer:
+        for batch in task.read(lambda _: None, with_payload=True):  # `describe` has listed the rejected rows
+            mask = np.ones(len(batch.rows), np.bool_)
+            low, high = np.searchsorted(removed, [first, first + len(mask)])
+            mask[removed[low:high] - first] = False
+            first += len(mask)
+            assert batch.payload is not None  # read with payload
+            writer.write(batch.payload, mask)

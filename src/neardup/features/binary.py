@@ -1,0 +1,59 @@
+"""Hashes as binary columns of Arrow, little-endian, in stores and between the workers of a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.features.described import Lists
+
+
+def binary_rows(values: npt.NDArray[Any]) -> pa.Array:
+    """Return the rows of a two-dimensional array as large_binary, little-endian."""
+    data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    width = data.itemsize * (data.shape[1] if data.ndim == 2 else 1)
+    offsets = np.arange(len(data) + 1, dtype=np.int64) * width
+    return pa.Array.from_buffers(pa.large_binary(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def binary_lists(lists: Lists) -> pa.Array:
+    """Return each list of hashes as a row of large_binary."""
+    data = np.ascontiguousarray(lists.hashes, "<u8")
+    buffers = [None, pa.py_buffer(lists.offsets * 8), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(lists.sizes), buffers)
+
+
+def flat_numbers(array: pa.Array, kind: type) -> npt.NDArray[Any]:
+    """Return the bytes of all rows of a binary column as numbers of one kind."""
+    if pa.types.is_fixed_size_binary(array.type):
+        width = array.type.byte_width
+        data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+    else:
+        data = flatten_strings(array)[0]
+    return _numbers(data, kind)
+
+
+def rows_of(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return a binary column, whose rows have one length, as uint64 (num_rows, width)."""
+    words: npt.NDArray[np.uint64] = flat_numbers(array, np.uint64)
+    return words.reshape(len(array), len(words) // max(1, len(array)))
+
+
+def lists_of(array: pa.Array) -> Lists:
+    """Return a column of hashes as lists; a null is an empty one."""
+    if array.null_count == len(array):
+        return Lists(np.empty(0, np.uint64), np.zeros(len(array) + 1, np.int64))
+    data, offsets = flatten_strings(array)
+    return Lists(_numbers(data, np.uint64), offsets // 8)
+
+
+def _numbers(data: npt.NDArray[np.uint8], kind: type) -> npt.NDArray[Any]:
+    """Return bytes as little-endian numbers, without a copy where they are aligned."""
+    dtype = np.dtype(kind)
+    if data.ctypes.data % dtype.itemsize:
+        data = data.copy()
+    return data.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
