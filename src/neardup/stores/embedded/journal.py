@@ -59,7 +59,7 @@ def _encode(changes: Changes) -> bytes:
         arrays = [entries.document.astype(_ROW), entries.table.astype(_TABLE), entries.key.astype(_KEY)]
     head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, len(changes.forgotten))
     rows = [changes.seen.astype(_ROW), changes.forgotten.astype(_ROW)]
-    return b"".join([_HEAD.pack(*head), batch, *arrays, *rows])
+    return b"".join([_HEAD.pack(*head), batch, *(array.data for array in (*arrays, *rows))])
 
 
 def replay(records: Sequence[bytes], schema: pa.Schema | None) -> Replayed:
