@@ -89,7 +89,7 @@ ERRORS = {
     "no such file": (["dedup", "nope.parquet", "-o", "out"], "No such file or folder: nope.parquet."),
     "a name is never a text": (["pairs", "just a text", "-o", "p.csv"], "No such file or folder: just a text."),
     "no such column": (["dedup", "in.jsonl", "-o", "out", "--text-column", "x"], "No column 'x' in in.jsonl"),
-    "bands without rows": (["dedup", "in.jsonl", "-o", "out", "--num-bands", "3"], "num_bands goes with rows_per_band"),
+    "bands without rows": (["dedup", "in.jsonl", "-o", "out", "--num-bands", "3"], "num_bands requires rows_per_band"),
     "stop at the first": (["dedup", "broken.jsonl", "-o", "out", "--on-error", "stop"], "broken.jsonl, row 1"),
     "output in the input": (["dedup", ".", "-o", "out"], "overlap"),
     "unknown suffix of pairs": (["pairs", "in.jsonl", "-o", "p.doc"], "must end in one of .parquet, .jsonl, .csv"),

@@ -169,7 +169,7 @@ def test_every_answered_line_survives_a_kill(stream, tmp_path):
     ("options", "told"),
     [
         (("in.jsonl", "--stream"), "Name - as the only input"),
-        (("-", "--print-kept"), "goes with --stream"),
+        (("-", "--print-kept"), "requires --stream"),
         (("-", "--stream", "-o", "kept.jsonl"), "--output does not go with --stream"),
     ],
 )

@@ -85,8 +85,8 @@ def test_options_become_the_settings_of_their_method():
     [
         ("--max-distance 2", "--max-distance belongs to --method simhash"),
         ("--method simhash --recall 0.9", "--recall belongs to --method minhash"),
-        ("--no-hmm", "--hmm goes with --tokens jieba: got --tokens words"),
-        ("--tokens chars --user-dict words.txt", "--user-dict goes with --tokens jieba: got --tokens chars"),
+        ("--no-hmm", "--hmm requires --tokens jieba: got --tokens words"),
+        ("--tokens chars --user-dict words.txt", "--user-dict requires --tokens jieba: got --tokens chars"),
     ],
 )
 def test_an_option_of_another_method_is_refused(options, said):

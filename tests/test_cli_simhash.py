@@ -368,7 +368,7 @@ ERRORS = {
     "no such file, whatever the method": (["pairs", "no.parquet", "-o", "p.csv", "--max-distance", "3"], "no.parquet"),
     "a threshold of nothing": (
         ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--confirm", "hamming", "--threshold", "0.7"],
-        "threshold goes with confirm='jaccard': got threshold=0.7",
+        "threshold requires confirm='jaccard': got threshold=0.7",
     ),
 }  # fmt: skip
 

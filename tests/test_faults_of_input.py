@@ -566,8 +566,8 @@ def test_scalars_of_numpy_are_numbers():
 def test_plan_refuses_options_of_the_other_plan():
     refused = run("plan", "--documents", "1e8", "--memory", "1GB")
     assert refused.exit_code == 2
-    assert "--memory goes with --fingerprints: got it with --documents" in refused.output
-    assert "--threshold goes with --documents" in run("plan", "--fingerprints", "1e9", "--threshold", "0.5").output
+    assert "--memory requires --fingerprints: got it with --documents" in refused.output
+    assert "--threshold requires --documents" in run("plan", "--fingerprints", "1e9", "--threshold", "0.5").output
     assert neardup.lsh.plan_blocks(1e8)[0].num_fingerprints == 10**8
 
 

@@ -402,7 +402,7 @@ def test_every_limit_says_what_it_is_in_a_sentence(settings, name, constraint):
 
 
 def test_bands_need_their_rows():
-    with pytest.raises(SettingError, match=r"num_bands goes with rows_per_band: got num_bands=5, .*Give both"):
+    with pytest.raises(SettingError, match=r"num_bands requires rows_per_band: got num_bands=5, .*Give both"):
         MinHash(num_bands=5)
 
 

@@ -406,7 +406,7 @@ def test_threads_share_an_index(make):
 
 def test_what_an_index_cannot_store_is_refused(make):
     for options, message in (
-        ({"storage": "fingerprints"}, "storage='fingerprints' goes with SimHash\\(confirm='hamming'\\)"),
+        ({"storage": "fingerprints"}, "storage='fingerprints' requires SimHash\\(confirm='hamming'\\)"),
         ({"method": MinHash(tokens=str.split)}, "An index stores its settings, and tokens is a Python function"),
         ({"method": SimHash(weights="tfidf")}, "weights='tfidf' needs the document frequencies of a corpus"),
         ({"method": "minhash", "max_distance": 3}, "max_distance does not go with method='minhash'"),

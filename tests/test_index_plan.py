@@ -78,7 +78,7 @@ def test_all_levels_that_go_with_the_method_are_planned():
     levels = [plan.storage for plan in plan_index(documents=1e8, method=SimHash(confirm="hamming"))]
     assert levels == ["fingerprints", "features", "text"]
     assert [plan.storage for plan in plan_index(documents=1e8)] == ["features", "text"]
-    with pytest.raises(SettingError, match="storage='fingerprints' goes with"):
+    with pytest.raises(SettingError, match="storage='fingerprints' requires"):
         plan_index(documents=1e8, storage="fingerprints")
     with pytest.raises(InputError, match="documents must be a number from 1 to 1e15: got 0"):
         plan_index(documents=0)
@@ -101,7 +101,7 @@ def test_the_command_prints_what_the_library_returns():
         (("--index",), "needs --documents"),
         (("--index", "--documents", "1e6", "--max-distance", "2"), "does not go with --method minhash"),
         (("--index", "--documents", "1e6", "--memory", "4GB"), "--memory has no effect there"),
-        (("--documents", "1e6", "--storage", "text"), "--storage goes with --index"),
+        (("--documents", "1e6", "--storage", "text"), "--storage requires --index"),
     ],
 )
 def test_options_without_effect_are_refused(options, told):

@@ -180,9 +180,9 @@ def test_settings_that_say_nothing_together_are_refused(given, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"weights": "depth"}, "weights='depth' goes with tokens='elements' or 'paths'"),
-        ({"tokens": "paths"}, "weights='depth' goes with tokens='elements' or 'paths'"),
-        ({"decay": 0.5}, "decay goes with weights='depth'"),
+        ({"weights": "depth"}, "weights='depth' requires tokens='elements' or 'paths'"),
+        ({"tokens": "paths"}, "weights='depth' requires tokens='elements' or 'paths'"),
+        ({"decay": 0.5}, "decay requires weights='depth'"),
         ({"weights": "depth", "tokens": "paths", "ngram": 2}, "weighs single elements"),
     ],
 )

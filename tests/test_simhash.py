@@ -307,7 +307,7 @@ def test_two_lambdas_are_two_schemes():
 
 
 def test_a_threshold_without_what_it_is_for_is_refused():
-    with pytest.raises(SettingError, match=r"threshold goes with confirm='jaccard': got threshold=0.7"):
+    with pytest.raises(SettingError, match=r"threshold requires confirm='jaccard': got threshold=0.7"):
         SimHash(confirm="hamming", threshold=0.7)
 
 

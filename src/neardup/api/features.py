@@ -66,7 +66,9 @@ def document_frequencies(
 
     def reject(row: Rejected) -> None:
         if run_settings.on_error == "stop":
-            raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
+            raise InputError(
+                f"{describe_rejected(row)} The run stops at the first such document because of on_error='stop'."
+            )
         rejected.append(row)
 
     tasks = tasks_of(inputs, "first")

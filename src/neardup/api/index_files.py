@@ -96,7 +96,7 @@ class _Reading:
         if self.settings.on_error == "stop":
             raise InputError(
                 f"{describe_rejected(row)}. The command stops at the first such document because of on_error='stop' "
-                "(--on-error stop). Documents before it are stored. Use --on-error reject to go on."
+                "(--on-error stop). Documents before it are stored. Use --on-error reject to continue."
             )
         if row.rest_of_file:
             self._unread.append(row.file)

@@ -224,7 +224,9 @@ def _run(
 
     def reject(row: Rejected) -> None:
         if run_settings.on_error == "stop":
-            raise InputError(f"{describe_rejected(row)} The run stops at the first such document, as asked.")
+            raise InputError(
+                f"{describe_rejected(row)} The run stops at the first such document because of on_error='stop'."
+            )
         counts.rejected.append(row)
 
     with (

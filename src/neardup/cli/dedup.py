@@ -88,7 +88,7 @@ def dedup(
         finish(report, Path(output), quiet, as_json, values["on_error"])
         return
     if master is not None:
-        raise SettingError(f"--master goes with --engine spark: got --master {master}. Add it, or leave --master out.")
+        raise SettingError(f"--master requires --engine spark: got --master {master}. Add it, or leave --master out.")
     report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
         import neardup

@@ -98,7 +98,7 @@ def _read(stream: IO[bytes], chunks: Queue[bytes]) -> None:
 def _tell(error: str, on_error: str) -> None:
     if on_error == "stop":
         raise SettingError(
-            f"A line cannot be read: {error}. Lines before it are stored. Use --on-error reject to go on."
+            f"A line cannot be read: {error}. Lines before it are stored. Use --on-error reject to continue."
         )
     print(f"neardup: rejected: {error}", file=sys.stderr, flush=True)
 
@@ -106,7 +106,7 @@ def _tell(error: str, on_error: str) -> None:
 def _refuse_others(inputs: tuple[str, ...], stream: bool, values: dict[str, Any]) -> None:
     """Raise SettingError if an option has no effect beside --stream."""
     if not stream:
-        raise SettingError("--print-kept goes with --stream: got it without. Add --stream, or use -o FILE.")
+        raise SettingError("--print-kept requires --stream: got it without. Add --stream, or use -o FILE.")
     if inputs != ("-",):
         raise SettingError(f"--stream reads standard input: got {' '.join(inputs)}. Name - as the only input.")
     for name in _UNUSED:

@@ -121,7 +121,7 @@ def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettin
     if chinese and given.get("tokens") != "jieba":
         flag = next(_flag(name) for name, field in JIEBA.items() if field in chinese)
         raise SettingError(
-            f"{flag} goes with --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add --tokens jieba, or "
+            f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add --tokens jieba, or "
             f"leave {flag} out."
         )
     if chinese:

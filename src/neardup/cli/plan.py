@@ -189,8 +189,8 @@ def _plan_index(documents: float | None, document_bytes: float, as_json: bool, v
 def _refuse_options_of_the_other(chosen: str) -> None:
     """Raise SettingError if an option was given that has no effect beside --documents or --fingerprints."""
     other, unused = ("--fingerprints", _OF_FINGERPRINTS) if chosen == "--documents" else ("--documents", _OF_DOCUMENTS)
-    _refuse(unused, chosen, f"goes with {other}")
-    _refuse(_OF_INDEX, chosen, "goes with --index")
+    _refuse(unused, chosen, f"requires {other}")
+    _refuse(_OF_INDEX, chosen, "requires --index")
 
 
 def _refuse(names: tuple[str, ...], chosen: str, reason: str = "has no effect there") -> None:

@@ -77,15 +77,15 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     missing = next((name for name in _PAIR if name not in names), None)
     if missing is not None:
         raise ColumnError(
-            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs have left_id, right_id and a "
-            "column that says which are duplicates: rename yours."
+            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs need left_id, right_id and "
+            "a column of verdicts. Rename yours."
         )
     column = column or next((name for name in VERDICT_NAMES if name in names), None)
     if column is None or column not in names:
         named = " or ".join(f"'{name}'" for name in ((column,) if column else VERDICT_NAMES))
         raise ColumnError(
-            f"No column {named} in {part.name}: it has {listed(names)}. Name the column that says which pairs are "
-            "duplicates, true or false, as label (--label)."
+            f"No column {named} in {part.name}: it has {listed(names)}. Name the column of verdicts, true or false, "
+            "as label (--label)."
         )
     same = _as_verdicts(table[column], column, part.name)
     known = same.is_valid()
@@ -107,8 +107,8 @@ def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
     if not pc.all(fits).as_py():
         row = int(np.argmin(fits.to_numpy(zero_copy_only=False)))
         raise InputError(
-            f"The column {name!r} of {source} says which pairs are duplicates, true or false, 1 or 0: got "
-            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or write it so."
+            f"The column {name!r} of {source} must be true or false, 1 or 0, for each pair: got "
+            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or convert it."
         )
     return pc.equal(values, 1) if number else pa.nulls(len(values), pa.bool_())
 

@@ -118,7 +118,7 @@ def _extractor() -> Callable[[str], str]:
     except ImportError as error:
         raise MissingExtraError(
             "The main content of HTML pages needs the package resiliparse, which is not installed. "
-            'Install it: pip install "neardup[web]". Or take all the text that pages show.'
+            'Install it: pip install "neardup[web]". Or compare all text that pages show: html="all" (--html all).'
         ) from error
 
     def extract(page: str) -> str:

@@ -174,7 +174,7 @@ class IdfTable(IdfSource):
             hashes, counts = table["hash"].to_numpy(), table["documents"].to_numpy()
             loaded = cls(about["num_documents"], hashes, counts, about["scheme"], about["max_undercount"])
             if loaded.version != about["version"]:
-                raise ValueError("its content is not what was written")
+                raise ValueError("its content differs from the one that was written")
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
             raise InputError(

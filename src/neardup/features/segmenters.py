@@ -347,7 +347,7 @@ def _parse_entry(line: str, number: int, path: str) -> _Entry:
     if rest or (frequency is not None and not 1 <= int(frequency[:12]) <= _MAX_FREQUENCY):
         raise InputError(
             f"Line {number} of the user dictionary {path} cannot be understood: got {line.strip()[:100]!r}. A line "
-            f"holds a word without white space, then, if you like, its frequency, a whole number from 1 to "
+            f"holds a word without white space, then optionally its frequency, a whole number from 1 to "
             f"{_MAX_FREQUENCY}, and its part of speech in Latin letters: '云计算', '云计算 5', '云计算 n' or "
             "'云计算 5 n'. Correct the line, or remove it."
         )

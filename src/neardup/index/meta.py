@@ -41,7 +41,7 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
         )
     if settings.storage == FINGERPRINTS and method.confirms_sets:
         raise SettingError(
-            "storage='fingerprints' goes with SimHash(confirm='hamming'), whose fingerprints alone decide: got "
+            "storage='fingerprints' requires SimHash(confirm='hamming'), whose fingerprints alone decide: got "
             f"{type(method.settings).__name__}, which confirms duplicates by their features. Use storage='features' "
             "(--storage features), or SimHash(confirm='hamming') (--method simhash --confirm hamming)."
         )

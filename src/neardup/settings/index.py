@@ -14,7 +14,7 @@ class IndexSettings(Validated):
     storage: str = parameter(
         "features",
         Constraint(
-            "What is stored of a kept document: its fingerprint only (SimHash, confirm=hamming); also the hashes of "
+            "The data stored for a kept document: its fingerprint only (SimHash, confirm=hamming); also the hashes of "
             "its features, which confirm duplicates exactly; or instead its text, compressed, which takes a third of "
             "the space, and twice the time to confirm a pair.",
             str,

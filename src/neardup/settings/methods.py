@@ -96,7 +96,7 @@ class MinHash(Shingling):
         super().__post_init__()
         if self.num_bands is not None and self.rows_per_band is None:
             raise SettingError(
-                f"num_bands goes with rows_per_band: got num_bands={self.num_bands}, rows_per_band=None. Give both, "
+                f"num_bands requires rows_per_band: got num_bands={self.num_bands}, rows_per_band=None. Give both, "
                 "rows_per_band alone, or neither, to have the others chosen."
             )
         if self.num_hashes is not None and self.num_hashes < (self.num_bands or 1) * (self.rows_per_band or 1):
@@ -273,21 +273,21 @@ class SimHash(Shingling):
             )
         if self.confirm == "hamming" and self.threshold != 0.5:
             raise SettingError(
-                f"threshold goes with confirm='jaccard': got threshold={self.threshold!r} with confirm='hamming'. "
+                f"threshold requires confirm='jaccard': got threshold={self.threshold!r} with confirm='hamming'. "
                 "Leave one of the two out."
             )
         if self.weights == "given":
             self._refuse_own_weights_of_no_feature()
         if (self.weights == "depth") != (self.tokens in ("elements", "paths")):
             raise SettingError(
-                f"weights='depth' goes with tokens='elements' or 'paths', which have no other weights: got "
+                f"weights='depth' requires tokens='elements' or 'paths', which have no other weights: got "
                 f"weights={self.weights!r} with tokens={self.tokens!r}. Change one of the two."
             )
         if self.weights == "depth":
             self._refuse_settings_beside_depth()
         elif self.decay != 0.45:
             raise SettingError(
-                f"decay goes with weights='depth': got decay={self.decay!r} with weights={self.weights!r}. Leave it "
+                f"decay requires weights='depth': got decay={self.decay!r} with weights={self.weights!r}. Leave it "
                 "unset."
             )
 

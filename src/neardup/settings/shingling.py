@@ -57,7 +57,7 @@ class Jieba(Validated):
             )
         if self.mode != "exact" and self.parts_of_speech:
             raise SettingError(
-                f"parts_of_speech goes with mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
+                f"parts_of_speech requires mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
                 "Leave one of the two out."
             )
 

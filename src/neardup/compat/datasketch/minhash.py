@@ -96,8 +96,8 @@ class MinHash:
         chosen = scheme or cls._scheme_if_none or otherwise
         if chosen is None:
             raise SettingError(
-                "scheme must be specified explicitly with hash values or permutations, for they do not tell it. "
-                "Use that of the MinHash they are from; 'legacy' for what datasketch 1.x made."
+                "scheme must be specified explicitly with hash values or permutations, because they do not contain it. "
+                "Use that of the MinHash they are from; 'legacy' for values made by datasketch 1.x."
             )
         return scheme_named(chosen).name
 

@@ -119,7 +119,7 @@ def scheme_named(name: Any) -> Scheme:
     """Return a scheme by its name."""
     if name not in SCHEMES:
         raise SettingError(
-            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for what datasketch 1.x made."
+            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for values made by datasketch 1.x."
         )
     return SCHEMES[name]
 
