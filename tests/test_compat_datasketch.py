@@ -243,7 +243,9 @@ def test_the_state_of_version_1_has_no_scheme_and_is_of_the_old_one():
 
 def test_stored_values_need_their_scheme_but_not_in_the_face_of_version_1():
     values = v1.MinHash.bulk([[b"Hello"]], num_perm=4)[0].hashvalues
-    with pytest.raises(SettingError, match=r"scheme must be specified explicitly .* 'legacy' for what datasketch 1"):
+    with pytest.raises(
+        SettingError, match=r"scheme must be specified explicitly .* 'legacy' for values made by datasketch 1"
+    ):
         MinHash(hashvalues=values)
     with pytest.raises(SettingError, match="scheme must be specified explicitly"):
         LeanMinHash(seed=1, hashvalues=values)

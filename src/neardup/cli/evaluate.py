@@ -17,7 +17,7 @@ from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
     "label", "pairs", "compare", "plot", "errors", "overwrite", "text_column", "id_column", "method", "threshold",
-    "max_distance", "ngram", "threads",
+    "max_distance", "ngram",
 )  # fmt: skip
 
 

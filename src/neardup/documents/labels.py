@@ -107,7 +107,7 @@ def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
     if not pc.all(fits).as_py():
         row = int(np.argmin(fits.to_numpy(zero_copy_only=False)))
         raise InputError(
-            f"The column {name!r} of {source} must be true or false, 1 or 0, for each pair: got "
+            f"The column {name!r} of {source} must have true or false, 1 or 0: got "
             f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or convert it."
         )
     return pc.equal(values, 1) if number else pa.nulls(len(values), pa.bool_())
