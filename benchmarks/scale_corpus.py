@@ -351,9 +351,12 @@ def write_fingerprints(out: Path, count: int, seed: int = 1) -> tuple[Path, Ints
     schema = pa.schema([("id", pa.int64()), ("fingerprint", pa.uint64())])
     planted: list[Ints] = []
     before = np.empty(0, np.uint64)
-    writer = (
-        None if path.exists() else pq.ParquetWriter(f"{path}.tmp", schema, compression="none", use_dictionary=False)
-    )
+    writer = None
+    if not path.exists():
+        encodings = {"id": "DELTA_BINARY_PACKED", "fingerprint": "PLAIN"}
+        writer = pq.ParquetWriter(
+            f"{path}.tmp", schema, compression="none", use_dictionary=False, column_encoding=encodings
+        )
     for first in range(0, count, batch):
         random = np.random.default_rng([seed, first])
         values = random.integers(0, 2**64, min(batch, count - first), np.uint64)

@@ -10,6 +10,7 @@ import simhash_plot
 from scale_check import Quality
 
 _CORES = 2
+_ENOUGH_DOCUMENTS = 5_000_000
 _FIELDS = ("case", "metric", "value", "unit")
 _CAVEATS = Path(__file__).resolve().parent / "scale_caveats.md"
 
@@ -129,7 +130,7 @@ def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
     rows = [
         [name, f"{v['text'] / 1e9:.2f}", f"{v['wall time']:,.0f}", f"{v['processor seconds']:,.0f}",
          f"{v['GB per core-hour']:.0f}", f"{v['GB per processor-hour']:.0f}", f"{v['peak memory'] / 1e9:.2f}",
-         f"{v['memory per document']:.0f}", f"{v['peak disk'] / 1e9:.2f}", f"{v['disk per document']:,.0f}"]
+         _per_document(v), f"{v['peak disk'] / 1e9:.2f}", f"{v['disk per document']:,.0f}"]
         for name, v in runs.items()
     ]  # fmt: skip
     judged = [
@@ -148,6 +149,11 @@ def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
         *_table(["case", "removed", "wrong", "recall", "by plan", "planted pairs", "copies found",
                  "killed and resumed", "resumed in, s"], judged),
     ]  # fmt: skip
+
+
+def _per_document(values: dict[str, float]) -> str:
+    """Return the memory of a document; of few documents it would be that of the batches in flight."""
+    return f"{values['memory per document']:.0f}" if values["documents"] >= _ENOUGH_DOCUMENTS else ""
 
 
 def _stages(cases: dict[str, dict[str, float]]) -> list[str]:
