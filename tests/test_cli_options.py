@@ -108,6 +108,7 @@ CALLS = {
     "pairs": neardup.find_pairs,
     "cluster": neardup.cluster,
     "evaluate": neardup.evaluate,
+    "sweep": neardup.sweep,
     "sign": neardup.sign,
     "idf": neardup.document_frequencies,
 }

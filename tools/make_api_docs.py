@@ -20,11 +20,11 @@ from neardup.settings.index import IndexSettings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
-    "dedup", "find_pairs", "cluster", "compare", "evaluate", "compare_methods", "plan", "sign",
+    "dedup", "find_pairs", "cluster", "compare", "evaluate", "compare_methods", "sweep", "plan", "sign",
     "minhash", "simhash", "explain", "document_frequencies",
 )  # fmt: skip
 RESULTS = (
-    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "IdfTable", "Signatures",
+    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "Sweep", "IdfTable", "Signatures",
     "Fingerprints", "Progress",
 )  # fmt: skip
 OF_INDEX = ("Answer", "Hit", "Document")

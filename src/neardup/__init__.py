@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neardup.api.pairs import find_pairs
     from neardup.api.plans import plan
     from neardup.api.sign import minhash, sign
+    from neardup.api.sweep import sweep
     from neardup.api.texts import compare
     from neardup.errors import InputError, NeardupError, SettingError
     from neardup.features.idf import IdfTable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from neardup.index.hamming import HammingIndex
     from neardup.index.lsh import LSHIndex
     from neardup.progress import Progress
-    from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation
+    from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation, Sweep
     from neardup.settings.methods import MinHash, SimHash
     from neardup.settings.presets import content, page, structure, tag_weights
     from neardup.settings.shingling import Jieba
@@ -45,6 +46,7 @@ _HOMES = {
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plans": ("plan",),
     "neardup.api.sign": ("minhash", "sign"),
+    "neardup.api.sweep": ("sweep",),
     "neardup.api.texts": ("compare",),
     "neardup.settings.methods": ("MinHash", "SimHash"),
     "neardup.fingerprints.explain": ("explain", "simhash"),
@@ -58,7 +60,7 @@ _HOMES = {
     "neardup.index.lsh": ("LSHIndex",),
     "neardup.progress": ("Progress",),
     "neardup.settings.presets": ("content", "page", "structure", "tag_weights"),
-    "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation"),
+    "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation", "Sweep"),
     "neardup.settings.shingling": ("Jieba",),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -84,6 +86,7 @@ __all__ = [
     "SettingError",
     "Signatures",
     "SimHash",
+    "Sweep",
     "__version__",
     "cluster",
     "compare",
@@ -100,6 +103,7 @@ __all__ = [
     "sign",
     "simhash",
     "structure",
+    "sweep",
     "tag_weights",
 ]
 

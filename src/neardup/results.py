@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands
+from neardup.output.marked_pairs import MarkedPair
 from neardup.output.wording import percent, plural
 from neardup.verify.comparison import PairMeasures
 from neardup.verify.outlines import Outlines
@@ -133,6 +134,43 @@ class DuplicatePairs(_Reported):
         counts = self.report["counts"]
         read = f"{counts['read']:,} documents" if "read" in counts else f"{counts['fingerprints']:,} fingerprints"
         return f"{read} read, {plural(counts['confirmed'], 'duplicate pair')}"
+
+
+class SweepExample(NamedTuple):
+    """A document that the limit of a sweep decides about.
+
+    removed_at : the threshold at which it is removed; None if it is kept at all of them. kept_at : the next threshold,
+    at which this similarity is too low; None if there is none. id, kept_id : of both documents. similarity : theirs.
+    pair : the beginnings of both texts, the removed one first, with the passages that they share.
+    """
+
+    removed_at: float | None
+    kept_at: float | None
+    id: str
+    kept_id: str
+    similarity: float
+    pair: MarkedPair
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Sweep(_Reported):
+    """The result of `sweep`.
+
+    Attributes
+    ----------
+    counts : Arrow table, see schemas.sweep_schema: a row for each threshold, rising.
+    examples : a list of SweepExample: up to three for each threshold, and the closest miss of the first one.
+    report : the counts and the cost, a dictionary.
+    """
+
+    counts: pa.Table
+    examples: list[SweepExample]
+    report: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        rows = self.counts.to_pylist()
+        return "removed " + ", ".join(f"{row['removed']:,} at {row['threshold']:g}" for row in rows)
 
 
 @dataclass(frozen=True, repr=False)

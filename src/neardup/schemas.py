@@ -107,6 +107,18 @@ def ids_schema() -> pa.Schema:
     )
 
 
+def sweep_schema() -> pa.Schema:
+    """Return the schema of the counts of several thresholds."""
+    return pa.schema(
+        [
+            _field("threshold", pa.float64(), "The threshold."),
+            _field("kept", pa.int64(), "The documents that dedup keeps at it."),
+            _field("removed", pa.int64(), "The documents that it removes."),
+            _field("removed_exact", pa.int64(), "Those of them that are exact copies."),
+        ]
+    )
+
+
 def annotation_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the columns that are added to the documents of an input."""
     return pa.schema(

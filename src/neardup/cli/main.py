@@ -24,6 +24,7 @@ from neardup.cli.pairs import pairs
 from neardup.cli.plan import plan
 from neardup.cli.serve import serve
 from neardup.cli.sign import sign
+from neardup.cli.sweep import sweep
 from neardup.errors import NeardupError
 from neardup.version import __version__
 
@@ -65,7 +66,7 @@ class Program(click.Group):
 
 @click.group(
     cls=Program,
-    commands=[dedup, pairs, cluster, compare, evaluate, idf, plan, sign, index, serve],
+    commands=[dedup, pairs, cluster, compare, evaluate, sweep, idf, plan, sign, index, serve],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from rich.console import Console
 from rich.text import Text
@@ -16,6 +17,7 @@ from neardup.results import Comparison
 from neardup.schemas import DISTANCE
 from neardup.settings.methods import MethodSettings
 from neardup.verify.alignment import align
+from neardup.verify.passages import Passage
 
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 
@@ -43,10 +45,40 @@ def print_comparison(
     names = visible(names[0]), visible(names[1])
     print_similarity(result, method, say=say, console=console)
     plain = plain or console.color_system is None or console.no_color
-    marks = Marks(plain, is_unicode(console), full)
+    print_differences(
+        result, names, Marks(plain, is_unicode(console), full), console, say, same_text=result.measures.same_text
+    )
+
+
+class Marked(Protocol):
+    """Two texts, and the passages that they share."""
+
+    @property
+    def left(self) -> str: ...
+    @property
+    def right(self) -> str: ...
+    @property
+    def left_passages(self) -> Sequence[Passage]: ...
+    @property
+    def right_passages(self) -> Sequence[Passage]: ...
+
+
+def print_differences(
+    result: Marked,
+    names: tuple[str, str],
+    marks: Marks,
+    console: Console,
+    say: Callable[[str], str] = str,
+    *,
+    same_text: bool = False,
+) -> None:
+    """Print the passages of two texts that differ, and what is around them.
+
+    same_text : whether the texts are equal after normalisation.
+    """
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if not any(not passage.shared for passage in (*result.left_passages, *result.right_passages)):
-        if result.measures.same_text and result.left != result.right:
+        if same_text and result.left != result.right:
             console.print(say("  The passages differ only in case, form or script, which the comparison folds."))
         else:
             console.print(say("  No passage differs." if stretches else "  The same passages in another order."))
@@ -57,7 +89,7 @@ def print_comparison(
         hunks = fold_whole(sides, marks)
     else:
         hunks = fold_stretches(stretches, marks)
-    if console.width >= _TWO_COLUMNS and not plain:
+    if console.width >= _TWO_COLUMNS and not marks.plain:
         _print_columns(hunks, names, console)
     else:
         _print_stacked(hunks, names, console)

@@ -1,0 +1,35 @@
+"""Print the counts of several thresholds, and examples on both sides of each."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from neardup.cli.render.compare import print_differences
+from neardup.cli.render.diff import Marks
+from neardup.cli.render.table import is_unicode
+from neardup.output.wording import percent, visible
+from neardup.results import Sweep
+
+
+def print_sweep(result: Sweep, console: Console | None = None) -> None:
+    """Print a row for each threshold, then the examples of each with their differences."""
+    console = console or Console(highlight=False)
+    console.print()
+    console.print("  Threshold     Removed   of all   exact copies   near-duplicates")
+    for row in result.counts.to_pylist():
+        total = row["kept"] + row["removed"]
+        share = percent(row["removed"] / total) if total else "-"
+        near = row["removed"] - row["removed_exact"]
+        console.print(
+            f"  {row['threshold']:<9g} {row['removed']:>11,} {share:>8} {row['removed_exact']:>14,} {near:>17,}",
+            soft_wrap=True,
+        )
+    marks = Marks(console.color_system is None or console.no_color, is_unicode(console), full=False)
+    for example in result.examples:
+        at, kept = example.removed_at, example.kept_at
+        sides = [] if at is None else [f"removed at {at:g}"]
+        sides += [] if kept is None else [f"kept at {kept:g}"]
+        console.print(Text(f"\nSimilarity {example.similarity:.4f}: {', '.join(sides)}", "bold"))
+        names = visible(example.id), f"{visible(example.kept_id)} (kept)"
+        print_differences(example.pair, names, marks, console)

@@ -1,0 +1,82 @@
+"""The command `neardup sweep`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from neardup.cli.methods import build_method, method_options
+from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.sources import inputs_argument, named, printing_options, source_options
+from neardup.errors import SettingError
+from neardup.settings.run import RunSettings, SelectionSettings
+
+_COMMON = ("thresholds", "text_column", "id_column", "method", "ngram", "keep", "within", "threads")
+_STEP = 0.05
+
+
+@click.command(
+    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Count what each of several thresholds removes."
+)
+@inputs_argument
+@option(
+    "--thresholds", section="Method", metavar="FROM..TO|X,X", default="0.5..0.95", show_default=True,
+    help="A range in steps of 0.05, or thresholds with commas.",
+)  # fmt: skip
+@source_options
+@method_options
+@settings_options(SelectionSettings, "Decision", only=("keep", "within"))
+@settings_options(RunSettings, "Running", without=("cache_bytes",))
+@printing_options
+def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, **values: Any) -> None:
+    """Choose a threshold without labels: count what dedup removes at each, and read examples on both sides of it.
+
+    Nothing is written. Each threshold is a run over the inputs; for a large corpus, use a sample of it.
+
+    \b
+    Examples:
+      neardup sweep corpus.parquet
+      neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3
+    """
+    from neardup.cli.render.reports import print_json
+    from neardup.cli.render.sweep import print_sweep
+
+    if values.pop("threshold") is not None:
+        raise SettingError("--threshold is one of many here: got it beside --thresholds. Leave --threshold out.")
+    method, limits = build_method(values), parse_thresholds(thresholds)
+    with running(lambda: "A sweep writes nothing."):
+        import neardup
+
+        result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
+    if as_json:
+        print_json(result.report)
+    elif not quiet:
+        print_sweep(result)
+    exit_if_incomplete(result.report["incomplete"], values["on_error"])
+
+
+def parse_thresholds(text: str) -> list[float]:
+    """Return the thresholds of a text: a range in steps of 0.05 with its end, or numbers with commas.
+
+    Raises
+    ------
+    SettingError
+        If it is neither.
+
+    Examples
+    --------
+    >>> parse_thresholds("0.8..0.9"), parse_thresholds("0.7,0.75")
+    ([0.8, 0.85, 0.9], [0.7, 0.75])
+    """
+    try:
+        low, dots, high = text.partition("..")
+        if not dots:
+            return [float(word) for word in text.split(",")]
+        steps = round((float(high) - float(low)) / _STEP)
+        return [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))] + [float(high)]
+    except (ValueError, OverflowError):
+        raise SettingError(
+            f"--thresholds must be a range or numbers with commas: got {text!r}. Use 0.5..0.95, or 0.6,0.7."
+        ) from None
