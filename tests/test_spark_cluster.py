@@ -155,6 +155,22 @@ def test_workers_without_neardup_are_told_how_to_ship_it(cluster, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_spark_submit_runs_the_command(tmp_path):
+    import pyspark
+
+    home, package = Path(pyspark.__file__).parent, Path(neardup.__file__).parent
+    options = ["--master", "local[2]", "--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"]
+    command = [str(home / "bin" / "spark-submit"), *options, str(package / "__main__.py"), "dedup", str(SOURCE)]
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYSPARK_PYTHON": sys.executable}
+    environment.pop("PYSPARK_SUBMIT_ARGS", None)  # of the session of other tests
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "out"), "--engine", "spark", "--quiet"],
+        env=environment, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert pq.read_table(tmp_path / "out" / "removed.parquet").equals(neardup.dedup(str(SOURCE)).removed)
+
+
 def test_a_cluster_that_cannot_be_reached_is_named(tmp_path):
     command = [sys.executable, "-m", "neardup", "dedup", str(SOURCE), "-o", str(tmp_path / "out")]
     command += ["--engine", "spark", "--master", "spark://127.0.0.1:1"]

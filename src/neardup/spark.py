@@ -419,11 +419,14 @@ def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
 
 
 def _kept(df: DataFrame, id_column: str | None, removed: DataFrame) -> DataFrame:
-    """Return the rows that are not removed. The ids of removed rows are broadcast, so that texts are not shuffled."""
+    """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts are not shuffled."""
     from pyspark.sql import functions as F
 
+    from neardup.engines.spark.pipeline import BROADCAST_ROWS
+
     keyed = df.withColumn("_neardup_key", _key(df, id_column))
-    gone = F.broadcast(removed.select(F.col("id").alias("_neardup_key")))
+    gone = removed.select(F.col("id").alias("_neardup_key"))
+    gone = F.broadcast(gone) if removed.count() < BROADCAST_ROWS else gone
     return keyed.join(gone, "_neardup_key", "left_anti").drop("_neardup_key")
 
 
