@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def run_job(work: Path, arguments: list[str], kill_after_s: float | None = None)
     if code:
         sys.exit(f"{' '.join(arguments)} ended with exit code {code}.")
     found: dict[str, Any] = json.loads(report.read_text())
-    return found | {"wall_s": time.perf_counter() - began}
+    return found | {"wall_s": time.perf_counter() - began, "load": os.getloadavg()[1]}
 
 
 def _load(layout: Layout) -> scale_report.Case:

@@ -32,6 +32,7 @@ def add_stages(case: Case, took: dict[str, Any]) -> None:
     """Add the time, memory and disk of a run and of its stages."""
     case.add("wall time", took["wall_s"], "s")
     case.add("processor seconds", took["cpu_s"], "s")
+    case.add("load", took["load"], "")
     case.add("peak memory", max(stage["peak_bytes"] for stage in took["stages"]), "B")
     case.add("peak disk", max(stage["disk_bytes"] for stage in took["stages"]), "B")
     for stage in took["stages"]:
@@ -128,7 +129,7 @@ def _table(header: list[str], rows: list[list[str]]) -> list[str]:
 
 def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
     rows = [
-        [name, f"{v['text'] / 1e9:.2f}", f"{v['wall time']:,.0f}", f"{v['processor seconds']:,.0f}",
+        [name, f"{v['text'] / 1e9:.2f}", f"{v['load']:.0f}", f"{v['wall time']:,.0f}", f"{v['processor seconds']:,.0f}",
          f"{v['GB per core-hour']:.0f}", f"{v['GB per processor-hour']:.0f}", f"{v['peak memory'] / 1e9:.2f}",
          _per_document(v), f"{v['peak disk'] / 1e9:.2f}", f"{v['disk per document']:,.0f}"]
         for name, v in runs.items()
@@ -141,7 +142,7 @@ def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
         for name, v in runs.items()
     ]  # fmt: skip
     header = [
-        "case", "GB of text", "wall, s", "CPU, s", "GB per core-hour", "GB per CPU-hour", "peak memory, GB",
+        "case", "GB of text", "load", "wall, s", "CPU, s", "GB per core-hour", "GB per CPU-hour", "peak memory, GB",
         "bytes of memory a document", "scratch, GB", "bytes of scratch a document",
     ]  # fmt: skip
     return [
@@ -169,11 +170,12 @@ def _stages(cases: dict[str, dict[str, float]]) -> list[str]:
 
 def _joins(joins: dict[str, dict[str, float]]) -> list[str]:
     rows = [
-        [name, f"{v['wall time']:,.0f}", f"{v['processor seconds']:,.0f}", f"{v['peak memory'] / 1e9:.2f}",
+        [name, f"{v['load']:.0f}", f"{v['wall time']:,.0f}", f"{v['processor seconds']:,.0f}",
+         f"{v['peak memory'] / 1e9:.2f}",
          f"{v['input files'] / 1e9:.1f}", f"{v['pairs']:,.0f}", f"{v['missed']:.0f} of {v['planted pairs']:,.0f}"]
         for name, v in joins.items()
     ]  # fmt: skip
-    header = ["case", "wall, s", "CPU, s", "peak memory, GB", "file, GB", "pairs", "planted pairs missed"]
+    header = ["case", "load", "wall, s", "CPU, s", "peak memory, GB", "file, GB", "pairs", "planted pairs missed"]
     return ["## All pairs within distance 3", "", *_table(header, rows)] if rows else []
 
 
