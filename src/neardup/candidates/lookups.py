@@ -168,8 +168,8 @@ class SampleLookup:
 def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.NDArray[np.int64]]:
     """Return each pair of a query and a row once, with the number of probes that found it."""
     query = probes.document[found.entry]
-    if not len(query):
-        return CandidateRows(query, found.row, found.kept), query
+    if len(query) < 2:
+        return CandidateRows(query, found.row, found.kept), np.ones(len(query), np.int64)
     order = np.argsort(found.row) if query[0] == query[-1] else np.lexsort((found.row, query))
     query, row, kept = query[order], found.row[order], found.kept[order]
     new = np.ones(len(query), np.bool_)
@@ -181,9 +181,9 @@ def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.ND
 def dense_entries(values: npt.NDArray[np.uint64]) -> Entries:
     """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
     num_documents, num_tables = values.shape
-    document = np.repeat(np.arange(num_documents, dtype=np.int64), num_tables)
-    table = np.tile(np.arange(num_tables, dtype=np.uint16), num_documents)
-    return Entries(document, table, np.ascontiguousarray(values).reshape(-1))
+    document, table = np.empty(values.shape, np.int64), np.empty(values.shape, np.uint16)
+    document[:], table[:] = np.arange(num_documents)[:, None], np.arange(num_tables)
+    return Entries(document.reshape(-1), table.reshape(-1), np.ascontiguousarray(values).reshape(-1))
 
 
 def _set_entries(sets: Lists, most: float) -> Entries:
