@@ -13,13 +13,14 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+import neardup
 from neardup.documents import delimited
 from neardup.documents.batch import Columns, Rejected
 from neardup.documents.inputs import list_inputs
 from neardup.documents.payload import RawLines
 from neardup.documents.tables import TablePart
 from neardup.documents.texts import NO_RANK
-from neardup.errors import InputError
+from neardup.errors import InputError, SettingError
 
 TABLE = pa.table({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]})
 COLUMNS = Columns("text", "id", ("score",))
@@ -302,6 +303,20 @@ def test_a_hugging_face_dataset_is_read_in_its_own_order() -> None:
     assert read(TablePart(dataset), Columns("text"))[1] == ["c", "a"]
     with pytest.raises(InputError, match="streaming dataset cannot be read twice"):
         TablePart(dataset.to_iterable_dataset())
+
+
+def test_the_kept_rows_of_a_hugging_face_dataset_are_selected_and_one_split_is_compared_with_another() -> None:
+    datasets = pytest.importorskip("datasets")
+    train = datasets.Dataset.from_dict({"text": ["one two three", "four five six", "One two three!"], "n": [1, 2, 3]})
+    test = datasets.Dataset.from_dict({"text": ["four five six"]})
+    kept = neardup.dedup(train).dataset
+    assert isinstance(kept, datasets.Dataset)
+    assert kept["n"][:] == [1, 2]
+    assert neardup.dedup(train, against=test).dataset["n"][:] == [1]
+    with pytest.raises(InputError, match=r"Pass one split, source\['train'\], and against=source\['test'\]"):
+        neardup.dedup(datasets.DatasetDict(train=train, test=test))
+    with pytest.raises(SettingError, match="as source: got list"):
+        _ = neardup.dedup(["a"]).dataset
 
 
 def test_strings_are_read_from_any_iterable() -> None:

@@ -129,3 +129,34 @@ def test_annotated_text_files_become_one_table_of_their_paths_and_texts(tmp_path
 def test_columns_are_not_added_beside_those_of_the_same_name(tmp_path: Path) -> None:
     with pytest.raises(ColumnError, match="has a column 'cluster'"):
         neardup.dedup(pa.table({"text": [FOX], "cluster": [1]}), output=tmp_path / "out", write="annotated")
+
+
+def test_the_kept_documents_of_one_input_go_to_standard_output(files: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["dedup", "two.jsonl", "-o", "-", "--against", "one.jsonl", "--on-error", "skip"])
+    assert result.exit_code == 0, result.stderr
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["c"]
+    assert names_in(".") == set(files)
+    several = CliRunner().invoke(cli, ["dedup", *files, "-o", "-"])
+    assert several.exit_code == 2
+    assert "-o - writes the kept documents of one input: got 2 inputs" in several.stderr
+
+
+def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(files: list[str], tmp_path: Path) -> None:
+    scratch, seen = tmp_path / "fast", set[str]()
+    scratch.mkdir()
+
+    class Watch:
+        def begin(self, stage: str, total_documents: int | None) -> None:
+            seen.update(path.name for path in scratch.glob("*/*"))
+
+        def advance(self, documents: int, num_bytes: int) -> None: ...
+        def end(self, stage: str, seconds: float) -> None: ...
+
+    for output in ("out", None):
+        seen.clear()
+        result = neardup.dedup(files, output=output, scratch=scratch, progress=Watch())
+        assert result.removed.num_rows == 1
+        assert "run.json" in seen
+        assert not list(scratch.iterdir())
+    with pytest.raises(SettingError, match="scratch must be a folder that exists: got none"):
+        neardup.dedup(files, scratch="none")

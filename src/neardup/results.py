@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands
+from neardup.errors import SettingError
 from neardup.output.marked_pairs import MarkedPair
 from neardup.output.wording import percent, plural
 from neardup.verify.comparison import PairMeasures
@@ -66,6 +67,20 @@ class Deduplication(_Reported):
     report: dict[str, Any]
     output: Path | None
     _read_kept: Callable[[], pa.Table]
+    _source: Any = None
+
+    @property
+    def dataset(self) -> Any:
+        """The kept rows of a Hugging Face Dataset, by its own `select`, which copies no text.
+
+        Raises SettingError if the source was no such Dataset.
+        """
+        if not (hasattr(self._source, "with_format") and hasattr(self._source, "select")):
+            raise SettingError(
+                f"dataset needs a Hugging Face Dataset as source: got {type(self._source).__name__}. Use kept, or the "
+                "mask."
+            )
+        return self._source.select(np.flatnonzero(self.mask))
 
     @property
     def kept(self) -> pa.Table:

@@ -57,6 +57,7 @@ def dedup(
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     tables: bool = True,
     overwrite: bool = False,
+    scratch: str | os.PathLike[str] | None = None,
     resume: bool = False,
     threads: int | None = None,
     batch_rows: int | None = None,
@@ -101,6 +102,8 @@ def dedup(
     max_document_bytes : longer documents are rejected.
     tables : fill `removed` and `pairs` of the result. Use False with `output` if they would not fit into memory.
     overwrite : replace the output folder, if it exists, once the new result is complete.
+    scratch : a folder for temporary files, which exists, on a fast local disk. Default: beside the output, or the
+        temporary folder of the system. An interrupted run needs the same one to resume.
     resume : continue an interrupted run with the same inputs, settings and output.
     threads : worker threads. Default: one for each processor of this process.
     batch_rows : documents processed at a time. Default: by their size. It changes no result.
@@ -140,7 +143,7 @@ def dedup(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    wanted = _wanted(OutputSettings(write=write, count_by=count_by, lang=lang), output)
+    wanted = _wanted(OutputSettings(write=write, count_by=count_by, lang=lang), output, scratch)
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     inputs = inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by)
@@ -149,9 +152,14 @@ def dedup(
     with _decider(
         inputs, against, chosen, selection, run_settings, update=update, resume=resume, copies=copies
     ) as decider:
-        folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-        with open_stages(progress) as stages, workspace(folder, can_resume=decider.can_resume) as scratch:
-            run = decider.decide(folder, scratch, stages)
+        folder = (
+            None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
+        )
+        with (
+            open_stages(progress) as stages,
+            workspace(folder, can_resume=decider.can_resume, scratch_folder=scratch) as files,
+        ):
+            run = decider.decide(folder, files, stages)
             shown = None if folder is None else _write(folder, run, wanted, stages)
             warnings = [*run.warnings, *warn_of_losses(run.tasks, run.outcome, run.by_value)]
             report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, warnings)
@@ -167,11 +175,17 @@ def dedup(
     warn_if_incomplete(report, on_error)
     tasks, kept = [task for task in run.tasks if not task.against], run.outcome.kept[run.outcome.corpus.num_against :]
     path = None if folder is None else folder.path
-    return Deduplication(removed, pairs, mask, report, path, lambda: writing.kept_table(tasks, kept))
+    return Deduplication(removed, pairs, mask, report, path, lambda: writing.kept_table(tasks, kept), source)
 
 
-def _wanted(settings: OutputSettings, output: str | os.PathLike[str] | None) -> str:
-    """Return what is written; raise SettingError if there is no folder for it."""
+def _wanted(
+    settings: OutputSettings, output: str | os.PathLike[str] | None, scratch: str | os.PathLike[str] | None
+) -> str:
+    """Return what is written; raise SettingError if there is no folder for it, or none for the temporary files."""
+    if scratch is not None and not os.path.isdir(scratch):
+        raise SettingError(
+            f"scratch must be a folder that exists: got {os.fspath(scratch)}. Make it, or change scratch (--scratch)."
+        )
     if settings.write != "kept" and output is None:
         raise SettingError(
             f"write sets the contents of an output folder: got write={settings.write!r} without one. Pass output, or "

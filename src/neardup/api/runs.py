@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,10 +85,13 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
 
 
 @contextmanager
-def workspace(folder: OutputDirectory | None, *, can_resume: bool = True) -> Iterator[Scratch]:
+def workspace(
+    folder: OutputDirectory | None, scratch_folder: str | os.PathLike[str] | None = None, *, can_resume: bool = True
+) -> Iterator[Scratch]:
     """Open the scratch files of a run, in the output folder or a temporary one.
 
     can_resume : whether the scratch files of an interrupted run are of use.
+    scratch_folder : where the temporary one is. Default: that of the system.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def workspace(folder: OutputDirectory | None, *, can_resume: bool = True) -> Ite
         If the folder cannot be written to; what is left then can be resumed.
     """
     if folder is None:
-        with tempfile.TemporaryDirectory(prefix="neardup-") as path, Scratch(Path(path)) as scratch:
+        with tempfile.TemporaryDirectory(prefix="neardup-", dir=scratch_folder) as path, Scratch(Path(path)) as scratch:
             yield scratch
         return
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +12,25 @@ import click
 
 from neardup.cli.config import config_option, preset_option
 from neardup.cli.methods import build_method, is_method_given, method_options
-from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
+from neardup.cli.running import exit_if_incomplete, finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
+from neardup.settings.methods import MethodSettings
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
-_LOCAL = ("within", "count_by", "lang", "resume", "update", "audit_sample", "threads", "batch_rows", "cache_bytes")
+_LOCAL = (
+    "within",
+    "count_by",
+    "lang",
+    "resume",
+    "update",
+    "audit_sample",
+    "scratch",
+    "threads",
+    "batch_rows",
+    "cache_bytes",
+)
 _COMMON = (
     "output", "write", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold",
     "preset", "ngram", "keep",
@@ -31,6 +46,10 @@ _COMMON = (
 @option(
     "--against", section="Input", metavar="PATH", multiple=True,
     help="An earlier collection, never removed from; may be given several times. Or one index.",
+)  # fmt: skip
+@option(
+    "--scratch", section="Output", metavar="DIR",
+    help="The folder of temporary files, on a fast local disk. Default: beside the output.",
 )  # fmt: skip
 @option("--update", section="Input", is_flag=True, help="Add the documents to the index, once all is written.")
 @source_options
@@ -73,6 +92,7 @@ def dedup(
       neardup dedup corpus/ -o out/ --resume          after an interruption
       neardup dedup --config out/report.json -o again/        the same run again
       zstdcat big.jsonl.zst | neardup dedup - -o out/ --json | jq .counts
+      neardup dedup in.jsonl -o - | gzip > clean.jsonl.gz     one input, to standard output
       neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
     is_given, given = is_method_given(values), build_method(values)
@@ -89,7 +109,10 @@ def dedup(
         return
     if master is not None:
         raise SettingError(f"--master requires --engine spark: got --master {master}. Add it, or leave --master out.")
-    report_discarded_run(output, values["resume"])
+    if output == "-":
+        _print_kept(inputs, against, given if is_given else None, values)
+        return
+    report_discarded_run(output, values["resume"], values["scratch"])
     with running(lambda: message_of_folder(output)):
         import neardup
 
@@ -102,6 +125,37 @@ def dedup(
             **values,
         )
     finish(result.report, Path(output), quiet, as_json, values["on_error"])
+
+
+def _print_kept(
+    inputs: tuple[str, ...], against: tuple[str, ...], method: MethodSettings | None, values: dict[str, Any]
+) -> None:
+    """Write the kept documents of one input to standard output, in its format; print nothing else there."""
+    if values["write"] != "kept" or values["resume"]:
+        raise SettingError(
+            "-o - writes the kept documents to standard output: got --write or --resume. Leave it out, or use -o DIR."
+        )
+    with (
+        running(lambda: "Nothing was written."),
+        tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
+    ):
+        import neardup
+
+        output = Path(folder) / "out"
+        result = neardup.dedup(
+            named(inputs), method=method, against=named(against), output=output, tables=False, **values
+        )
+        kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
+        if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
+            raise SettingError(
+                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name one file, or a folder as "
+                "output (-o DIR)."
+            )
+        if (output / "kept" / kept[0]).exists():
+            with open(output / "kept" / kept[0], "rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+    exit_if_incomplete(result.report["incomplete"], values["on_error"])
 
 
 def _refuse_local_options() -> None:

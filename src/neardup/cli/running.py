@@ -58,12 +58,13 @@ def message_of_folder(output: str) -> str:
     return f"{nothing} Run the same command with --resume to continue, or delete {partial}."
 
 
-def report_discarded_run(output: str, resume: bool) -> None:
+def report_discarded_run(output: str, resume: bool, scratch: str | None = None) -> None:
     """Print a line if an interrupted run of this output is about to be discarded, as without --resume."""
-    from neardup.output.directory import partial_of
+    from neardup.output.directory import partial_of, scratch_of
 
     partial = partial_of(output)
-    if not resume and (partial / "scratch" / "checkpoint.json").exists():
+    folder = partial / "scratch" if scratch is None else scratch_of(output, scratch)
+    if not resume and (folder / "checkpoint.json").exists():
         click.echo(f"neardup: discarding the interrupted run in {partial}; --resume would continue it.", err=True)
 
 

@@ -113,6 +113,10 @@ def _unknown(source: object) -> InputError:
     advice = "Put a single text in a list."
     if hasattr(source, "collect"):
         advice = "Call its collect() first."
+    elif isinstance(source, Mapping) and any(hasattr(split, "with_format") for split in source.values()):
+        splits = list(source)
+        advice = f"Pass one split, source[{splits[0]!r}]"
+        advice += f", and against=source[{splits[1]!r}] to compare it with another." if len(splits) > 1 else "."
     elif isinstance(source, (Mapping, Set)):
         advice = "Pass a list: documents have an order."
     return InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -15,6 +16,13 @@ def partial_of(path: str | os.PathLike[str]) -> Path:
     """Return the temporary folder of an output, next to it."""
     output = Path(path)
     return output.with_name(output.name + ".partial")
+
+
+def scratch_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str]) -> Path:
+    """Return the folder of the scratch files of an output, in a folder that several runs may share."""
+    path = Path(output).absolute()
+    digest = hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
+    return Path(scratch) / f"{path.name}-{digest}.scratch"
 
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path keeps one of two slashes
@@ -36,12 +44,18 @@ class OutputDirectory:
     files of an interrupted run remain, so that it can be resumed.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool, resume: bool) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        overwrite: bool,
+        resume: bool,
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> None:
         refuse_address(path, "folder")
         self.path = Path(path)
         self.partial = partial_of(self.path)
         self.result = self.partial / "result"
-        self.scratch = self.partial / "scratch"
+        self.scratch = self.partial / "scratch" if scratch is None else scratch_of(self.path, scratch)
         if self.path.exists() and not overwrite:
             raise OutputError(
                 f"The output {self.path} already exists. Use another folder, or pass overwrite=True (--overwrite) "
@@ -51,7 +65,7 @@ class OutputDirectory:
             raise OutputError(f"The output {self.path} is a file. Use a folder.")
         try:
             if not resume:
-                shutil.rmtree(self.partial, ignore_errors=True)
+                self.discard()
             shutil.rmtree(self.result, ignore_errors=True)
             self.result.mkdir(parents=True)
         except OSError as error:
@@ -69,7 +83,7 @@ class OutputDirectory:
                 continue
             resolved = source.resolve()
             if target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents):
-                shutil.rmtree(self.partial, ignore_errors=True)
+                self.discard()
                 raise OutputError(
                     f"The output {self.path} and the input {name} overlap. Use an output outside "
                     "the input, so that a second run does not read the result of the first."
@@ -81,12 +95,13 @@ class OutputDirectory:
         if self.path.exists():
             os.replace(self.path, old)
         os.replace(self.result, self.path)
-        shutil.rmtree(self.partial, ignore_errors=True)
+        self.discard()
 
     def discard_result(self) -> None:
         """Delete the results written so far, but not the scratch files."""
         shutil.rmtree(self.result, ignore_errors=True)
 
     def discard(self) -> None:
-        """Delete everything that was written."""
+        """Delete everything that was written beside the output."""
         shutil.rmtree(self.partial, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
