@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,15 +64,30 @@ class Case:
         return [part.format(**places) for part in self.command]
 
 
+YARDSTICKS = ("wc", "pyarrow")  # packages that do another job
+
+
 def word_count() -> Case:
     """Return the yardstick: `wc -w` reads every byte and finds every word, as any of the tools must."""
     return Case("wc -w", "wc", "", "LC_ALL=C.UTF-8, one thread, plain text", ("wc", "-w", "{text}"))
 
 
-def neardup(command: str) -> Case:
-    """Return neardup with its defaults."""
+def copying() -> list[Case]:
+    """Return the other yardsticks: no tool that writes its result is faster than to copy the file, or to read it."""
+    command = (sys.executable, str(_ADAPTERS / "copy_parquet.py"), "{input}", "{output}")
+    return [
+        Case("pyarrow copy", "pyarrow", "", "read and written again, same codec", command),
+        Case("pyarrow read", "pyarrow", "", "read only", (*command, "--only-read")),
+    ]
+
+
+def neardup(command: str) -> list[Case]:
+    """Return neardup with its defaults, and without a copy of the kept documents."""
     parts = (*shlex.split(command), "dedup", "{input}", "-o", "{output}")
-    return Case("neardup", "neardup", "exact", "defaults", parts)
+    return [
+        Case("neardup", "neardup", "exact", "defaults", parts),
+        Case("neardup --write removed", "neardup", "exact", "only removed.parquet", (*parts, "--write", "removed")),
+    ]
 
 
 def peer(spec: str, python: str) -> Case:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from cases import BANDS, CONFIRMS, ROWS, THREADS, Case
+from cases import BANDS, CONFIRMS, ROWS, THREADS, YARDSTICKS, Case
 from corpus import Corpus
 from measure import Measurement
 from truth import Quality
@@ -16,7 +16,7 @@ from truth import Quality
 LEAST_FOUND = 0.97
 _CAVEATS = Path(__file__).resolve().parent / "caveats.md"
 _COLUMNS = (
-    *("tool", "version", "confirmed by", "wall, s", "CPU, s", "peak, MB", "x wc -w", "x neardup"),
+    *("tool", "version", "confirmed by", "wall, s", "CPU, s", "peak, MB", "x wc -w", "x copy", "x neardup"),
     *("found", "found, not Chinese", "removed wrongly", "runs"),
 )
 _SHARES = ("found_share", "wrong_share", "pairs_found_share")
@@ -126,7 +126,7 @@ def _table(results: list[Result]) -> list[str]:
     for result in sorted(results, key=lambda one: wall.get(one.case.name, float("inf"))):
         if result.failed:
             code = result.runs[-1].code if result.runs else "-"
-            lines.append(f"| {result.case.name} | {result.version} | | failed: exit code {code} | | | | | | | | |")
+            lines.append(f"| {result.case.name} | {result.version} | | failed: exit code {code} | | | | | | | | | |")
             continue
         cells = [
             result.case.name,
@@ -136,6 +136,7 @@ def _table(results: list[Result]) -> list[str]:
             f"{result.median('cpu_s'):.2f}",
             f"{max(run.peak_mb for run in result.runs):.0f}",
             _ratio(result, wall.get("wc -w")),
+            _ratio(result, wall.get("pyarrow copy")),
             _ratio(result, wall.get("neardup")),
             _percent(result, "all", "found_share"),
             _percent(result, "not Chinese", "found_share"),
@@ -165,7 +166,7 @@ def _percent(result: Result, group: str, name: str) -> str:
 def _fastest(good: list[Result]) -> list[str]:
     """Say how neardup's time compares with the fastest peer, and with the fastest that answers as well."""
     ours = next((result for result in good if result.case.name == "neardup"), None)
-    peers = [result for result in good if result.case.package not in ("wc", "neardup")]
+    peers = [result for result in good if result.case.package not in (*YARDSTICKS, "neardup")]
     lines = []
     for who, among in (
         ("Fastest peer", peers),
@@ -220,9 +221,13 @@ def _losses(results: list[Result], startups: list[Startup]) -> list[str]:
     for ours in results:
         if ours.case.name != "neardup" or ours.failed:
             continue
-        # wc -w does another job; its ratio stands in the table.
+        # The yardsticks do another job; their ratios stand in the table.
         for other in results:
-            if other.corpus.mb == ours.corpus.mb and other.case.package not in ("neardup", "wc") and not other.failed:
+            if (
+                other.corpus.mb == ours.corpus.mb
+                and other.case.package not in ("neardup", *YARDSTICKS)
+                and not other.failed
+            ):
                 lines += [f"- {ours.corpus.mb} MB, {loss}" for loss in _compare(ours, other)]
     if not any(result.case.name == "neardup" for result in results):
         return []

@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from cases import DEFAULT_PEERS, Case, neardup, peer, word_count
+import pyarrow
+from cases import DEFAULT_PEERS, YARDSTICKS, Case, copying, neardup, peer, word_count
 from corpus import Corpus, build, is_chinese
 from environment import HERE, first_line, machine, peers_python, slug, versions
 from measure import Measurement, run
@@ -52,9 +53,10 @@ class Bench:
         self.work: Path = args.work.resolve()
         self.work.mkdir(parents=True, exist_ok=True)
         self.peers_python = peers_python(args.peers_env.absolute(), args.peers_base) if args.peers else sys.executable
-        self.ours = [neardup(args.neardup)] if args.neardup else []
+        self.ours = neardup(args.neardup) if args.neardup else []
         self.peers = [peer(spec, self.peers_python) for spec in args.peers]
         self.versions = versions(self.peers_python, sorted({case.package for case in self.peers}))
+        self.versions["pyarrow"] = pyarrow.__version__
         self.versions["wc"] = first_line(["wc", "--version"]).rpartition(" ")[2]
         if self.ours:
             self.versions["neardup"] = first_line([*shlex.split(args.neardup), "--version"]).rpartition(" ")[2]
@@ -89,7 +91,7 @@ class Bench:
                 if result.case.package == "neardup" and not took.code:
                     timings = json.loads((output / "report.json").read_text())["timings"]
                     result.stages.append({timing["stage"]: timing["seconds"] for timing in timings})
-                if number == 0 and not took.code and result.case.package != "wc":
+                if number == 0 and not took.code and result.case.package not in YARDSTICKS:
                     removed = removed_rows(output / "removed.parquet")
                     result.quality = {
                         "all": measure(truth, removed),
@@ -127,7 +129,7 @@ class Bench:
 def run_all(bench: Bench) -> tuple[list[Result], list[Startup], list[str]]:
     """Return the results of all sizes, the start-up times, and notes on what was left out."""
     args = bench.args
-    always = [word_count(), *bench.ours]
+    always = [word_count(), *copying(), *bench.ours]
     small = bench.corpus(args.peer_mb)
     if bench.ours:
         bench.once(bench.ours[0], small)

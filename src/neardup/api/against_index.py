@@ -20,7 +20,7 @@ from neardup import schemas
 from neardup.api.documents_of_index import Batch, read_batches, tasks_for
 from neardup.api.index import Index
 from neardup.api.inputs import Inputs, named_paths
-from neardup.api.runs import Run
+from neardup.api.runs import NamedMethod, Run
 from neardup.arrays import arrow_of, numpy_type
 from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import SHORT, Outcome, count_decisions
@@ -70,14 +70,6 @@ def index_in(against: Any) -> Index | str | None:
     if not found:
         return None
     return items[0] if items and isinstance(items[0], Index) else found[0]
-
-
-class NamedMethod(NamedTuple):
-    """The method that a user named beside an index, as in `dedup`; or nothing."""
-
-    method: MethodSettings | str | None = None
-    threshold: float | None = None
-    max_distance: int | None = None
 
 
 @contextmanager

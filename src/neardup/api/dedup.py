@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from neardup.api.against_index import IndexRun, NamedMethod, index_in, open_index_run, refuse_selection
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import FilesRun, Run, open_files_run, open_stages, row_mask, workspace
+from neardup.api.runs import FilesRun, NamedMethod, Run, open_files_run, open_stages, row_mask, workspace
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import SettingError
 from neardup.output import rows
@@ -30,6 +29,9 @@ from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, 
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named, with_preset
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
+
+if TYPE_CHECKING:
+    from neardup.api.against_index import IndexRun
 
 
 def dedup(
@@ -206,10 +208,13 @@ def _decider(
     copies: bool,
 ) -> AbstractContextManager[FilesRun | IndexRun]:
     """Return what decides about the documents: their order, after an earlier collection; or an index."""
-    index = index_in(against)
-    if index is not None:
-        refuse_selection(selection, resume=resume, count_by=inputs.count_by)
-        return open_index_run(index, chosen, inputs, selection, run_settings, update=update)
+    if against is not None:
+        from neardup.api import against_index  # loads the stores
+
+        index = against_index.index_in(against)
+        if index is not None:
+            against_index.refuse_selection(selection, resume=resume, count_by=inputs.count_by)
+            return against_index.open_index_run(index, chosen, inputs, selection, run_settings, update=update)
     if update:
         raise SettingError(
             "update adds the documents to an index as against: got update=True without one. Name an index as against "

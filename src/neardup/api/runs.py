@@ -52,6 +52,14 @@ class Run(NamedTuple):
     by_value: dict[str, Any] | None = None
 
 
+class NamedMethod(NamedTuple):
+    """The method that a user named as in `dedup`; or nothing."""
+
+    method: MethodSettings | str | None = None
+    threshold: float | None = None
+    max_distance: int | None = None
+
+
 @contextmanager
 def open_stages(progress: bool | Progress) -> Iterator[Stages]:
     """Open the stages of a run that reports to `progress`; True draws bars on stderr, or lines if it is no terminal.

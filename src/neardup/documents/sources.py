@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -35,7 +34,11 @@ def is_remote(name: str) -> bool:
 
 def local_path(name: str) -> str:
     """Return the path of a `file://` address, any other name unchanged."""
-    return url2pathname(urlsplit(name).path) if name.startswith("file://") else name
+    if not name.startswith("file://"):
+        return name
+    from urllib.request import url2pathname  # loads clients of HTTP and mail
+
+    return url2pathname(urlsplit(name).path)
 
 
 @lru_cache(maxsize=64)
