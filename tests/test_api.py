@@ -242,3 +242,26 @@ def test_methods_are_compared_by_name_or_as_settings():
 def test_only_fingerprints_are_explained():
     with pytest.raises(SettingError, match=r"method must make SimHash fingerprints: got MinHash\. Use SimHash"):
         neardup.explain("a b c", method=neardup.MinHash())
+
+
+def test_names_of_files_as_texts_cause_a_warning(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("some text")
+    with pytest.warns(UserWarning, match=r"names of files. To compare these, pass pathlib\.Path\('a\.txt'\)"):
+        neardup.compare("a.txt", "b.txt")
+
+
+@pytest.mark.parametrize(("name", "meant"), [("SimHash", "simhash"), ("minhsh", "minhash")])
+def test_a_misspelt_method_is_recognised(name, meant):
+    with pytest.raises(SettingError, match=f"Did you mean '{meant}'"):
+        neardup.dedup(["a"], method=name)
+
+
+def test_an_index_of_fingerprints_names_what_takes_texts():
+    with pytest.raises(neardup.InputError, match=r"Pass neardup\.simhash\(text\), or use neardup\.Index"):
+        neardup.HammingIndex(max_distance=3).add_if_new("a", "some text")
+
+
+def test_a_plan_takes_numbers_of_numpy():
+    assert str(neardup.plan(documents=np.int64(1000))) == str(neardup.plan(documents=1000))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+
 from neardup.candidates.plan import ClusterPlan, Plan, make_cluster_plan, make_plan
 from neardup.errors import InputError
 from neardup.index.plan import IndexPlan, storages_of
@@ -131,5 +133,5 @@ def plan_index(
 
 def _check(**numbers: float) -> None:
     for name, value in numbers.items():
-        if isinstance(value, bool) or not (isinstance(value, (int, float)) and 1 <= value <= 1e15):
+        if isinstance(value, bool) or not (isinstance(value, (int, float, np.number)) and 1 <= value <= 1e15):
             raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")

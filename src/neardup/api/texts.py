@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def compare(
     >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=neardup.MinHash(ngram=2)).similarity
     0.75
     """
+    _warn_of_names(left, right)
     method = method_named(method or default_method(left, right), threshold, max_distance)
     texts = text_of(left), text_of(right)
     chosen = method_of(method).resolve()
@@ -68,6 +70,17 @@ def compare(
         _align=align_outlines,
         _compare=compare,
     )  # fmt: skip
+
+
+def _warn_of_names(left: Text, right: Text) -> None:
+    """Warn if two texts are the names of files."""
+    names = [text for text in (left, right) if isinstance(text, str) and len(text) < 256 and "\0" not in text]
+    if len(names) == 2 and all(map(os.path.isfile, names)):
+        warnings.warn(
+            f"compare compares the strings {left!r} and {right!r}, which are names of files. To compare these, pass "
+            f"pathlib.Path({left!r}).",
+            stacklevel=3,
+        )
 
 
 def default_method(left: Text, right: Text) -> str:

@@ -184,7 +184,8 @@ class SignatureRows(RowStore):
             shown = f"{sketches.dtype} {sketches.shape}" if is_array else type(sketches).__name__
             raise InputError(
                 "Signatures are Signatures, or a uint32 array with a row for each; a single one is one row: got "
-                f"{shown}. Convert with numpy.asarray(values, numpy.uint32)."
+                f"{shown}. Sign texts with neardup.sign(texts, method=...), or convert with "
+                "numpy.asarray(values, numpy.uint32)."
             )
         length = sketches.shape[1]
         if self.width is not None and length != self.width:
@@ -251,8 +252,12 @@ class FingerprintRows(RowStore):
 
     def _refuse(self, value: object, row: int) -> InputError:
         return InputError(
-            f"A fingerprint of this index is an integer from 0 to 2^{self.bits} - 1: got {value!r} at row {row}. Make "
-            "an index of more bits, or add 2^bits to a negative one that was read as a signed number."
+            f"A fingerprint of this index is an integer from 0 to 2^{self.bits} - 1: got {value!r} at row {row}. "
+            + (
+                "Pass neardup.simhash(text), or use neardup.Index, which takes texts."
+                if isinstance(value, str) and not value.isdigit()
+                else "Make an index of more bits, or add 2^bits to a negative one that was read as a signed number."
+            )
         )
 
     def to_sketches(self, rows: Rows) -> Sketches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -179,6 +180,12 @@ METHODS: dict[str, MethodSettings] = {
 """The settings of each method name; from the third on for web pages."""
 
 
+def _suggestion(method: object) -> str:
+    """Return the name that is closest to a misspelt one."""
+    near = difflib.get_close_matches(method.lower(), METHODS, 1) if isinstance(method, str) else []
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
 class Preset(NamedTuple):
     """Settings of a run by one name: the method, and `keep`."""
 
@@ -227,8 +234,8 @@ def method_named(
         return method
     if not isinstance(method, str) or method not in METHODS:
         raise SettingError(
-            f"method must be one of {', '.join(METHODS)}, or settings such as MinHash(threshold=0.7): got {method!r}. "
-            "Change method."
+            f"method must be one of {', '.join(METHODS)}, or settings such as MinHash(threshold=0.7): got {method!r}."
+            f"{_suggestion(method)} Change method."
         )
     start = METHODS[method]
     for name, value in given.items():
