@@ -143,6 +143,7 @@ class LocalSearch(ABC):
                 begin = reached
             progress.advance(stretch.stop - stretch.start, 0)
             self.scratch.release_pages(_MAPPED_BYTES * len(order))
+        self.scratch.release_pages()
         return _confirmed(self.scratch, kept, found)
 
 
