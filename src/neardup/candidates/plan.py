@@ -20,7 +20,8 @@ class Plan:
 
     curve : pairs of a similarity and the probability of a comparison, from 0 to 1 in steps of 0.05. false_candidates :
     pairs below the threshold that are compared, in the model corpus of candidates/bands.py. memory_bytes : an upper
-    limit. disk_bytes : scratch files for English, which are deleted at the end; twice as much for Chinese, where a
+    limit, without documents that are kept in memory (cache_bytes). disk_bytes : an upper limit of the scratch files for
+    English, reached if each document has a candidate and none is kept in memory; twice as much for Chinese, where a
     character is a token.
     """
 

@@ -33,8 +33,8 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     rows.figure(
         "Recall", percent(plan.recall_at_threshold), f"of the pairs just at the threshold {plan.threshold:g}", "bold"
     )
-    rows.figure("Memory", memory(plan.memory_bytes), "at most", "bold")
-    rows.figure("Disk", memory(plan.disk_bytes), "of scratch files, deleted at the end", "bold")
+    rows.figure("Memory", memory(plan.memory_bytes), "at most, without --cache-bytes", "bold")
+    rows.figure("Disk", memory(plan.disk_bytes), "of scratch files at most, deleted at the end", "bold")
     each = plan.false_candidates / max(plan.documents, 1)
     rows.figure(
         "False candidates",
