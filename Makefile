@@ -28,7 +28,7 @@ test: $(VENV)/test.stamp  ## the tests, in some three minutes
 	$(BIN)/python -m pytest
 
 test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## all tests: the slow ones too, more examples of each property, larger data
-	$(BIN)/python -m pytest --thorough
+	$(BIN)/python -m pytest --thorough --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
 	$(BIN)/ruff check .

@@ -165,6 +165,26 @@ def test_a_mistake_in_the_command_is_one_line(arguments, message):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["dedup", "a", "-o", "x", "--output", "y"], "--output"),
+        (["evaluate", "a", "--method", "minhash", "--method", "simhash"], "--method"),
+        (["plan", "--documents", "1e6", "--documents=1e7"], "--documents"),
+    ],
+)
+def test_an_option_of_one_value_is_refused_twice(arguments, option):
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 2
+    assert f"{option} takes one value: got 2. Leave one." in result.stderr
+
+
+def test_an_option_of_several_values_may_be_repeated_and_a_switch_is_a_switch():
+    command = cli.commands["dedup"]
+    context = command.make_context("dedup", ["a", "-o", "x", "--against", "b", "--against", "c", "-q", "-q"])
+    assert context.params["against"] == ("b", "c")
+
+
 def test_a_misspelt_word_is_corrected():
     with pytest.raises(SettingError, match=r"got 'word'\. Did you mean 'words'\?"):
         MinHash(tokens="word")

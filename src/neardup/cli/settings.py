@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, TypeVar
@@ -74,6 +75,14 @@ class Command(click.Command):
                     callback=_print_help_all, help="Show all options and exit.",
                 )
             )  # fmt: skip
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; an option that takes one value is refused if it is given twice."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for param, times in Counter(given).items():
+            if times > 1 and isinstance(param, click.Option) and not (param.multiple or param.is_flag):
+                raise click.UsageError(f"{max(param.opts, key=len)} takes one value: got {times}. Leave one.", ctx)
+        return super().parse_args(ctx, args)
 
     def get_help_all(self, ctx: click.Context) -> str:
         """Return the help with all options."""
