@@ -154,6 +154,12 @@ def test_plan_of_fingerprints():
     assert record["plans"] == [vars(plan) for plan in plans]
 
 
+def test_sweep():
+    report = printed("sweep", "in.jsonl", "--thresholds", "0.6,0.8", "--ngram", "2")
+    result = neardup.sweep("in.jsonl", thresholds=[0.6, 0.8], method=neardup.MinHash(ngram=2))
+    assert untimed(report) == untimed(result.report)
+
+
 def test_every_command_is_named_here():
     tests = " ".join(name for name in globals() if name.startswith("test_"))
     elsewhere = {"index", "serve"}  # test_cli_index.py, test_service.py

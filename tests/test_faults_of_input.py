@@ -423,7 +423,7 @@ def test_a_dictionary_of_one_long_text_takes_little_memory():
     indices = pa.array([0] * 20_000, pa.int32())
     pq.write_table(pa.table({"text": pa.DictionaryArray.from_arrays(indices, values)}), "in.parquet")
     assert Path("in.parquet").stat().st_size < 10_000
-    report = dedup_in_a_process("in.parquet", "out")
+    report = dedup_in_a_process("in.parquet", "out", "--cache-bytes", "1e6")
     assert report["counts"]["removed_exact"] == 19_999
     assert report["peak_memory_bytes"] < 1_200_000_000  # the texts come to 2 GB
 

@@ -111,7 +111,7 @@ def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
     edges = [*cursors[0].tolist(), len(fingerprints)]
     copied = kernel.Records(np.zeros_like(words), np.zeros(len(fingerprints), np.uint32))
     for thread, span in enumerate([(0, cut), (cut, len(fingerprints))]):
-        radix_partition.scatter_parts(words, span, mask, cursors[thread], copied)
+        radix_partition.scatter_parts(words, span, mask, (num_parts, 0), cursors[thread], copied)
     assert (copied.fingerprints == words[copied.positions]).all()
     part_of: dict[tuple[int, ...], int] = {}
     for part in range(num_parts):

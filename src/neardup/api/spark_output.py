@@ -133,6 +133,8 @@ def write_removed(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in pyarrow.dataset.dataset(parts).to_batches():
+            if not batch.num_rows:
+                continue
             yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
 
     write.write_parquet(batches(), removed_schema(method.measures), file)
