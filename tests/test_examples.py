@@ -61,14 +61,14 @@ def test_a_notebook_runs_and_shows_what_it_showed(path: Path, monkeypatch: pytes
     assert f"(notebooks/{path.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
-def shown(notebook: Any) -> list[list[str]]:
-    """Return the plain text that each cell shows."""
+def shown(notebook: Any) -> list[str]:
+    """Return the plain text that each cell shows; what it prints may come in pieces."""
     return [
-        [
+        "".join(
             output.get("text") or output["data"]["text/plain"]
             for output in cell.outputs
             if "dataframe" not in output.get("data", {}).get("text/html", "")
-        ]
+        )
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
