@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from neardup.documents.corpus import Corpus
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall
 
+_STRETCH = 65_536
 SHORT = 32  # features under which a text is short: SimHash is then unreliable, see docs/accuracy.md
 
 
@@ -38,17 +40,29 @@ class Counts(NamedTuple):
 
 def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus) -> Counts:
     """Count decisions that are in memory."""
-    sides = [np.searchsorted(corpus.part_ends, side, "right") for side in (removals.documents, removals.kept)]
-    cells, documents = np.unique(np.stack(sides, axis=1), axis=0, return_counts=True)
     exact = removals.measured.exact
     near = removals.measured.take(~exact)
     members = np.unique(removals.kept, return_counts=True)[1]
     sizes, repeats = np.unique(members + 1, return_counts=True)
     return Counts(
         len(exact), int(np.count_nonzero(exact)), len(pairs.left), int(np.count_nonzero(pairs.measured.exact)), near,
-        np.ones(len(near.exact), np.int64), np.stack([sizes, repeats], axis=1).tolist(),
-        np.column_stack([cells, documents]),
+        np.broadcast_to(np.int64(1), len(near.exact)), np.stack([sizes, repeats], axis=1).tolist(),
+        _count_by_inputs(removals, corpus.part_ends),
     )  # fmt: skip
+
+
+def _count_by_inputs(removals: Removals, part_ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the documents."""
+    counts: Counter[int] = Counter()
+    for start in range(0, len(removals.documents), _STRETCH):
+        removed, kept = (
+            np.searchsorted(part_ends, side[start : start + _STRETCH], "right")
+            for side in (removals.documents, removals.kept)
+        )
+        cells, documents = np.unique(removed * len(part_ends) + kept, return_counts=True)
+        counts.update(dict(zip(cells.tolist(), documents.tolist(), strict=True)))
+    rows = [(*divmod(cell, len(part_ends)), documents) for cell, documents in sorted(counts.items())]
+    return np.array(rows, np.int64).reshape(-1, 3)
 
 
 @dataclass(frozen=True)

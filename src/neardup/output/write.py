@@ -59,19 +59,38 @@ def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: 
     ----------
     nearness : float64, increasing with the similarity of each removed document to its kept document.
     """
-    order = np.lexsort((removals.documents, nearness))
-    _, kept, families = np.unique(removals.kept, return_inverse=True, return_counts=True)
-    near_families = np.bincount(kept, weights=~removals.measured.exact, minlength=len(families)).astype(np.int64)
-    picked = order
-    if len(order) > limit:
-        near = order[: limit // 3]
-        largest = [int(np.argmax(counts[kept])) for counts in (families, near_families)]
-        spaced = order[np.linspace(limit // 3, len(order) - 1, limit - limit // 3 - len(largest)).astype(np.int64)]
-        picked = np.union1d(np.concatenate([near, spaced]), largest)
-    picked = np.sort(picked)
-    chosen = removals.take(picked)
+    picked = np.lexsort((removals.documents, nearness))
+    families, near_families = _families(removals.kept), _families(removals.kept[~removals.measured.exact])
+    if len(picked) > limit:
+        largest = [int(np.argmax(removals.kept == one.largest)) for one in (families, near_families) if len(one.kept)]
+        near, spaced = picked[: limit // 3], np.linspace(limit // 3, len(picked) - 1, limit - limit // 3 - len(largest))
+        picked = np.union1d(np.concatenate([near, picked[spaced.astype(np.int64)]]), largest)
+    chosen = removals.take(np.sort(picked))
     documents = np.union1d(chosen.documents, chosen.kept).astype(np.uint32)
-    return Shown(chosen, documents, {}, families[kept[picked]], near_families[kept[picked]])
+    return Shown(chosen, documents, {}, families.sizes(chosen.kept), near_families.sizes(chosen.kept))
+
+
+class _Families(NamedTuple):
+    """How many documents each kept document removed. kept : uint32, rising. counts : int64."""
+
+    kept: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def largest(self) -> int:
+        """The kept document that removed most."""
+        return int(self.kept[np.argmax(self.counts)])
+
+    def sizes(self, kept: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        """Return how many documents each of some kept documents removed."""
+        if not len(self.kept):
+            return np.zeros(len(kept), np.int64)
+        at = np.minimum(np.searchsorted(self.kept, kept), len(self.kept) - 1)
+        return np.where(self.kept[at] == kept, self.counts[at], 0)
+
+
+def _families(kept: npt.NDArray[np.uint32]) -> _Families:
+    return _Families(*np.unique(kept, return_counts=True))
 
 
 def write_kept(

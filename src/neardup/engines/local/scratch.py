@@ -125,8 +125,11 @@ class Scratch:
         They count as memory of this process, although the system could reclaim them at any time. Touching a released
         page costs about as much as comparing two short documents, so pages are not released more often than needed.
         """
-        if _mapped_bytes() < max(allowed_bytes, _MAX_MAPPED_BYTES):
-            return
+        if _mapped_bytes() >= max(allowed_bytes, _MAX_MAPPED_BYTES):
+            self.release_all_pages()
+
+    def release_all_pages(self) -> None:
+        """Release the pages of all mapped columns: those who read on read other parts of them."""
         for mapped in self._maps:
             if hasattr(mapped, "madvise"):
                 mapped.madvise(mmap.MADV_DONTNEED)

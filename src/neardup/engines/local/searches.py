@@ -143,7 +143,7 @@ class LocalSearch(ABC):
                 begin = reached
             progress.advance(stretch.stop - stretch.start, 0)
             self.scratch.release_pages(_MAPPED_BYTES * len(order))
-        self.scratch.release_pages()
+        self.scratch.release_all_pages()  # of the sets, which the output does not need
         return _confirmed(self.scratch, kept, found)
 
 
