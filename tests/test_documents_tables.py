@@ -313,10 +313,23 @@ def test_the_kept_rows_of_a_hugging_face_dataset_are_selected_and_one_split_is_c
     assert isinstance(kept, datasets.Dataset)
     assert kept["n"][:] == [1, 2]
     assert neardup.dedup(train, against=test).dataset["n"][:] == [1]
-    with pytest.raises(InputError, match=r"Pass one split, source\['train'\], and against=source\['test'\]"):
-        neardup.dedup(datasets.DatasetDict(train=train, test=test))
     with pytest.raises(SettingError, match="as source: got list"):
         _ = neardup.dedup(["a"]).dataset
+
+
+def test_the_splits_of_a_dataset_dict_are_one_collection_in_their_order() -> None:
+    datasets = pytest.importorskip("datasets")
+    test = datasets.Dataset.from_dict({"text": ["one two three", "four five six"], "n": [1, 2]})
+    train = datasets.Dataset.from_dict({"text": ["Four five six!", "seven eight nine", None], "n": [3, 4, 5]})
+    result = neardup.dedup(datasets.DatasetDict(test=test, train=train))
+    assert isinstance(result.dataset, datasets.DatasetDict)
+    assert {name: split["n"][:] for name, split in result.dataset.items()} == {"test": [1, 2], "train": [4, 5]}
+    assert result.removed.select(["source_file", "row", "kept_source_file", "kept_row"]).to_pylist() == [
+        {"source_file": "train", "row": 0, "kept_source_file": "test", "kept_row": 1}
+    ]
+    assert result.kept["n"].to_pylist() == [1, 2, 4, 5]
+    with pytest.raises(InputError, match="streaming dataset cannot be read twice"):
+        neardup.dedup({"train": train.to_iterable_dataset()})
 
 
 def test_strings_are_read_from_any_iterable() -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands
+from neardup.documents.tables import is_hugging_face, splits_of
 from neardup.errors import SettingError
 from neardup.output.marked_pairs import MarkedPair
 from neardup.output.wording import percent, plural
@@ -71,14 +72,20 @@ class Deduplication(_Reported):
 
     @property
     def dataset(self) -> Any:
-        """The kept rows of a Hugging Face Dataset, by its own `select`, which copies no text.
+        """The kept rows of a Hugging Face Dataset, or a DatasetDict of those of each split; no text is copied.
 
-        Raises SettingError if the source was no such Dataset.
+        Raises SettingError if the source was neither.
         """
-        if not (hasattr(self._source, "with_format") and hasattr(self._source, "select")):
+        splits = splits_of(self._source)
+        if splits is not None:
+            ends = np.cumsum([split.num_rows for split in splits.values()])
+            masks = np.split(self.mask, ends[:-1])
+            kept = zip(splits, splits.values(), masks, strict=True)
+            return type(self._source)({name: split.select(np.flatnonzero(mask)) for name, split, mask in kept})
+        if not is_hugging_face(self._source):
             raise SettingError(
-                f"dataset needs a Hugging Face Dataset as source: got {type(self._source).__name__}. Use kept, or the "
-                "mask."
+                "dataset needs a Hugging Face Dataset or DatasetDict as source: got "
+                f"{type(self._source).__name__}. Use kept, or the mask."
             )
         return self._source.select(np.flatnonzero(self.mask))
 

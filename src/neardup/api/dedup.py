@@ -72,7 +72,8 @@ def dedup(
     Parameters
     ----------
     source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any object with Arrow's
-        PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face datasets). A str is a path. A list of str is
+        PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face Dataset), or a Hugging Face
+        DatasetDict, whose splits are inputs in their order. A str is a path. A list of str is
         a list of paths if each of them exists, has a known suffix, or is a pattern or an address; else a list of texts.
     preset : lossless removes a document if a longer kept one contains at least 0.95 of its shingles; it sets method and
         keep.

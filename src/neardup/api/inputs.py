@@ -14,7 +14,7 @@ from neardup.documents.input_file import Part
 from neardup.documents.inputs import list_inputs
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, Task
-from neardup.documents.tables import TablePart
+from neardup.documents.tables import TablePart, splits_of
 from neardup.errors import ColumnError, InputError, SettingError
 from neardup.output.wording import plural
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
@@ -124,7 +124,8 @@ def _parts(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[st
             format_name=inputs.in_format,
             skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
         )
-    return [TablePart(source, name)]
+    splits = splits_of(source)
+    return [TablePart(source, name)] if splits is None else [TablePart(split, key) for key, split in splits.items()]
 
 
 def named_paths(source: Source) -> list[str]:

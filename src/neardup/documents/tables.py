@@ -43,7 +43,7 @@ def as_table(source: Any) -> pa.Table:
         return _column_table(source)
     if hasattr(source, "__arrow_c_stream__"):
         return _from_stream(source)
-    if hasattr(source, "with_format") and hasattr(source, "features"):
+    if is_hugging_face(source):
         return _hugging_face_table(source)
     # Of a mapping the keys would be read, and a set has no order to depend on.
     if isinstance(source, (str, bytes, Mapping, Set)) or not isinstance(source, Iterable):
@@ -73,6 +73,18 @@ def _from_stream(source: Any) -> pa.Table:
             "numbers first."
         ) from error
     return _column_table(pa.chunked_array(source))
+
+
+def splits_of(source: Any) -> dict[str, Any] | None:
+    """Return the splits of a Hugging Face DatasetDict by name, in their order; None for anything else."""
+    if isinstance(source, Mapping) and source and all(map(is_hugging_face, source.values())):
+        return dict(source)
+    return None
+
+
+def is_hugging_face(source: Any) -> bool:
+    """Return whether an object is a Hugging Face Dataset, or a streaming one."""
+    return hasattr(source, "with_format") and hasattr(source, "features")
 
 
 def _hugging_face_table(dataset: Any) -> pa.Table:
@@ -113,10 +125,6 @@ def _unknown(source: object) -> InputError:
     advice = "Put a single text in a list."
     if hasattr(source, "collect"):
         advice = "Call its collect() first."
-    elif isinstance(source, Mapping) and any(hasattr(split, "with_format") for split in source.values()):
-        splits = list(source)
-        advice = f"Pass one split, source[{splits[0]!r}]"
-        advice += f", and against=source[{splits[1]!r}] to compare it with another." if len(splits) > 1 else "."
     elif isinstance(source, (Mapping, Set)):
         advice = "Pass a list: documents have an order."
     return InputError(
