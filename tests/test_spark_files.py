@@ -91,8 +91,9 @@ def test_shared_data_gives_the_folder_of_a_local_run(spark, tmp_path, name):
     if not files:
         pytest.skip(f"no shared data: {SHARED_DATA.name}/{name} is not there")
     methods = ["page", "simhash"] if name == "html_sites" else ["minhash", "simhash"]
+    columns = {"text_column": ["text_a", "text_b"]} if name == "short_pairs" else {}
     for method in methods if MORE else methods[SETS.index(name) % 2 :][:1]:
-        compare(spark, tmp_path / method, files, {"method": method})
+        compare(spark, tmp_path / method, files, {"method": method, **columns})
 
 
 def test_bulk_data_gives_the_rows_of_a_local_run(spark, tmp_path):
