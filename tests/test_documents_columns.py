@@ -42,6 +42,12 @@ def test_without_a_known_name_the_columns_are_listed() -> None:
         choose_columns([part(document=["a"], n=[1])])
 
 
+@pytest.mark.parametrize("column", [None, "title"])
+def test_a_csv_file_with_another_separator_is_recognised_by_its_header(column: str | None) -> None:
+    with pytest.raises(ColumnError, match=r"it has 'title;words'.* separated by ';': use commas in \.csv files"):
+        choose_columns([part("in.csv", **{"title;words": ["a;b"]})], column)
+
+
 def test_a_named_column_that_is_missing_names_the_part_and_the_closest() -> None:
     parts = [part("a", main_text=["x"]), part("b", maintext=["x"])]
     with pytest.raises(ColumnError, match=r"No column 'main_text' in b: it has 'maintext'. Did you mean 'maintext'\?"):

@@ -59,6 +59,16 @@ def test_the_command_prints_counts_and_differences(tmp_path: Path, monkeypatch: 
     assert "[-other" in shown.stdout
 
 
+def test_the_command_names_the_documents_and_says_that_only_the_beginning_of_long_ones_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [f"word{i}" for i in range(1000)]
+    Path("in.txt").write_text(f"{' '.join(words)}\n{' '.join(words[:950])}\n")
+    shown = CliRunner().invoke(cli, ["sweep", "in.txt", "--thresholds", "0.8"]).stdout
+    assert "only the beginning of each is compared here.\n- 1\n+ 0 (kept)\n  No passage differs." in shown
+
+
 def test_thresholds_are_a_range_or_a_list() -> None:
     assert parse_thresholds("0.5..0.65") == [0.5, 0.55, 0.6, 0.65]
     assert parse_thresholds("0.7") == [0.7]

@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import neardup
+from neardup.cli.main import cli
 from neardup.errors import ColumnError, SettingError
 
 FOX = "the quick brown fox jumps over the lazy dog and runs away from here"
@@ -152,3 +154,15 @@ def test_a_source_of_which_much_stays_causes_no_warning() -> None:
     texts = [f"{FOX} {i} {i * i} {i * 7} and so on {i}" * 3 for i in range(30)]
     assert neardup.dedup(texts * 2).report["warnings"] == []
     assert int(np.count_nonzero(neardup.dedup(texts * 2).mask)) == 30
+
+
+def test_the_command_lists_no_source_of_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(f"{name}.html").write_text(f"<p>{FOX}</p>")
+        Path(f"{name}.csv").write_text(f"text\n{FOX}\n{FOX}\n")
+    pages = CliRunner().invoke(cli, ["dedup", "a.html", "b.html", "--html", "all", "-o", "pages"]).stdout
+    assert "Removed " in pages
+    assert "Removed by source" not in pages
+    lines = CliRunner().invoke(cli, ["dedup", "a.csv", "b.csv", "-o", "lines"]).stdout
+    assert "100 % of the 2 documents of b.csv" in lines

@@ -82,7 +82,7 @@ def cli() -> None:
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    neardup COMMAND --help explains a command and its common options; --help-all, where there are more, lists all.
+    `neardup COMMAND --help` describes a command and its common options; `--help-all` lists all options.
     """
 
 

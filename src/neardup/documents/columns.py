@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -141,7 +141,7 @@ def _named(types: dict[str, _Types], column: str, advice: str = "Name one of the
     for part, columns in types.items():
         if column not in columns:
             close = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
-            hint = f" Did you mean '{close[0]}'?" if close else f" {advice}"
+            hint = _other_separator(columns) or (f" Did you mean '{close[0]}'?" if close else f" {advice}")
             raise ColumnError(f"No column '{column}' in {part}: it has {listed(columns)}.{hint}")
     return column
 
@@ -172,10 +172,16 @@ def _no_text_column(types: dict[str, _Types]) -> ColumnError:
                 f"No column of text that all inputs have: {part} has {listed(columns)}; {other_part} has "
                 f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or read such inputs apart."
             )
-    return ColumnError(
-        f"No column of text in {part}: it has {listed(columns)}. Looked for {known}. Name the text column "
-        "(text_column, --text-column)."
-    )
+    advice = _other_separator(columns) or " Name the text column (text_column, --text-column)."
+    return ColumnError(f"No column of text in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
+
+
+def _other_separator(columns: Mapping[str, object]) -> str:
+    """Return advice if the only column seems to be a header of several, with another separator; else nothing."""
+    marks = [mark for mark in ";|\t," if any(mark in name for name in columns)] if len(columns) == 1 else []
+    if not marks:
+        return ""
+    return f" Its columns seem to be separated by {marks[0]!r}: use commas in .csv files, tabs in .tsv files."
 
 
 def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], bool], role: str, needed: str) -> None:

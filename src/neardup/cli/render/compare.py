@@ -77,7 +77,8 @@ def print_differences(
     same_text : whether the texts are equal after normalisation.
     """
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
-    if not any(not passage.shared for passage in (*result.left_passages, *result.right_passages)):
+    if all(passage.shared for passage in (*result.left_passages, *result.right_passages)):
+        _print_names(names, console)
         if same_text and result.left != result.right:
             console.print(say("  The passages differ only in case, form or script, which the comparison folds."))
         else:
@@ -209,9 +210,13 @@ def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str],
     console.print(table)
 
 
-def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
+def _print_names(names: tuple[str, str], console: Console) -> None:
     console.print(Text(f"- {names[0]}", "bold red"), soft_wrap=True)
     console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
+
+
+def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
+    _print_names(names, console)
     for hunk in hunks:
         if isinstance(hunk, Gap):
             console.print(Text(f"  {hunk.note}", "dim"))

@@ -105,9 +105,10 @@ def _add_findings(table: Rows, report: dict[str, Any]) -> None:
 
 
 def _add_losses(table: Rows, report: dict[str, Any]) -> None:
-    """Add the inputs, or the values of a column, of which the most documents were removed."""
+    """Add the inputs, or the values of a column, of which the most documents were removed; no input of one document."""
     by_value = report.get("by_value")
-    rows = [(row["name"], row) for row in report.get("inputs", []) if row.get("role") == "source"]
+    sources = [row for row in report.get("inputs", []) if row.get("role") == "source" and row["documents"] > 1]
+    rows = [(row["name"], row) for row in sources]
     if by_value is not None:
         rows = [(f"{by_value['column']}={row['value'] or ''}", row) for row in by_value["values"]]
     rows = sorted((row for row in rows if row[1].get("removed")), key=lambda row: -row[1]["removed"])
@@ -137,9 +138,8 @@ def _print_largest(rows: list[dict[str, Any]] | None, console: Console) -> None:
         name = Text(visible(row["name"] or ""), "bold")
         console.print(Text(f"  {row['size']:>{width},}  ").append_text(name), soft_wrap=True)
         file, number = row["places"][0]
-        console.print(
-            Text(f"  {'':{width}}  {visible(row['first_id'])}  {visible(file)}:{number}", "dim"), soft_wrap=True
-        )
+        example = visible(file) if row["first_id"] == file else f"{visible(row['first_id'])}  {visible(file)}:{number}"
+        console.print(Text(f"  {'':{width}}  {example}", "dim"), soft_wrap=True)
 
 
 def _likeness(report: dict[str, Any]) -> str:

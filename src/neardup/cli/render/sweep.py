@@ -32,4 +32,6 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
         sides += [] if kept is None else [f"kept at {kept:g}"]
         console.print(Text(f"\nSimilarity {example.similarity:.4f}: {', '.join(sides)}", "bold"))
         names = visible(example.id), f"{visible(example.kept_id)} (kept)"
+        if example.pair.truncated:
+            console.print(Text("  Long texts: only the beginning of each is compared here.", "dim"))
         print_differences(example.pair, names, marks, console)
