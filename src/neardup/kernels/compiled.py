@@ -29,6 +29,7 @@ import numba
 from numba.core import config as _numba_config
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.runtime.nrt import rtsys
 
 config: Any = _numba_config  # its names are set from the environment
 _PREFIX = "kernels-"
@@ -47,11 +48,27 @@ def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = True, in
     """
     if function is None:
         return functools.partial(kernel, nogil=nogil, inline=inline)
-    dispatcher: Any = numba.njit(nogil=nogil, inline=inline)(function)  # type: ignore[call-overload]
-    folder = None if config.DISABLE_JIT else cache_folder()
-    if folder is not None:
+    njit: Any = functools.partial(numba.njit, nogil=nogil, inline=inline, no_cfunc_wrapper=True)
+    dispatcher = njit()(function)
+    if config.DISABLE_JIT:
+        return dispatcher
+    if cache_folder() is not None:
         dispatcher._cache = _KernelCache(function)
+    _let_kernels_call(dispatcher, njit(no_cpython_wrapper=True)(function))
     return dispatcher
+
+
+def _let_kernels_call(dispatcher: Any, inner: Any) -> None:
+    """Have other kernels call `inner`, the same function without what a call from Python requires.
+
+    They contain the code of what they call, so `inner` is not cached. An argument that is a constant does not make
+    another specialisation: LLVM knows the constant once it has inlined the call.
+    """
+
+    def get_call_template(args: Any, kws: dict[str, Any]) -> Any:
+        return inner.get_call_template([numba.types.unliteral(arg) for arg in args], kws)
+
+    dispatcher.get_call_template, dispatcher.get_overload = get_call_template, inner.get_overload
 
 
 @functools.cache
@@ -223,8 +240,11 @@ class _KernelCache(FunctionCache):
         self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, _digest())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(
+            target_context
+        )  # Numba's own loads all that compilation requires, which takes as long as Numba
         try:
-            return super().load_overload(sig, target_context)
+            return self._load_overload(sig, target_context)
         except Exception:  # as above
             return None
 
