@@ -147,6 +147,31 @@ class Redis(Server):
         return f"redis://127.0.0.1:{self.port}/{database}?index={index}"
 
 
+class S3(Server):
+    """A server with the interface of Amazon S3; it keeps its objects in memory, and accepts any key."""
+
+    ready = "Running on"
+    stop = signal.SIGTERM
+
+    def command(self) -> list[str]:
+        return [str(self.program), "-H", "127.0.0.1", "-p", str(self.port)]
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which a client finds the server."""
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+        }  # fmt: skip
+
+
+def s3_program() -> Path:
+    """Return the program moto_server; skip the test if there is none."""
+    found = shutil.which("moto_server")
+    if found is None:
+        pytest.skip("no S3 server: pip install 'moto[server]' to test output on S3")
+    return Path(found)
+
+
 def postgres_program() -> Path:
     """Return the newest server program of PostgreSQL; skip the test if there is none."""
     found = shutil.which("postgres")

@@ -250,12 +250,12 @@ def test_a_method_may_be_named():
 
 # Addresses.
 @pytest.mark.parametrize("address", ["s3://bucket/out", "memory://out", "gs://bucket/out"])
-def test_an_output_on_remote_storage_is_refused_before_anything_is_read(address):
-    done = run("dedup", "no-such-file.parquet", "-o", address)
+def test_a_file_on_remote_storage_is_refused_and_nothing_is_written(address):
+    Path("in.txt").write_text("a text")
+    done = run("pairs", "in.txt", "-o", f"{address}.parquet")
     assert done.exit_code == 2
-    assert "The output must be a local folder" in done.output
-    assert run("pairs", "no-such-file.parquet", "-o", f"{address}.parquet").exit_code == 2
-    assert os.listdir(".") == []
+    assert "The output must be a local file" in done.output
+    assert os.listdir(".") == ["in.txt"]
 
 
 def test_an_address_that_nobody_answers_is_one_line():

@@ -59,14 +59,14 @@ class Deduplication(_Reported):
     mask : bool array of shape (num_rows,): whether each row of the source is kept; rows of several inputs follow one
         another. A rejected row, or an empty line of JSON, is not kept.
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
-    output : the folder it was written to, or None.
+    output : the folder it was written to, a str if it is an address; or None.
     """
 
     removed: pa.Table
     pairs: pa.Table
     mask: npt.NDArray[np.bool_]
     report: dict[str, Any]
-    output: Path | None
+    output: Path | str | None
     _read_kept: Callable[[], pa.Table]
     _source: Any = None
 
@@ -116,13 +116,13 @@ class Clustering(_Reported):
     clusters : Arrow table, see schemas.cluster_summary_schema: size, name and examples of each cluster of two documents
         or more, the largest first.
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
-    output : the folder it was written to, or None.
+    output : the folder it was written to, a str if it is an address; or None.
     """
 
     documents: pa.Table
     clusters: pa.Table
     report: dict[str, Any]
-    output: Path | None
+    output: Path | str | None
 
     def __str__(self) -> str:
         """Return the result in one sentence."""

@@ -22,7 +22,7 @@ from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import ColumnError, InputError, MissingExtraError, SettingError
 from neardup.methods.registry import method_of
 from neardup.output import write as writing
-from neardup.output.directory import OutputDirectory
+from neardup.output.directory import OutputDirectory, refuse_address
 from neardup.output.report import build_report
 from neardup.output.report_html import render_report
 from neardup.progress import Progress, Stages
@@ -164,6 +164,7 @@ def dedup_files(
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     _refuse_write(write)
     _refuse_several_keys(keep)
+    refuse_address(output, "folder on Spark, which the driver and all workers share")
     folder = OutputDirectory(output, overwrite=overwrite, resume=False)
     try:
         folder.refuse_inputs_inside(named_paths(source) + named_paths(against))

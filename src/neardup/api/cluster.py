@@ -65,7 +65,7 @@ def cluster(
     against : known documents, each the first of a cluster. A document joins the most similar of them and of the new
         first documents. Known documents are not compared with each other, and have no row. Default: None.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
-        to. Default: None, which only returns the result.
+        to; or an address, as in `dedup`. Default: None, which only returns the result.
     linkage : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
         documents.
     tables : fill the tables of the result. Use False with `output` if they would not fit into memory.

@@ -85,8 +85,9 @@ def dedup(
         Or an Index, or its address: documents are decided as `Index.add_if_new` decides, one after the other, but that
         a document which the index has itself is removed. `pairs` then has the pairs that removed a document.
     update : whether to add the documents to the index, once all is written.
-    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to. Default: None,
-        which only returns the result.
+    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; or its address on
+        remote storage (`s3://...`): the files are written to `scratch` and copied there at the end, report.json last.
+        Default: None, which only returns the result.
     write : the contents of the folder instead of kept/: kept, the kept documents; mask, mask.parquet, a row for each
         input row; ids, ids.parquet with the ids of the kept documents; annotated, annotated/ with all documents and
         the columns duplicate_of, similarity and cluster; removed, nothing.
@@ -104,7 +105,8 @@ def dedup(
     in_format : the format of all inputs. Default: by suffix, or for standard input by its first bytes.
     max_document_bytes : longer documents are rejected.
     tables : fill `removed` and `pairs` of the result. Use False with `output` if they would not fit into memory.
-    overwrite : replace the output folder, if it exists, once the new result is complete.
+    overwrite : replace the output folder, if it exists, once the new result is complete. Remote storage is never
+        overwritten.
     scratch : a folder for temporary files, which exists, on a fast local disk. Default: beside the output, or the
         temporary folder of the system. An interrupted run needs the same one to resume.
     resume : continue an interrupted run with the same inputs, settings and output.
@@ -129,6 +131,8 @@ def dedup(
         If an input cannot be read, or has no such column.
     OutputError
         If the output exists, or cannot be written.
+    MissingExtraError
+        If remote storage needs a package that is not installed.
     ResumeError
         If the interrupted run had other inputs or settings.
 

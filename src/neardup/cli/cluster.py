@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -60,4 +59,4 @@ def cluster(
         result = neardup.cluster(
             named(inputs), against=named(against), method=method, output=output, tables=False, **values
         )
-    finish(result.report, Path(output), quiet, as_json, values["on_error"])
+    finish(result.report, result.output or output, quiet, as_json, values["on_error"])

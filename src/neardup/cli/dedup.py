@@ -49,7 +49,7 @@ _COMMON = (
 )  # fmt: skip
 @option(
     "--scratch", section="Output", metavar="DIR",
-    help="The folder of temporary files, on a fast local disk. Default: beside the output.",
+    help="The folder of temporary files, on a fast local disk. Default: beside the output, or that of the system.",
 )  # fmt: skip
 @option("--update", section="Input", is_flag=True, help="Add the documents to the index, once all is written.")
 @source_options
@@ -105,7 +105,7 @@ def dedup(
             report = neardup.spark.dedup_files(
                 named(inputs), method=given, against=named(against), output=output, master=master, **shared
             )
-        finish(report, Path(output), quiet, as_json, values["on_error"])
+        finish(report, output, quiet, as_json, values["on_error"])
         return
     if master is not None:
         raise SettingError(f"--master requires --engine spark: got --master {master}. Add it, or leave --master out.")
@@ -113,7 +113,7 @@ def dedup(
         _print_kept(inputs, against, given if is_given else None, values)
         return
     report_discarded_run(output, values["resume"], values["scratch"])
-    with running(lambda: message_of_folder(output)):
+    with running(lambda: message_of_folder(output, values["scratch"])):
         import neardup
 
         result = neardup.dedup(
@@ -124,7 +124,7 @@ def dedup(
             tables=False,
             **values,
         )
-    finish(result.report, Path(output), quiet, as_json, values["on_error"])
+    finish(result.report, result.output or output, quiet, as_json, values["on_error"])
 
 
 def _print_kept(

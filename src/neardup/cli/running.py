@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -47,12 +47,12 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def message_of_folder(output: str) -> str:
+def message_of_folder(output: str, scratch: str | None = None) -> str:
     """Return what an interrupted run that writes a folder has left."""
-    from neardup.output.directory import partial_of
+    from neardup.output.directory import places_of
 
     nothing = f"Nothing was written to {output}."
-    partial = partial_of(output)
+    partial = places_of(output, scratch).partial
     if not partial.exists():
         return nothing
     return f"{nothing} Run the same command with --resume to continue, or delete {partial}."
@@ -60,15 +60,14 @@ def message_of_folder(output: str) -> str:
 
 def report_discarded_run(output: str, resume: bool, scratch: str | None = None) -> None:
     """Print a line if an interrupted run of this output is about to be discarded, as without --resume."""
-    from neardup.output.directory import partial_of, scratch_of
+    from neardup.output.directory import places_of
 
-    partial = partial_of(output)
-    folder = partial / "scratch" if scratch is None else scratch_of(output, scratch)
+    partial, folder = places_of(output, scratch)
     if not resume and (folder / "checkpoint.json").exists():
         click.echo(f"neardup: discarding the interrupted run in {partial}; --resume would continue it.", err=True)
 
 
-def finish(report: dict[str, Any], output: Path, quiet: bool, as_json: bool, on_error: str) -> None:
+def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
     from neardup.cli.render import reports
 

@@ -75,7 +75,7 @@ def file_options(help_text: str) -> Callable[[Function], Function]:
 
 
 folder_options = composed(
-    option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write."),
+    option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write, or its address on remote storage, such as s3://bucket/out."),
     option("--overwrite", section="Output", is_flag=True, help="Replace DIR once the new result is complete."),
     option("--resume", section="Output", is_flag=True, help="Continue an interrupted run."),
 )

@@ -6,23 +6,46 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
+from neardup.documents.sources import is_remote, local_path
 from neardup.errors import OutputError
+from neardup.output.remote import RemoteFolder
 
 
-def partial_of(path: str | os.PathLike[str]) -> Path:
-    """Return the temporary folder of an output, next to it."""
-    output = Path(path)
-    return output.with_name(output.name + ".partial")
+class Places(NamedTuple):
+    """The folders that a run writes to before its output: `partial`, with the result; `scratch`, for scratch files."""
+
+    partial: Path
+    scratch: Path
 
 
-def scratch_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str]) -> Path:
-    """Return the folder of the scratch files of an output, in a folder that several runs may share."""
-    path = Path(output).absolute()
-    digest = hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
-    return Path(scratch) / f"{path.name}-{digest}.scratch"
+def places_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str] | None = None) -> Places:
+    """Return the temporary folders of an output: next to it, or for an address in `scratch`.
+
+    scratch : a folder that several runs may share. Default: next to the output; for an address, that of the system.
+    """
+    name = os.fspath(output)
+    remote = is_address(name)
+    path = Path(urlsplit(name).path or "out") if remote else Path(local_path(name))
+    digest = hashlib.blake2b(os.fsencode(name if remote else path.absolute()), digest_size=8).hexdigest()
+    if remote:
+        partial = Path(scratch or tempfile.gettempdir()) / f"neardup-{path.name}-{digest}.partial"
+        return Places(partial, partial / "scratch")
+    partial = path.with_name(path.name + ".partial")
+    if scratch is None:
+        return Places(partial, partial / "scratch")
+    return Places(partial, Path(scratch) / f"{path.absolute().name}-{digest}.scratch")
+
+
+def is_address(output: str | os.PathLike[str]) -> bool:
+    """Return whether an output is on remote storage."""
+    name = os.fspath(output)
+    return isinstance(name, str) and is_remote(name) and not name.startswith("file://")
 
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path keeps one of two slashes
@@ -41,7 +64,10 @@ class OutputDirectory:
     """A folder that appears only when it is complete.
 
     All files are written to `DIR.partial`, next to DIR: results to `result`, scratch files to `scratch`. The scratch
-    files of an interrupted run remain, so that it can be resumed.
+    files of an interrupted run remain, so that it can be resumed. If DIR is an address of remote storage, they are
+    written to a local folder, and the results are copied at the end.
+
+    path : the folder; an address as str.
     """
 
     def __init__(
@@ -51,22 +77,17 @@ class OutputDirectory:
         resume: bool,
         scratch: str | os.PathLike[str] | None = None,
     ) -> None:
-        refuse_address(path, "folder")
-        self.path = Path(path)
-        self.partial = partial_of(self.path)
+        self._remote = RemoteFolder(os.fspath(path)) if is_address(path) else None
+        self.path = Path(local_path(os.fspath(path))) if self._remote is None else self._remote.address
+        self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
-        self.scratch = self.partial / "scratch" if scratch is None else scratch_of(self.path, scratch)
-        if self.path.exists() and not overwrite:
-            raise OutputError(
-                f"The output {self.path} already exists. Use another folder, or pass overwrite=True (--overwrite) "
-                "to replace it when the new result is complete."
-            )
-        if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"The output {self.path} is a file. Use a folder.")
+        self._refuse_existing(overwrite, resume)
         try:
             if not resume:
                 self.discard()
             shutil.rmtree(self.result, ignore_errors=True)
+            if self._remote is not None:  # a temporary folder may be shared with other users
+                self.partial.mkdir(mode=0o700, exist_ok=resume)
             self.result.mkdir(parents=True)
         except OSError as error:
             raise OutputError(
@@ -74,27 +95,49 @@ class OutputDirectory:
                 "write permission."
             ) from error
 
+    def _refuse_existing(self, overwrite: bool, resume: bool) -> None:
+        """Raise OutputError if there is an output, or none can be written."""
+        if self._remote is not None:
+            self._remote.refuse_existing(resume=resume and (self.scratch / "checkpoint.json").exists())
+            self._remote.check_writable()
+            return
+        path = Path(self.path)
+        if path.exists() and not overwrite:
+            raise OutputError(
+                f"The output {path} already exists. Use another folder, or pass overwrite=True (--overwrite) "
+                "to replace it when the new result is complete."
+            )
+        if path.exists() and not path.is_dir():
+            raise OutputError(f"The output {path} is a file. Use a folder.")
+
     def refuse_inputs_inside(self, inputs: Iterable[str]) -> None:
         """Raise OutputError if an input is in the output folder, or the output is in an input folder."""
-        target = self.path.resolve()
         for name in inputs:
-            source = Path(name)
-            if not source.exists():
-                continue
-            resolved = source.resolve()
-            if target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents):
+            if self._overlaps(name):
                 self.discard()
                 raise OutputError(
                     f"The output {self.path} and the input {name} overlap. Use an output outside "
                     "the input, so that a second run does not read the result of the first."
                 )
 
+    def _overlaps(self, name: str) -> bool:
+        if self._remote is not None:
+            address, other = (PurePosixPath(each.split("?")[0]) for each in (self._remote.address, name))
+            return is_address(name) and (address == other or address in other.parents or other in address.parents)
+        target, source = Path(self.path).resolve(), Path(name)
+        if not source.exists():
+            return False
+        resolved = source.resolve()
+        return target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents)
+
     def finish(self) -> None:
-        """Move the result into place and delete everything else."""
-        old = self.partial / "old"
-        if self.path.exists():
-            os.replace(self.path, old)
-        os.replace(self.result, self.path)
+        """Move the result into place, or copy it to the remote storage, and delete everything else."""
+        if self._remote is not None:
+            self._remote.copy(self.result)
+        else:
+            if Path(self.path).exists():
+                os.replace(self.path, self.partial / "old")
+            os.replace(self.result, self.path)
         self.discard()
 
     def discard_result(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,10 @@ _FILES = {
 _WRITTEN = {"kept": "kept/", "mask": "mask.parquet", "ids": "ids.parquet", "annotated": "annotated/"}
 
 
-def print_report(report: dict[str, Any], output: Path, console: Console | None = None) -> None:
+def print_report(report: dict[str, Any], output: str | os.PathLike[str], console: Console | None = None) -> None:
     """Print the closing table of dedup, cluster, pairs or sign, the largest clusters, warnings, rejected documents.
 
-    output : the file or the folder that was written.
+    output : the file or the folder that was written, or its address.
     """
     console = console or Console(highlight=False)
     command, counts, table = report["command"], report["counts"], Rows()
@@ -71,7 +72,7 @@ def print_report(report: dict[str, Any], output: Path, console: Console | None =
     if command in ("dedup", "cluster") and (counts["rejected"] or report["incomplete"]):
         files["Rejected"] = "rejected.jsonl"
     for name, file in files.items():
-        table.line(name, visible(output / file), "bold cyan")
+        table.line(name, visible(os.path.join(output, file) if file else os.fspath(output)), "bold cyan")
     table.print(console)
     _print_largest(report.get("largest_clusters"), console)
     print_warnings(report, console)
