@@ -288,7 +288,7 @@ def test_rebuild_makes_an_index_with_another_limit():
     assert info["method"]["threshold"] == 0.9
     assert info["documents"] == {"kept": 3, "removed": 2}
     assert printed("query", "strict.index", "in.jsonl")["counts"]["found"] == 3
-    assert "does not go with" in run("rebuild", "long.index", "x.index", "--max-distance", "2").stderr
+    assert "does not apply to" in run("rebuild", "long.index", "x.index", "--max-distance", "2").stderr
 
 
 def test_an_index_is_made_of_what_a_run_kept():

@@ -359,7 +359,7 @@ ERRORS = {
     "two plans": (["plan", "--documents", "9", "--fingerprints", "9"], "either --documents or --fingerprints"),
     "settings of a scheme": (
         ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--scheme", "mfonda", "--ngram", "2"],
-        "scheme='mfonda' settles ngram itself: got ngram=2",
+        "scheme='mfonda' sets ngram itself: got ngram=2",
     ),
     "a hash too short": (
         ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--hash", "fnv1", "--bits", "128"],

@@ -171,7 +171,7 @@ def test_an_audit_of_containment_is_refused_as_nothing_would_be_measured() -> No
 
 
 def test_bands_are_refused_where_samples_propose() -> None:
-    with pytest.raises(neardup.SettingError, match="Bands are not for containment"):
+    with pytest.raises(neardup.SettingError, match="Containment finds pairs by samples and has no bands"):
         neardup.MinHash(similarity="containment", num_bands=4, rows_per_band=4)
 
 

@@ -19,14 +19,12 @@ _COMMON = (
 )  # fmt: skip
 
 
-@click.command(
-    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Cluster similar documents: sizes, names, examples."
-)
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Group similar documents into clusters.")
 @inputs_argument
 @folder_options
 @option(
     "--against", section="Input", metavar="PATH", multiple=True,
-    help="Known documents, each the first of a cluster: which of them is a document like? Repeatable.",
+    help="Known documents; each document joins the cluster of the known one that it is similar to. Repeatable.",
 )  # fmt: skip
 @source_options
 @method_options
@@ -37,12 +35,12 @@ _COMMON = (
 def cluster(
     inputs: tuple[str, ...], against: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any
 ) -> None:
-    """Cluster the similar documents of a collection: their number, sizes, names and common parts.
+    """Group the similar documents of a collection into clusters, and show their sizes, names and common parts.
 
-    A cluster is a document with those that dedup would remove for it, or a chain of similar documents (--linkage
-    connected). INPUT is as in dedup. DIR gets clusters.parquet, which maps each document to its cluster,
-    cluster_summary.parquet with size, name and examples of each cluster, rejected.jsonl, report.json and report.html;
-    it appears once all of it is complete.
+    A cluster consists of a document and those that dedup would remove because of it, or of a chain of similar documents
+    (--linkage connected). INPUT is as in dedup. The output folder DIR contains clusters.parquet, which maps each
+    document to its cluster; cluster_summary.parquet with the size, name and examples of each cluster; rejected.jsonl,
+    report.json and report.html. It appears once it is complete.
 
     \b
     Examples:

@@ -28,36 +28,37 @@ _COMMON = ("method", "threshold", "max_distance", "tokens", "ngram")
     cls=Command,
     common=_COMMON,
     no_args_is_help=True,
-    short_help="Compare two texts: how similar, and where.",
+    short_help="Compare two texts, and show where they differ.",
 )
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @method_options
 @option(
     "--explain", is_flag=True, section="Printing",
-    help="Print how each text becomes its fingerprint: words, weights, hash bits, sums (--method simhash).",
+    help="Show how the fingerprint of each text is computed: words, weights, hash bits, sums (--method simhash).",
 )  # fmt: skip
 @option(
     "--full", is_flag=True, section="Printing",
-    help="Fold no passage, and with --explain leave out no word, however many there are.",
+    help="Show all passages in full, and with --explain all words.",
 )  # fmt: skip
 @option(
     "--plain", is_flag=True, section="Printing",
-    help="Mark passages by [-...-] and {+...+}, lines by - and +, instead of colours, as when piped.",
+    help="Mark differences with [-...-] and {+...+}, and lines with - and +, instead of colours. The default when "
+    "piped.",
 )  # fmt: skip
 @option(
     "--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, section="Printing",
-    help="The language of the figures and of --explain: English, or simplified Chinese.",
+    help="The language of the figures and of --explain: English or simplified Chinese.",
 )  # fmt: skip
 @option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
 def compare(
     left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, as_json: bool, **values: Any
 ) -> None:
-    """Compare two texts: how similar they are, by which measures, and where they differ.
+    """Compare two texts: how similar they are by several measures, and where they differ.
 
-    A and B are files of UTF-8 text; one of them may be - for standard input. Text of A alone is red, text of B alone
-    is green, and long passages of both are folded to a few words. For HTML pages (--method structure, the default for
-    two files named .html) the outlines are shown side by side, a line for each element that shapes the page.
+    A and B are files of UTF-8 text; one of them can be - for standard input. Text only in A is red, text only in B is
+    green, and long common passages are folded to a few words. For HTML pages (--method structure, the default for two
+    files named .html) the outlines are shown side by side, a line for each element that shapes the page.
 
     \b
     Examples:

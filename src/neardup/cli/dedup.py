@@ -38,20 +38,26 @@ _COMMON = (
 
 
 @click.command(
-    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Remove near-duplicates, keep one of each, say why."
+    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Remove near-duplicates, keep one of each, show why."
 )
 @inputs_argument
 @folder_options
 @settings_options(OutputSettings, "Output")
 @option(
     "--against", section="Input", metavar="PATH", multiple=True,
-    help="An earlier collection, never removed from; may be given several times. Or one index.",
+    help="An earlier collection whose documents are always kept; repeatable. Or an index.",
 )  # fmt: skip
 @option(
     "--scratch", section="Output", metavar="DIR",
-    help="The folder of temporary files, on a fast local disk. Default: beside the output, or that of the system.",
+    help="The folder for temporary files; use a fast local disk. Default: next to the output, or for remote output the "
+    "temporary folder of the system.",
 )  # fmt: skip
-@option("--update", section="Input", is_flag=True, help="Add the documents to the index, once all is written.")
+@option(
+    "--update",
+    section="Input",
+    is_flag=True,
+    help="Add the documents to the index of --against once the output is complete.",
+)
 @source_options
 @preset_option
 @method_options
@@ -77,11 +83,11 @@ def dedup(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Remove the near-duplicates of a collection, keep one of each, and say why.
+    """Remove the near-duplicates of a collection, keep one of each, and show why.
 
     INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a pattern, an address
-    such as s3://bucket/key, or - for standard input. DIR gets kept/ in the format of the input, removed.parquet,
-    rejected.jsonl, report.json and report.html; it appears once it is complete.
+    such as s3://bucket/key, or - for standard input. The output folder DIR contains kept/ in the format of the input,
+    removed.parquet, rejected.jsonl, report.json and report.html; it appears once it is complete.
 
     \b
     Examples:

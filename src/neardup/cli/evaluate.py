@@ -35,17 +35,18 @@ _COMMON = (
 )  # fmt: skip
 @option(
     "--compare", metavar="METHODS", section="Method",
-    help="Compare several methods instead of --method: minhash,simhash. Each gets the options that it has.",
+    help="Compare several methods, such as minhash,simhash, instead of --method. Each takes the options that apply to "
+    "it.",
 )  # fmt: skip
-@option("--plot", metavar="FILE", section="Output", help="Draw the curves to this file, an .svg.")
+@option("--plot", metavar="FILE", section="Output", help="Plot the curves to this SVG file.")
 @option(
     "--errors", metavar="FILE", section="Output",
-    help="Write twenty wrong and twenty missed pairs, with their differences marked, to this file, an .html.",
+    help="Write twenty wrong and twenty missed pairs, with their differences marked, to this HTML file.",
 )  # fmt: skip
-@option("--overwrite", is_flag=True, section="Output", help="Replace FILE once the new one is complete.")
+@option("--overwrite", is_flag=True, section="Output", help="Replace existing files once the new ones are complete.")
 @option(
     "--curve-from", type=float, metavar="X", section="Method",
-    help="The threshold where the curve begins, at least 0.05; the lower, the slower.  [default: 0.2]",
+    help="The first threshold of the curve, at least 0.05; lower values are slower.  [default: 0.2]",
 )  # fmt: skip
 @source_options
 @method_options

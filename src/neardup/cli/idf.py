@@ -17,7 +17,9 @@ from neardup.settings.run import RunSettings
 _COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 
 
-@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Count the documents of each word.")
+@click.command(
+    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Count the documents that contain each word."
+)
 @inputs_argument
 @file_options("The table to write, a Parquet file.")
 @partial(source_options, without_id=True)
@@ -25,10 +27,10 @@ _COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
 def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Count in how many documents of a corpus each word occurs, and save the table for --weights tfidf.
+    """Count the documents of a corpus that contain each word, and save the table for --weights tfidf.
 
-    The table is bound to the way texts are cut into words: --tokens, --ngram and the rest must be the same where it is
-    used. A run that weighs its own corpus needs no table.
+    The table depends on how texts are split into words: use it with the same --tokens, --ngram and other text options.
+    A run that weights its own corpus needs no table.
 
     \b
     Examples:

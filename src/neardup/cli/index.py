@@ -27,9 +27,9 @@ index = click.Group(
         "rebuild": index_create.rebuild,
     },
     short_help="Keep a durable index of documents: have I seen this before?",
-    help="""Keep a durable index of documents, and ask of every new one whether a similar one was seen before.
+    help="""Keep a durable index of documents, and check whether similar documents were seen before.
 
-    INDEX is a folder, or the address of a database: postgresql://..., redis://...
+    INDEX is a folder or the address of a database: postgresql://..., redis://...
 
     \b
     Examples:

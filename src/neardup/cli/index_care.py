@@ -12,11 +12,11 @@ from neardup.cli.sources import file_options, printing_options
 DAMAGED = 1
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Show the size, settings and promise of an index.")
+@click.command(cls=Command, no_args_is_help=True, short_help="Show the size, settings and durability of an index.")
 @address_argument
 @result_options
 def info(address: str, quiet: bool, as_json: bool) -> None:
-    """Show the documents, bytes and settings of an index, and what its store promises.
+    """Show the number of documents, size and settings of an index, and the durability of its store.
 
     \b
     Examples:
@@ -34,9 +34,9 @@ def info(address: str, quiet: bool, as_json: bool) -> None:
 @address_argument
 @result_options
 def verify(address: str, quiet: bool, as_json: bool) -> None:
-    """Check that files are as they were written, and that each document is found by its own keys.
+    """Check that the files are undamaged, and that each document is found by its own keys.
 
-    Reads all of the index. Exits with 1 if something is damaged, after a line for each damage.
+    Reads the whole index. Prints a line for each damage, and then exits with 1.
 
     \b
     Examples:
@@ -58,11 +58,13 @@ def verify(address: str, quiet: bool, as_json: bool) -> None:
         click.echo(f"{address} is whole.")
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Drop forgotten documents, and merge files.")
+@click.command(
+    cls=Command, no_args_is_help=True, short_help="Reclaim the space of forgotten documents, and merge files."
+)
 @address_argument
 @result_options
 def compact(address: str, quiet: bool, as_json: bool) -> None:
-    """Drop forgotten documents, and merge files so that lookups visit fewer. Queries are answered meanwhile.
+    """Reclaim the space of forgotten documents, and merge files to speed up lookups. Queries continue meanwhile.
 
     \b
     Examples:

@@ -24,11 +24,11 @@ _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", 
 _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 
 
-@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Make an empty index, or one of a run.")
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Create an index, empty or from a run.")
 @address_argument
 @option(
     "--from-run", section="Index", metavar="DIR", type=click.Path(exists=True, file_okay=False),
-    help="Add the documents that a run of dedup kept, with its method and their ids.",
+    help="Add the documents that a run of dedup kept, with their ids, and use the method of the run.",
 )  # fmt: skip
 @settings_options(IndexSettings, "Index")
 @payload_option
@@ -40,10 +40,10 @@ _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 def create(
     address: str, from_run: str | None, payload_columns: str | None, quiet: bool, as_json: bool, **values: Any
 ) -> None:
-    """Make an index.
+    """Create an index, empty or with the documents that a run kept.
 
-    INDEX is a folder to make, or the address of a database: postgresql://..., redis://... The method and its limit are
-    fixed when the index is made.
+    INDEX is a new folder or the address of a database: postgresql://..., redis://... The method and its limit cannot be
+    changed later; see `neardup index rebuild`.
 
     \b
     Examples:
@@ -74,18 +74,18 @@ def create(
             rendering.print_info(made.info(), quiet=quiet, as_json=as_json)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Add the documents of another index that are new.")
+@click.command(cls=Command, no_args_is_help=True, short_help="Add the new documents of another index.")
 @address_argument
 @click.argument("other", metavar="OTHER")
 @result_options
 def merge(address: str, other: str, quiet: bool, as_json: bool) -> None:
-    """Add the kept documents of OTHER that are new in INDEX. Both have one method.
+    """Add those kept documents of OTHER that are new to INDEX. Both must use the same method.
 
     \b
     Examples:
       neardup index merge news.index monday.index
     """
-    with running(lambda: "Documents before the interruption are stored. Run the same command again."):
+    with running(lambda: "The documents before the interruption are stored. Run the same command again."):
         from neardup import Index
         from neardup.cli.render import index as rendering
 
@@ -101,15 +101,15 @@ _limit_options = composed(
 )
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Make an index again with other bands, blocks or limits.")
+@click.command(cls=Command, no_args_is_help=True, short_help="Rebuild an index with other bands, blocks or limits.")
 @address_argument
 @click.argument("new", metavar="NEW")
 @_limit_options
 @result_options
 def rebuild(address: str, new: str, quiet: bool, as_json: bool, **limits: Any) -> None:
-    """Make the index NEW of the documents of INDEX, with other bands, blocks or another limit, without their texts.
+    """Create the index NEW from the documents of INDEX, with other bands or blocks or another limit. Needs no texts.
 
-    Documents that were removed stay removed; the new limit decides about those that come.
+    Removed documents stay removed; the new limit applies to documents added later.
 
     \b
     Examples:
@@ -132,8 +132,8 @@ def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:
     for name in given:
         if name not in accepted:
             raise SettingError(
-                f"--{name.replace('_', '-')} does not go with the index, which was made with {type(method).__name__}. "
-                "Leave it out."
+                f"--{name.replace('_', '-')} does not apply to this index, which uses {type(method).__name__}. Leave "
+                "it out."
             )
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
     return replace(method, **{**layout, **given})

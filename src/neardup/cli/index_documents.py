@@ -33,9 +33,10 @@ _UNSTORED = "Batches before the interruption are stored. Send the same documents
 _answers_options = composed(
     option(
         "--answers", section="Output", metavar="FILE",
-        help="A row about each document, kept or not, and why: .jsonl, .parquet or .csv.",
+        help="Write a row for each document, with the decision and its reason: .jsonl, .parquet or .csv.",
     ),
-    option("--overwrite", section="Output", is_flag=True, help="Replace files once the new ones are complete."),
+    option("--overwrite", section="Output", is_flag=True, help="Replace existing files once the new ones are "
+    "complete."),
 )  # fmt: skip
 _documents_options = composed(
     source_options,
@@ -54,7 +55,8 @@ _documents_options = composed(
 @_answers_options
 @_documents_options
 def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
-    """Add documents without looking for similar ones. A document whose id and content are there changes nothing.
+    """Add documents without looking for similar ones. A document already stored with the same id and content changes
+    nothing.
 
     \b
     Examples:
@@ -68,27 +70,30 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
     cls=Command,
     common=_COMMON_IF_NEW,
     no_args_is_help=True,
-    short_help="Add the documents that are new; remove the others.",
+    short_help="Add the documents that are new, and remove the others.",
 )
 @address_argument
 @inputs_argument
 @option(
     "-o", "--output", "kept", section="Output", metavar="FILE",
-    help="The rows of the documents that were kept, in the format of their input; of several inputs, a folder.",
+    help="Write the rows of the kept documents in the format of the input; for several inputs, a folder.",
 )  # fmt: skip
 @_answers_options
 @option(
     "--stream", section="Output", is_flag=True,
-    help="Read JSON lines from standard input, and print an answer for each line at once. Dotted names lead into "
-    "objects: --text-column response.body.",
+    help="Read JSON lines from standard input, and print an answer to each line at once. Dotted names refer to nested "
+    "fields: --text-column response.body.",
 )  # fmt: skip
-@option("--print-kept", section="Output", is_flag=True, help="With --stream, print the kept lines, not the answers.")
+@option(
+    "--print-kept", section="Output", is_flag=True, help="With --stream, print the kept lines instead of the answers."
+)
 @_documents_options
 def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: bool, **values: Any) -> None:
-    """Add the documents that are similar to no kept one. The others are removed: their ids and answers are stored.
+    """Add the documents that are not similar to a kept one. The others are removed: only their ids and answers are
+    stored.
 
-    The decisions are those of `neardup dedup` on all documents in the order of arrival. A document whose id and content
-    are there gets its first answer, so a stream that broke off is sent again.
+    The decisions equal those of `neardup dedup` on all documents in order of arrival. A document already stored with
+    the same id and content gets the same answer again, so an interrupted stream can simply be sent again.
 
     \b
     Examples:
@@ -148,16 +153,16 @@ def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
     cls=Command,
     common=_COMMON_QUERY,
     no_args_is_help=True,
-    short_help="Find the kept documents that are similar to texts.",
+    short_help="Find kept documents that are similar to given ones.",
 )
 @address_argument
 @inputs_argument
 @option(
     "-o", "--output", section="Output", metavar="FILE",
-    help="A row for each hit: .parquet, .jsonl or .csv. Default: print them.",
+    help="Write a row for each hit: .parquet, .jsonl or .csv. Default: print the hits.",
 )  # fmt: skip
 @option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete.")
-@count_option("--limit", section="Output", default=10, help="The maximum number of hits of a document.")
+@count_option("--limit", section="Output", default=10, help="The maximum number of hits per document.")
 @source_options
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
@@ -181,14 +186,14 @@ def query(
     exit_if_incomplete(report["incomplete"], values["on_error"])
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Show documents by their ids.")
+@click.command(cls=Command, no_args_is_help=True, short_help="Show documents by id.")
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @result_options
 def get(address: str, ids: tuple[str, ...], quiet: bool, as_json: bool) -> None:
-    """Show the documents of some ids: kept or removed, by which document, when, with their payloads.
+    """Show documents by id: whether each was kept, or which document removed it, when, and its payload.
 
-    Exits with 1 if an id is not there.
+    Exits with 1 if an id is not in the index.
 
     \b
     Examples:
@@ -207,16 +212,16 @@ def get(address: str, ids: tuple[str, ...], quiet: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Forget documents by their ids.")
+@click.command(cls=Command, no_args_is_help=True, short_help="Forget documents by id.")
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1)
 @option(
     "--ids-from", section="Input", type=click.File(encoding="utf-8"), metavar="FILE",
-    help="A file of ids, a line each; - for standard input.",
+    help="A file of ids, one per line; - for standard input.",
 )  # fmt: skip
 @result_options
 def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_json: bool) -> None:
-    """Forget documents by their ids. Ids that are not there are left out.
+    """Forget documents by id. Ids that are not in the index are ignored.
 
     \b
     Examples:
@@ -235,14 +240,18 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_js
 
 @click.command(cls=Command, no_args_is_help=True, short_help="Forget old documents.")
 @address_argument
-@option("--older-than", section="Index", type=Age(), metavar="AGE", help="Forget documents that were added longer ago.")
+@option(
+    "--older-than",
+    section="Index",
+    type=Age(),
+    metavar="AGE",
+    help="Forget documents that were added more than AGE ago.",
+)
 @option(
     "--unseen-for", section="Index", type=Age(), metavar="AGE",
-    help="Forget documents that were not added, found as a duplicate or sent again for so long.",
+    help="Forget documents that were last added, sent again or found as a duplicate more than AGE ago.",
 )  # fmt: skip
-@count_option(
-    "--max-documents", section="Index", help="Forget the oldest documents until no more than so many are left."
-)
+@count_option("--max-documents", section="Index", help="Forget the oldest documents until at most N are left.")
 @result_options
 def expire(
     address: str,
@@ -252,7 +261,7 @@ def expire(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Forget old documents, both kept and removed. Ages are 30d, 12h, 90m or 45s.
+    """Forget old documents, both kept and removed. Write ages as 30d, 12h, 90m or 45s.
 
     \b
     Examples:

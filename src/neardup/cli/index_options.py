@@ -21,12 +21,12 @@ result_options = composed(
 """Adds --quiet and --json, of a command without progress."""
 
 run_option = option(
-    "--run", section="Index", metavar="NAME", help="A name for these documents; `runs remove` forgets them again."
+    "--run", section="Index", metavar="NAME", help="A name for these documents, by which `runs remove` can forget them."
 )
 payload_option = option(
     "--payload-columns", section="Input", metavar="NAMES",
     help="The columns to store with the documents and return with answers, separated by commas; several become a JSON "
-    "object. Default: `payload`, if there is one.",
+    "object. Default: the column `payload`, if it exists.",
 )  # fmt: skip
 
 

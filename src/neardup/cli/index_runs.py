@@ -38,7 +38,7 @@ def list_runs(address: str, quiet: bool, as_json: bool) -> None:
 @address_argument
 @_name_argument
 def open_run(address: str, name: str) -> None:
-    """Open a run: documents are staged in it, and enter the index when it is committed.
+    """Open a run. Documents staged in it enter the index when the run is committed.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def open_run(address: str, name: str) -> None:
 
 @click.command(
     cls=Command, common=("text_column", "id_column", "payload_columns"), no_args_is_help=True,
-    short_help="Store documents in an open run.",
+    short_help="Stage documents in an open run.",
 )  # fmt: skip
 @address_argument
 @_name_argument
@@ -62,7 +62,7 @@ def open_run(address: str, name: str) -> None:
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
 def stage(address: str, name: str, inputs: tuple[str, ...], payload_columns: str | None, **values: Any) -> None:
-    """Store documents in an open run. No query finds them before the run is committed.
+    """Stage documents in an open run. Queries find them only after the run is committed.
 
     \b
     Examples:
@@ -76,12 +76,12 @@ def stage(address: str, name: str, inputs: tuple[str, ...], payload_columns: str
     finish(report, values)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Add the staged documents that are new, all at once.")
+@click.command(cls=Command, no_args_is_help=True, short_help="Add the new documents of a run, all at once.")
 @address_argument
 @_name_argument
 @result_options
 def commit(address: str, name: str, quiet: bool, as_json: bool) -> None:
-    """Add the documents of a run that are new, all at once, and close it.
+    """Add those documents of a run that are new, all at once, and close the run.
 
     \b
     Examples:
@@ -111,12 +111,12 @@ def cancel(address: str, name: str) -> None:
         index.cancel_run(name)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Forget all documents that a run brought.")
+@click.command(cls=Command, no_args_is_help=True, short_help="Forget all documents of a run.")
 @address_argument
 @_name_argument
 @result_options
 def remove(address: str, name: str, quiet: bool, as_json: bool) -> None:
-    """Forget all documents that a run brought: one that was committed, or one named by `add --run`.
+    """Forget all documents of a committed run, or of a run named by `add --run`.
 
     \b
     Examples:
@@ -139,8 +139,8 @@ runs = click.Group(
         "cancel": cancel,
         "remove": remove,
     },
-    short_help="Documents that enter the index together, or leave it together.",
-    help="""Stage documents in a run, and add them all at once, or drop them.
+    short_help="Add or forget documents together.",
+    help="""Stage documents in a run, then add them all at once or drop them.
 
     \b
     Examples:

@@ -71,7 +71,7 @@ class Program(click.Group):
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Find near-duplicate texts and web pages in collections of any size, keep one of each, and say why.
+    """Find near-duplicate texts and web pages in collections of any size, keep one of each, and show why.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def cli() -> None:
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    `neardup COMMAND --help` describes a command and its common options; `--help-all` lists all options.
+    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all options.
     """
 
 

@@ -46,9 +46,9 @@ def method_options(function: Function) -> Function:
             )(function)
     return option(
         "--method", type=click.Choice(list(METHODS)), section=_METHOD,
-        help="Compare sets of shingles (minhash) or fingerprints of weighted words (simhash); of web pages the "
-        "template (structure), the main text (content) or both (page), or the template by two methods of the "
-        "literature (decay, paths).  [default: minhash]",
+        help="For texts: compare sets of shingles (minhash) or fingerprints of weighted words (simhash). For web "
+        "pages: compare the template (structure), the main text (content), both (page), or the template by two "
+        "methods of the literature (decay, paths).  [default: minhash]",
     )(function)  # fmt: skip
 
 
@@ -65,9 +65,9 @@ def sketch_options(function: Function) -> Function:
             function = setting_option(name, None, constraints_of(owner)[name], section, shown_default=shown)(function)
     return option(
         "--method", type=click.Choice(list(SKETCHES)), section=_METHOD,
-        help="Signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash); of web pages, "
-        "signatures of the main text (content) or fingerprints of the template (structure, and two methods of the "
-        "literature: decay, paths).  [default: minhash]",
+        help="For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash). For "
+        "web pages: signatures of the main text (content) or fingerprints of the template (structure, or two methods "
+        "of the literature: decay, paths).  [default: minhash]",
     )(function)  # fmt: skip
 
 

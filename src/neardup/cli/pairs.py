@@ -19,7 +19,7 @@ _COMMON = (
 )  # fmt: skip
 
 
-@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="List all pairs of duplicates.")
+@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="List all pairs of near-duplicates.")
 @inputs_argument
 @file_options("The file to write: .parquet, .jsonl or .csv.")
 @source_options
@@ -29,11 +29,11 @@ _COMMON = (
 @config_option
 @printing_options
 def pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Find all pairs of duplicates of a collection, with their exact similarity.
+    """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
-    FILE gets a row for each pair: left_id, right_id, similarity (or distance, of fingerprints), exact. It appears once
-    it is complete. INPUT may be files of fingerprints, as neardup sign --method simhash writes them (.parquet): no
-    text is needed then, and --method simhash is the default.
+    FILE contains a row for each pair: left_id, right_id, similarity (for fingerprints: distance), exact. It appears
+    once it is complete. INPUT can also be the fingerprints that `neardup sign --method simhash` writes to Parquet
+    files: no text is needed then, and --method simhash is the default.
 
     \b
     Examples:

@@ -68,33 +68,33 @@ class _Memory(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 )  # fmt: skip
 @option(
     "--index", "of_index", is_flag=True, section="Index (with --documents)",
-    help="Estimate the bytes of an index in a folder, for each storage level.",
+    help="Estimate the size of an index in a folder, for each storage level.",
 )  # fmt: skip
 @option(
     "--method", type=click.Choice(list(METHODS)), default="minhash", show_default=True,
-    section="Index (with --documents)", help="The method of the index; its limits as below.",
+    section="Index (with --documents)", help="The method of the index; its limits are the options below.",
 )  # fmt: skip
 @option(
     "--storage", type=click.Choice(["fingerprints", "features", "text"]), section="Index (with --documents)",
-    help="One storage level. Default: all that go with the method.",
+    help="One storage level. Default: all levels of the method.",
 )  # fmt: skip
 @option(
     "--document-features", type=_COUNT, metavar="N", section="Index (with --documents)",
-    help="The average number of distinct features of a text. Default: that of English.",
+    help="The average number of distinct features of a text. Default: the average of English texts.",
 )  # fmt: skip
 @settings_options(MinHash, "MinHash (with --documents)", only=_BANDS)
 @settings_options(SimHash, "Fingerprints (with --fingerprints)", only=_BLOCKS)
 @option(
     "--memory", type=_Memory(), metavar="SIZE", section="Fingerprints (with --fingerprints)",
-    help="The greatest memory of the index, such as 16GB. Default: no limit.",
+    help="The maximum memory of the index, such as 16GB. Default: no limit.",
 )  # fmt: skip
 @option(
     "--plot", metavar="FILE", section="Printing",
-    help="Draw the S-curve to this file, an .svg, with --documents.",
+    help="Plot the S-curve to this SVG file (with --documents).",
 )  # fmt: skip
 @option(
     "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True,
-    section="MinHash (with --documents)", help="Where the run is: on one machine, or on Spark.",
+    section="MinHash (with --documents)", help="Estimate a run on this machine, or on Spark.",
 )  # fmt: skip
 @option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
 def plan(
@@ -108,8 +108,8 @@ def plan(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Estimate a run: its bands, memory, disk, candidate pairs and S-curve; or, for an index of fingerprints, the
-    tables, bytes and comparisons of every number of blocks.
+    """Estimate the bands, memory, disk space, candidate pairs and S-curve of a run; or, for an index of fingerprints,
+    the tables, bytes and comparisons for each number of blocks.
 
     \b
     Examples:

@@ -24,15 +24,17 @@ _ADDRESS, _LOG = ("host", "port"), ("log",)
 @option(
     "--token-file", "token_files", section="Address", multiple=True, metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="A file of lines `read TOKEN` or `write TOKEN`; callers then send `Authorization: Bearer TOKEN`. Repeatable.",
+    help="A file of lines `read TOKEN` or `write TOKEN`; clients must then send `Authorization: Bearer TOKEN`. "
+    "Repeatable.",
 )  # fmt: skip
 @settings_options(ServiceSettings, "Limits", without=(*_ADDRESS, *_LOG))
 @settings_options(ServiceSettings, "Printing", only=_LOG)
 def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
-    """Serve an index over HTTP: add documents, look up texts, and see near-duplicates in a browser.
+    """Serve an index over HTTP: add documents, look up texts, and view near-duplicates in a browser.
 
-    INDEX is a folder or the URL of a store, as for `neardup index`. The service answers on this host alone, unless
-    --host names another address; then --token-file is required. It stops at SIGTERM, after the answers under way.
+    INDEX is a folder or the URL of a store, as for `neardup index`. The service accepts connections from this host
+    only; to change that, set --host, which then requires --token-file. On SIGTERM it finishes the requests in progress
+    and stops.
 
     \b
     Examples:

@@ -156,7 +156,8 @@ def settings_options(
 
 
 def _sentinels(constraint: Constraint) -> list[str]:
-    return ["COLUMN"] if constraint.sentinels == ("COLUMN",) else [*constraint.sentinels, "FILE"]
+    is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
+    return list(constraint.sentinels) if is_named else [*constraint.sentinels, "FILE"]
 
 
 def setting_option(

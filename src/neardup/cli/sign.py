@@ -23,21 +23,22 @@ _COMMON = (
     cls=Command, common=_COMMON, no_args_is_help=True, short_help="Save a signature or fingerprint of each document."
 )
 @inputs_argument
-@file_options("The file to write: .parquet, which neardup pairs reads; or .jsonl or .csv.")
+@file_options("The file to write: .parquet, which `neardup pairs` reads, .jsonl or .csv.")
 @option(
     "--hex", "with_hex", is_flag=True, section="Output",
-    help="Add a column of hexadecimal digits; .jsonl and .csv have no other.",
+    help="Add a column of hexadecimal digits; .jsonl and .csv files always have it, and only it.",
 )  # fmt: skip
 @source_options
 @sketch_options
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
 def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Save a MinHash signature or a SimHash fingerprint of each document, with its id.
+    """Save a MinHash signature or a SimHash fingerprint of each document, together with its id.
 
-    Similar documents have similar signatures: those of MinHash estimate the Jaccard similarity, those of SimHash differ
-    in few bits. A document without features has a null. `neardup pairs FILE` finds the pairs of near fingerprints
-    without the texts. Signatures of different settings never compare.
+    Similar documents have similar signatures: two MinHash signatures estimate the Jaccard similarity, two SimHash
+    fingerprints of similar documents differ in few bits. The signature of a document without features is null. `neardup
+    pairs FILE` finds pairs of similar fingerprints without the texts. Signatures made with different settings cannot be
+    compared.
 
     \b
     Examples:

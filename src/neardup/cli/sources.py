@@ -40,19 +40,20 @@ def _one(names: tuple[str, ...]) -> str | list[str] | None:
 _SOURCE = {
     "text_column": option(
         "--text-column", section="Input", metavar="NAME", multiple=True, callback=lambda ctx, param, names: _one(names),
-        help="The column of the text; several are joined if given several times. Default: the obvious one.",
+        help="The text column; repeatable, to join several. Default: text, content, body, raw_content or html.",
     ),
     "id_column": option(
         "--id-column", section="Input", metavar="NAME",
-        help="The column of the ids of documents. Default: `id` or another obvious one, else running numbers.",
+        help="The id column. Default: id, doc_id, document_id, _id or url, else row numbers.",
     ),
     "text_unit": option(
         "--text-unit", section="Input", type=click.Choice(["auto", "line", "file"]), default="auto", show_default=True,
-        help="In text files, a document is a line or a file; auto: a line if one file is named.",
+        help="Whether a document of a text file is a line or the whole file; auto: a line if the input is a single "
+        "file.",
     ),
     "in_format": option(
         "--in-format", section="Input", type=click.Choice(list(FORMATS)),
-        help="The format of all inputs. Default: by suffix, or for standard input by its first bytes.",
+        help="The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
     ),
     "max_document_bytes": option(
         "--max-document-bytes", section="Input", type=SettingType(Constraint("", int, low=1)), metavar="N",
@@ -70,13 +71,24 @@ def file_options(help_text: str) -> Callable[[Function], Function]:
     """Return a decorator that adds --output FILE, with its help, and --overwrite."""
     return composed(
         option("-o", "--output", section="Output", metavar="FILE", required=True, help=help_text),
-        option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete."),
+        option(
+            "--overwrite", section="Output", is_flag=True, help="Replace an existing FILE once the new one is complete."
+        ),
     )
 
 
 folder_options = composed(
-    option("-o", "--output", section="Output", metavar="DIR", required=True, help="The folder to write, or its address on remote storage, such as s3://bucket/out."),
-    option("--overwrite", section="Output", is_flag=True, help="Replace DIR once the new result is complete."),
+    option(
+        "-o",
+        "--output",
+        section="Output",
+        metavar="DIR",
+        required=True,
+        help="The folder to write, or its address on remote storage, such as s3://bucket/out.",
+    ),
+    option(
+        "--overwrite", section="Output", is_flag=True, help="Replace an existing DIR once the new result is complete."
+    ),
     option("--resume", section="Output", is_flag=True, help="Continue an interrupted run."),
 )
 """Adds --output DIR, --overwrite and --resume."""
@@ -99,7 +111,7 @@ printing_options = composed(
     option(
         "--progress", section=PRINTING, type=click.Choice(["auto", "plain", "none"]), default="auto",
         callback=_progress, show_default=True,
-        help="Progress on stderr. auto: bars on a terminal, else a line every 10 seconds; plain: lines everywhere.",
+        help="Show progress on stderr. auto: bars on a terminal, else a line every 10 seconds; plain: always lines.",
     ),
 )  # fmt: skip
 """Adds --quiet, --json and --progress, as an argument of the library."""

@@ -18,12 +18,15 @@ _STEP = 0.05
 
 
 @click.command(
-    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Count what each of several thresholds removes."
+    cls=Command,
+    common=_COMMON,
+    no_args_is_help=True,
+    short_help="Count the documents that each of several thresholds removes.",
 )
 @inputs_argument
 @option(
     "--thresholds", section="Method", metavar="FROM..TO|X,X", default="0.5..0.95", show_default=True,
-    help="A range in steps of 0.05, or thresholds with commas.",
+    help="A range in steps of 0.05, or thresholds separated by commas.",
 )  # fmt: skip
 @source_options
 @method_options
@@ -31,9 +34,9 @@ _STEP = 0.05
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
 def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Choose a threshold without labels: count what dedup removes at each, and read examples on both sides of it.
+    """Choose a threshold without labels: see how many documents each one removes, with examples on both sides of it.
 
-    Nothing is written. Each threshold is a run over the inputs; for a large corpus, use a sample of it.
+    Writes no files. Each threshold takes a run over the inputs, so use a sample of a large corpus.
 
     \b
     Examples:

@@ -14,9 +14,10 @@ class IndexSettings(Validated):
     storage: str = parameter(
         "features",
         Constraint(
-            "The data stored for a kept document: its fingerprint only (SimHash, confirm=hamming); also the hashes of "
-            "its features, which confirm duplicates exactly; or instead its text, compressed, which takes a third of "
-            "the space, and twice the time to confirm a pair.",
+            "The data stored for a kept document besides its fingerprint: nothing (fingerprints; SimHash with "
+            "confirm=hamming), the hashes of its features, which confirm duplicates exactly (features), or its "
+            "compressed text, which takes a third of the space of the features and twice the time to confirm a pair "
+            "(text).",
             str,
             choices=("fingerprints", "features", "text"),
         ),
@@ -24,7 +25,7 @@ class IndexSettings(Validated):
     max_bucket_size: int | None = parameter(
         None,
         Constraint(
-            "The maximum number of documents that a bucket lists, the earliest ones. Default: as in dedup.",
+            "The maximum number of documents in a bucket; later ones are left out. Default: as in dedup.",
             int,
             low=1,
             high=100_000,
@@ -34,7 +35,7 @@ class IndexSettings(Validated):
     expected_documents: int = parameter(
         10_000_000,
         Constraint(
-            "The number of documents that the blocks of SimHash are chosen for. Changes no answer.",
+            "The number of documents to choose the blocks of SimHash for. Does not change the results.",
             int,
             low=1,
             high=2**32 - 1,

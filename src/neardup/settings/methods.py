@@ -38,7 +38,7 @@ class MinHash(Shingling):
     recall: float = parameter(
         0.99,
         Constraint(
-            "The share of pairs just at the threshold that must be found; more similar pairs are found more often.",
+            "The share of pairs exactly at the threshold to find; more similar pairs are found more often.",
             exclusive_min=0.0,
             high=0.999999,
         ),
@@ -46,9 +46,9 @@ class MinHash(Shingling):
     similarity: str = parameter(
         "jaccard",
         Constraint(
-            "The similarity of two sets of shingles: the shared ones out of all (jaccard), or out of those of the "
-            "document that may be removed (containment; with keep=longest it removes excerpts), or the geometric mean "
-            "of both shares (cosine).",
+            "The similarity of two sets of shingles: the shared share of all shingles (jaccard), of those of the "
+            "document that may be removed (containment; removes excerpts with keep=longest), or the geometric mean of "
+            "the shared shares of both documents (cosine).",
             str,
             choices=("jaccard", "containment", "cosine"),
         ),
@@ -56,25 +56,25 @@ class MinHash(Shingling):
     boost_rare: bool = parameter(
         False,
         Constraint(
-            "Count a shingle of several documents twice if no more than the square root of all documents contain it, "
-            "three times if no more than the fourth root; takes one more pass.",
+            "Count rare shingles of several documents more: twice if at most the square root of the number of "
+            "documents contain them, three times if at most the fourth root. Takes one more pass.",
             bool,
         ),
     )
     num_bands: int | None = parameter(
         None,
         Constraint(
-            "Bands of a signature. Default: chosen from threshold and recall.", int, low=1, high=512, optional=True
+            "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=512, optional=True
         ),
     )
     rows_per_band: int | None = parameter(
         None,
-        Constraint("Hashes in a band. Default: chosen from threshold and recall.", int, low=1, high=64, optional=True),
+        Constraint("Hashes per band. Default: chosen from threshold and recall.", int, low=1, high=64, optional=True),
     )
     num_hashes: int | None = parameter(
         None,
         Constraint(
-            "Hashes in a signature of `sign`. Default: num_bands x rows_per_band if set, else 128.",
+            "Hashes per signature that `sign` makes. Default: num_bands x rows_per_band if set, else 128.",
             int,
             low=1,
             high=MAX_HASHES,
@@ -84,7 +84,7 @@ class MinHash(Shingling):
     min_structure: float | None = parameter(
         None,
         Constraint(
-            "The minimum similarity of structure of two duplicates, for web pages that are compared by their text too.",
+            "The minimum structural similarity of two duplicates, for web pages that are also compared by their text.",
             exclusive_min=0.0,
             high=1.0,
             optional=True,
@@ -101,19 +101,18 @@ class MinHash(Shingling):
             )
         if self.num_hashes is not None and self.num_hashes < (self.num_bands or 1) * (self.rows_per_band or 1):
             raise SettingError(
-                f"Bands take num_bands x rows_per_band hashes: got {self.num_bands or 1} x {self.rows_per_band} with "
+                f"Bands need num_bands x rows_per_band hashes: got {self.num_bands or 1} x {self.rows_per_band} with "
                 f"num_hashes={self.num_hashes}. Use fewer bands or rows, or longer signatures."
             )
         if self.rows_per_band is not None and self.similarity == "containment":
             raise SettingError(
-                "Bands are not for containment, which proposes pairs by samples: got "
-                f"rows_per_band={self.rows_per_band} with similarity='containment'. Leave num_bands and rows_per_band "
-                "unset."
+                f"Containment finds pairs by samples and has no bands: got rows_per_band={self.rows_per_band} with "
+                "similarity='containment'. Leave num_bands and rows_per_band unset."
             )
 
         if self.min_structure is not None and (self.html is None or self.boost_rare):
             raise SettingError(
-                f"min_structure is for web pages that are compared by their text, without boost_rare: got "
+                "min_structure requires web pages that are compared by their text, without boost_rare: got "
                 f"min_structure={self.min_structure!r} with html={self.html!r}, boost_rare={self.boost_rare}. Use "
                 "html='main', or structure() (--method structure) for the structure alone."
             )
@@ -148,9 +147,9 @@ class MinHash(Shingling):
 class SimHash(Shingling):
     """SimHash fingerprints: the weights of features, and the Hamming distance of duplicates.
 
-    A scheme other than "native" is that of another program, bit for bit. It fixes features, hashes and weights, and
-    none of these may be set beside it. `weights="given"` takes pairs of a feature and its weight from
-    the callable `tokens`.
+    A scheme other than "native" reproduces the fingerprints of another program, bit for bit. It fixes features, hashes
+    and weights, so none of these can be set with it. With `weights="given"`, the callable `tokens` returns pairs of a
+    feature and its weight.
 
     Examples
     --------
@@ -179,8 +178,9 @@ class SimHash(Shingling):
     weights: str = parameter(
         "tf",
         Constraint(
-            "The weight of a feature: 1, its frequency in the document, or that times its inverse document frequency; "
-            "of elements and paths of a page, by their depth; in Python also the weight that a callable returns.",
+            "The weight of a feature: 1 (one), its frequency in the document (tf), or that times its inverse document "
+            "frequency (tfidf). For the elements and paths of a page: by their depth (depth). In Python also the "
+            "weight that a callable returns.",
             str,
             choices=("one", "tf", "tfidf", "depth"),
             python_only=("given",),
@@ -193,8 +193,8 @@ class SimHash(Shingling):
     idf: str | IdfSource = parameter(
         "corpus",
         Constraint(
-            "The source of document frequencies: one pass over the corpus, the lines of each document, or a table "
-            "saved by `neardup idf`.",
+            "The source of document frequencies: a pass over the corpus, the lines of each document, or a table saved "
+            "by `neardup idf`.",
             str,
             sentinels=("corpus", "lines"),
             also_accepts=IdfSource,
@@ -203,8 +203,8 @@ class SimHash(Shingling):
     max_features: int | None = parameter(
         None,
         Constraint(
-            "The number of features of a document that count, those of most weight; 0 for all. Default: 20 with tfidf, "
-            "else all.",
+            "Use only the N features of a document with the highest weights; 0 for all. Default: 20 with tfidf, else "
+            "all.",
             int,
             low=0,
             high=1_000_000,
@@ -212,7 +212,10 @@ class SimHash(Shingling):
         ),
     )
     weight_levels: bool = parameter(
-        False, Constraint("Weigh features 1 to 5, by the fifth of the document's weights that they are in.", bool)
+        False,
+        Constraint(
+            "Replace weights by levels 1 to 5, the quintile of a weight among the weights of the document.", bool
+        ),
     )
     hash: str | FeatureHash = parameter(
         "native",
@@ -227,7 +230,7 @@ class SimHash(Shingling):
     scheme: str = parameter(
         "native",
         Constraint(
-            "The fingerprints of neardup, of mfonda/simhash in Go, or of the Python package simhash.",
+            "Compute the fingerprints of neardup, of mfonda/simhash in Go, or of the Python package simhash.",
             str,
             choices=("native", "mfonda", "simhash"),
         ),
@@ -235,9 +238,9 @@ class SimHash(Shingling):
     confirm: str | None = parameter(
         None,
         Constraint(
-            "The condition of duplicates: the distance of the fingerprints alone (hamming), or also the exact Jaccard "
-            "similarity of the features, as unrelated texts can collide (jaccard). Default: jaccard, hamming without "
-            "texts.",
+            "What makes two documents duplicates: the distance of their fingerprints alone (hamming), or also the "
+            "exact Jaccard similarity of their features, because fingerprints of unrelated texts can collide "
+            "(jaccard). Default: jaccard; hamming without texts.",
             str,
             choices=("jaccard", "hamming"),
             optional=True,
@@ -249,7 +252,8 @@ class SimHash(Shingling):
     num_blocks: int | None = parameter(
         None,
         Constraint(
-            "Blocks of a fingerprint in the search. Default: by the number of fingerprints. Changes no result.",
+            "Blocks per fingerprint in the search. Default: chosen from the number of fingerprints. Does not change "
+            "the result.",
             int,
             low=1,
             high=64,
@@ -316,8 +320,8 @@ class SimHash(Shingling):
             value = getattr(self, field.name)
             if field.name not in free and value != field.default:
                 raise SettingError(
-                    f"scheme={self.scheme!r} settles {field.name} itself: got {field.name}={value!r}. Leave "
-                    f"{field.name} unset, or use scheme='native'."
+                    f"scheme={self.scheme!r} sets {field.name} itself: got {field.name}={value!r}. Leave {field.name} "
+                    "unset, or use scheme='native'."
                 )
 
     @property
@@ -327,7 +331,7 @@ class SimHash(Shingling):
 
     @property
     def num_features(self) -> int:
-        """Return the greatest number of features of a document that count; 0 for all."""
+        """Return the maximum number of features used per document; 0 for all."""
         return self.max_features if self.max_features is not None else 20 if self.weights == "tfidf" else 0
 
 

@@ -17,8 +17,8 @@ class SelectionSettings(Validated):
     keep: str = parameter(
         "first",
         Constraint(
-            "The document of a cluster that is kept: by position, length, a column of numbers or dates, or the order "
-            "of the inputs (source); of several with commas, the first that differs decides.",
+            "Which document of a cluster to keep: by position, length, a column of numbers or dates, or the order of "
+            "the inputs (source). Separate several by commas: each decides the ties of those before it.",
             str,
             choices=("first", "last", "longest", "shortest", "source"),
             prefixes=("max:", "min:"),
@@ -46,9 +46,9 @@ class SelectionSettings(Validated):
     max_bucket_size: int | None = parameter(
         None,
         Constraint(
-            "The maximum number of documents in a bucket, the earliest ones; it keeps the work linear on boilerplate, "
-            "and the report shows when documents were left out. Default: 64 in a band, 1,000 of one fingerprint, "
-            "10,000 with one sampled shingle (containment).",
+            "The maximum number of documents in a bucket; later ones are left out, and counted in the report. It "
+            "keeps the work linear on boilerplate. Default: 64 in a band, 1,000 with one fingerprint, 10,000 with one "
+            "sampled shingle (containment).",
             int,
             low=1,
             high=100_000,
@@ -58,7 +58,7 @@ class SelectionSettings(Validated):
     audit_sample: int = parameter(
         0,
         Constraint(
-            "The number of documents to compare exactly with all others, to measure the recall; 0 for none.",
+            "The number of sampled documents to compare exactly with all others, to measure the recall; 0 for none.",
             int,
             low=0,
             high=100_000,
@@ -73,8 +73,8 @@ class OutputSettings(Validated):
     write: str = parameter(
         "kept",
         Constraint(
-            "Beside removed.parquet, write the kept documents in the format of the input (kept), a row for each input "
-            "row with whether it is kept (mask), the ids of the kept documents (ids), all documents with the columns "
+            "The output besides removed.parquet: the kept documents in the format of the input (kept), a true or "
+            "false for each input row (mask), the ids of the kept documents (ids), all documents with the columns "
             "duplicate_of, similarity and cluster (annotated), or nothing (removed).",
             str,
             choices=("kept", "mask", "ids", "annotated", "removed"),
@@ -83,14 +83,14 @@ class OutputSettings(Validated):
     count_by: str | None = parameter(
         None,
         Constraint(
-            "Count the removed documents for each value of this column, such as a source. Default: that of within.",
+            "Count removed documents by the values of this column, such as a source. Default: the column of within.",
             str,
             optional=True,
             sentinels=("COLUMN",),
         ),
     )
     lang: str = parameter(
-        "en", Constraint("The language of report.html: English, or simplified Chinese.", str, choices=LANGUAGES)
+        "en", Constraint("The language of report.html: English or simplified Chinese.", str, choices=LANGUAGES)
     )
 
 
@@ -101,18 +101,22 @@ class RunSettings(Validated):
     threads: int | None = parameter(
         None,
         Constraint(
-            "Worker threads. Default: one for each processor of this process.", int, low=1, high=1024, optional=True
+            "Worker threads. Default: one per processor available to this process.",
+            int,
+            low=1,
+            high=1024,
+            optional=True,
         ),
     )
     batch_rows: int | None = parameter(
         None,
-        Constraint("Documents processed at a time. Default: by their size.", int, low=1, high=1_000_000, optional=True),
+        Constraint("Documents per batch. Default: chosen from their size.", int, low=1, high=1_000_000, optional=True),
     )
     cache_bytes: int | None = parameter(
         None,
         Constraint(
-            "Memory, in bytes, for the documents of the inputs, which are then decoded once; inputs that do not fit "
-            "are read again where they are needed. Default: a quarter of the memory.",
+            "Memory for caching the input documents, in bytes; inputs that do not fit are read and decoded again when "
+            "needed. Default: a quarter of the memory.",
             int,
             low=0,
             high=1 << 50,
@@ -122,9 +126,9 @@ class RunSettings(Validated):
     on_error: str = parameter(
         "reject",
         Constraint(
-            "For documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot be read to "
-            "its end makes the result incomplete (exit code 1); skip lists them and accepts that; stop ends the run at "
-            "the first.",
+            "How to handle documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot "
+            "be read to its end makes the result incomplete (exit code 1); skip lists them and exits with 0; stop "
+            "ends the run at the first one.",
             str,
             choices=("reject", "skip", "stop"),
         ),

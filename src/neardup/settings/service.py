@@ -26,9 +26,14 @@ class ServiceSettings(Validated):
     """Where the service listens, and the limits of requests, connections and waiting; each is named in its error."""
 
     host: str = parameter(
-        "127.0.0.1", Constraint("The address to listen on; one that other hosts reach needs a token file.", str)
+        "127.0.0.1",
+        Constraint(
+            "The address to listen on; one that other hosts can reach requires a token file.",
+            str,
+            sentinels=("ADDRESS",),
+        ),
     )
-    port: int = parameter(8765, Constraint("The TCP port; 0 for a free one.", int, low=0, high=65_535))
+    port: int = parameter(8765, Constraint("The TCP port; 0 chooses a free one.", int, low=0, high=65_535))
     log: str = parameter(
         "json", Constraint("The format of the log on standard error.", str, choices=("json", "text", "none"))
     )
@@ -43,15 +48,19 @@ class ServiceSettings(Validated):
     )
     max_connections: int = _count(512, 65_536, "The maximum number of open connections.")
     max_queued_documents: int = _count(
-        10_000, 10_000_000, "The maximum number of documents that wait for the index; more are answered with 429."
+        10_000,
+        10_000_000,
+        "The maximum number of documents waiting for the index; beyond it, requests are answered with 429.",
     )
     max_pending_bytes: int = _bytes(
-        256 << 20, 1024, "The maximum total size of the request bodies in memory; more are answered with 429."
+        256 << 20,
+        1024,
+        "The maximum total size of the request bodies in memory; beyond it, requests are answered with 429.",
     )
     batch_wait_ms: float = parameter(
         1.0,
         Constraint(
-            "The time that a request waits for others, to be processed in one batch with them, in milliseconds.",
+            "How long a request waits for others to share a batch with, in milliseconds.",
             low=0,
             high=1000,
         ),
@@ -60,5 +69,5 @@ class ServiceSettings(Validated):
     answer_timeout_s: float = _seconds(30.0, "The time within which a request is answered, in seconds.")
     idle_timeout_s: float = _seconds(60.0, "The time after which an idle connection is closed, in seconds.")
     stop_timeout_s: float = _seconds(
-        30.0, "The time that the requests under way have to finish when the service stops, in seconds."
+        30.0, "The time that requests in progress have to finish when the service stops, in seconds."
     )

@@ -32,20 +32,20 @@ class Jieba(Validated):
     mode: str = parameter(
         "exact",
         Constraint(
-            "Cut each sentence once (exact), list every word of the dictionary that is in it (full), or cut it and "
-            "long words again (search).",
+            "Split each sentence into words (exact), list every dictionary word in it (full), or split it and then "
+            "split long words again (search).",
             str,
             choices=("exact", "full", "search"),
         ),
     )
     hmm: bool = parameter(
-        True, Constraint("Find words that are not in the dictionary, by a hidden Markov model of characters.", bool)
+        True, Constraint("Find words that are not in the dictionary, using a hidden Markov model of characters.", bool)
     )
-    user_dict: str | None = parameter(None, Constraint("A dictionary to add, in jieba's format.", str, optional=True))
+    user_dict: str | None = parameter(
+        None, Constraint("An additional dictionary, in jieba's format.", str, optional=True)
+    )
     words: tuple[str, ...] = parameter((), Constraint("Words to add to the dictionary.", tuple))
-    stop_words: str | None = parameter(
-        None, Constraint("A file of words to leave out, one a line.", str, optional=True)
-    )
+    stop_words: str | None = parameter(None, Constraint("A file of words to ignore, one per line.", str, optional=True))
     parts_of_speech: tuple[str, ...] = parameter((), Constraint("Parts of speech to keep. Default: all.", tuple))
 
     def __post_init__(self) -> None:
@@ -74,9 +74,9 @@ class Shingling(Validated):
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
         Constraint(
-            "The tokens of a text: Unicode words (a Chinese, Japanese or Thai character is a word), code points, words "
-            "between white space, or Chinese words by jieba (extra zh); of an HTML page its start tags with their "
-            "attributes (with SimHash also its elements, or their tag paths); in Python also the strings that a "
+            "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), code points, "
+            "words between white space, or Chinese words by jieba (extra zh). Of an HTML page: its start tags with "
+            "their attributes; with SimHash also its elements, or their tag paths. In Python also the strings that a "
             "callable returns.",
             str,
             choices=("words", "chars", "whitespace", "jieba", "tags"),
@@ -93,7 +93,7 @@ class Shingling(Validated):
     html: str | None = parameter(
         None,
         Constraint(
-            "Documents are HTML pages; compare their main text (extra web), or all text that they show.",
+            "Read documents as HTML pages, and compare their main text (extra web) or all visible text.",
             str,
             choices=("main", "all"),
             optional=True,
