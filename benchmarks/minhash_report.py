@@ -1,4 +1,4 @@
-"""Write the page of run_minhash.py: what was asked of neardup, every case, and where neardup loses."""
+"""Write the page of run_minhash.py: the targets of neardup, every case, and where neardup loses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_markdown(folder: Path, results: list[Result], facts: dict[str, str], v
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     lines = ["# Benchmark: MinHash", "", _CAVEATS.read_text().format(**facts, versions=named).rstrip(), ""]
     asked = [[*words, "yes" if met else "**no**"] for *words, met in _targets(results)]
-    lines += ["## What was asked", "", *table(("what", "asked", "measured", "CPU", "met"), asked, 1), ""]
+    lines += ["## Targets", "", *table(("what", "target", "measured", "CPU", "met"), asked, 1), ""]
     for part, title in _TITLES.items():
         lines += [f"## {title}", ""]
         for on in dict.fromkeys(one.on for one in results if one.part == part):
@@ -88,7 +88,7 @@ def _cells(one: Result, ours: Result | None) -> list[str]:
 
 
 def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]:
-    """Say what was asked of neardup, and what came out, by the clock and in CPU seconds."""
+    """Yield the targets of neardup and the figures measured, in wall time and in CPU seconds."""
     sound = [one for one in results if one.usable]
     texts = {(one.case.options["tokens"], one.case.threads): one for one in sound if one.part == "sign_texts"}
     for tokens, least in (("words", 150), ("chars", 60)):

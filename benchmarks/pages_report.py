@@ -1,4 +1,4 @@
-"""Write the page of run_pages.py: what was asked of neardup, every case, the parts, and where neardup loses."""
+"""Write the page of run_pages.py: the targets of neardup, every case, the parts, and where neardup loses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_markdown(
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     lines = ["# Benchmark: web pages", "", _CAVEATS.read_text().format(**facts, versions=named).rstrip(), ""]
     asked = [[*words, "yes" if met else "**no**"] for *words, met in _targets(results)]
-    lines += ["## What was asked", "", *table(("what", "asked", "measured", "CPU", "met"), asked, 1), ""]
+    lines += ["## Targets", "", *table(("what", "target", "measured", "CPU", "met"), asked, 1), ""]
     for part, title in _TITLES.items():
         group = [one for one in results if one.part == part]
         rows = [_row(one, group) for one in group]
@@ -106,7 +106,7 @@ def _reading(parts: dict[str, float]) -> float:
 
 
 def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]:
-    """Say what was asked of neardup, and what came out, by the clock and in CPU seconds."""
+    """Yield the targets of neardup and the figures measured, in wall time and in CPU seconds."""
     sound = [one for one in results if one.usable]
     for one in sound:
         if one.part == "runs" and one.case.options["command"] == "sign" and one.case.threads == 2:

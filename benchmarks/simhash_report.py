@@ -184,7 +184,7 @@ def _rival(one: Result, group: list[Result]) -> Result | None:
 
 
 def _targets(results: list[Result]) -> list[str]:
-    """Say what was asked of neardup, and what came out, by the clock and in CPU seconds."""
+    """Yield the targets of neardup and the figures measured, in wall time and in CPU seconds."""
     rows: list[tuple[str, str, str, str, bool]] = []
     sound = [one for one in results if one.usable and one.case.threads == 2]
     texts = [one for one in sound if one.part == "texts"]
@@ -207,7 +207,7 @@ def _targets(results: list[Result]) -> list[str]:
     if not rows:
         return []
     cells = [(*words, "yes" if met else "**no**") for *words, met in rows]
-    return ["## What was asked", "", *table(("what", "asked", "measured", "CPU", "met"), cells, 1), ""]
+    return ["## Targets", "", *table(("what", "target", "measured", "CPU", "met"), cells, 1), ""]
 
 
 def _growth(folder: Path, results: list[Result]) -> list[str]:
