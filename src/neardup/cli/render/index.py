@@ -47,7 +47,7 @@ def print_info(info: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
     if info["idf"]:
         rows.line("Frequencies", info["idf"])
     rows.line("Created", f"{_moment(info['created'])}, by neardup {info['neardup']}")
-    rows.line("Promise", info["promise"])
+    rows.line("Durability", info["promise"])
     rows.print(Console(highlight=False))
 
 
@@ -78,7 +78,7 @@ def print_added(report: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
         rows.count("Bounded", counts["truncated"], "share a bucket with more documents than were compared")
     rows.line()
     rows.figure("Time", duration(report["seconds"]), f"{report['documents_per_second']:,} documents/s")
-    rows.line("Promise", report["promise"])
+    rows.line("Durability", report["promise"])
     rows.print(console)
     reports.print_warnings(report, console)
     reports.print_rejected(report, console)
