@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import neardup
-from neardup.kernels import compiled
+from neardup.api.progress_lines import COMPILING
+from neardup.kernels import compiled, first_run
 
 SOURCE = Path(neardup.__file__).parent
 NOBODY = 65534
@@ -88,6 +90,28 @@ def test_the_second_process_compiles_nothing(room):
     )
     assert run(room, code).stdout.split()[1:] == ["1", "0"]
     assert run(room, code).stdout.split()[1:] == ["0", "1"]
+
+
+@pytest.mark.slow
+def test_the_first_run_compiles_in_two_processes_and_says_so_once(room):
+    """What it compiles ahead is all that a run requires, and it is in no rate."""
+    texts = [f"{number} is the number of a document, and the rest is the same in each of them" for number in range(9)]
+    (room / "in.csv").write_text("id,text\n" + "".join(f'{text[0]},"{text}"\n' for text in texts))
+    code = "import sys; sys.argv[1:] = {}; from neardup.cli.main import main; main()"
+    first = run(room, code.format(["dedup", "in.csv", "-o", "first"]))
+    assert first.stderr.splitlines()[0] == f"{COMPILING}: {first_run.num_kernels()} kernels"
+    folder = next((room / "neardup" / "kernels" / "__pycache__").glob("kernels-*"))
+    compiled_ahead = {file: file.stat().st_mtime_ns for file in folder.glob("*.nbc")}
+    assert len(compiled_ahead) == first_run.num_kernels()
+    second = run(room, code.format(["dedup", "in.csv", "-o", "second"]))
+    assert COMPILING not in second.stderr
+    costs = [json.loads((room / name / "report.json").read_text()) for name in ("first", "second")]
+    assert costs[0]["compile_seconds"] > 1 > costs[0]["seconds"]
+    assert costs[1]["compile_seconds"] == 0
+    for option in ("--quiet", "--progress=none"):
+        (folder / "first-run").unlink()
+        assert run(room, code.format(["dedup", "in.csv", "-o", "quiet", "--overwrite", option])).stderr == ""
+    assert {file: file.stat().st_mtime_ns for file in folder.glob("*.nbc")} == compiled_ahead
 
 
 @pytest.mark.parametrize("writable_tmp", [True, pytest.param(False, marks=pytest.mark.slow)])

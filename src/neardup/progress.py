@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,6 +16,8 @@ class Progress(Protocol):
     begin(stage, total_documents) : a stage begins; total_documents is None if the number is unknown.
     advance(documents, num_bytes) : so many more documents, and bytes of text, are processed in this stage.
     end(stage, seconds) : the stage ends, after this many seconds without the time of compilation.
+    compiling(done, total) : optional; before the first stage of the first run ever, so many kernels of all are
+    compiled, from 0 on.
 
     Stages follow one another. The calls come from one thread.
     """
@@ -32,6 +34,9 @@ class Progress(Protocol):
 
 class NullProgress:
     """Progress that is not shown."""
+
+    def compiling(self, done: int, total: int) -> None:
+        """Do nothing."""
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Do nothing."""
@@ -50,6 +55,15 @@ class Stages:
     progress: Progress = field(default_factory=NullProgress)
     seconds: dict[str, float] = field(default_factory=dict)
     compile_seconds: float = 0.0
+
+    @contextmanager
+    def compiling(self) -> Iterator[Callable[[int, int], None]]:
+        """Time what compiles kernels outside of the stages; return how to report its progress."""
+        begun = time.perf_counter()
+        try:
+            yield getattr(self.progress, "compiling", NullProgress().compiling)
+        finally:
+            self.compile_seconds += time.perf_counter() - begun
 
     @contextmanager
     def stage(self, name: str, total_documents: int | None = None) -> Iterator[Progress]:

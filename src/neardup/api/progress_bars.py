@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.text import Text
 
-from neardup.api.progress_lines import short
+from neardup.api.progress_lines import COMPILING, short
 from neardup.output.wording import duration
 from neardup.progress import compile_seconds, is_compiling
 
@@ -37,7 +37,7 @@ class _Time(ProgressColumn):
         if task.fields["seconds"] is not None:
             return Text(duration(float(f"{task.fields['seconds']:.2f}")), style="dim")
         if is_compiling():
-            return Text("compiling for this processor, once", style="cyan")
+            return Text(COMPILING, style="cyan")
         if task.time_remaining is not None:
             return Text(f"{clock(task.time_remaining)} left", style="cyan")
         return Text(clock(task.elapsed or 0.0), style="dim")
@@ -69,6 +69,13 @@ class StageBars:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
+
+    def compiling(self, done: int, total: int) -> None:
+        """Show how many kernels are compiled, until all are."""
+        if done == 0:
+            self._task = self._progress.add_task("", total=total, documents=0, num_bytes=0, seconds=None)
+        text = f"{COMPILING}: {done} of {total}"
+        self._progress.update(self._task, completed=done, description=text, visible=done < total)
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Add the bar of a stage."""

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from neardup.output.wording import duration
 
+COMPILING = "compiling for this processor, once"
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -23,6 +24,11 @@ class StageLines:
     def __init__(self, file: TextIO | None = None, *, patience_s: float = 0.0) -> None:
         self._file = file or sys.stderr
         self._first = time.monotonic() + patience_s
+
+    def compiling(self, done: int, total: int) -> None:
+        """Print that kernels are compiled, once."""
+        if done == 0:
+            print(f"{COMPILING}: {total} kernels", file=self._file, flush=True)
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Start counting."""

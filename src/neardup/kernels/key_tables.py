@@ -121,8 +121,8 @@ def sort_entries(keys, rows):
             ends[value] += 1
         swapped = not swapped
     if swapped:
-        keys[:] = other_keys
-        rows[:] = other_rows
+        for i in range(size):  # an assignment to a slice takes 1.5 seconds to compile
+            keys[i], rows[i] = other_keys[i], other_rows[i]
 
 
 @kernel
@@ -201,7 +201,8 @@ def _skip_equal(keys, at, stop, key):
 def _grow(array):
     """Return a copy of an array, twice as long."""
     longer = np.empty(2 * len(array), array.dtype)
-    longer[: len(array)] = array
+    for i in range(len(array)):  # an assignment to a slice takes 1.5 seconds to compile
+        longer[i] = array[i]
     return longer
 
 

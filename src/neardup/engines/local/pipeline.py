@@ -17,6 +17,7 @@ from neardup.documents.corpus import Corpus
 from neardup.documents.reading import Task, known_total
 from neardup.engines.local.audit import audit
 from neardup.engines.local.document_frequencies import count_or_open
+from neardup.engines.local.first_run import compile_kernels
 from neardup.engines.local.reading import Reading, read_all
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.searches import (
@@ -53,6 +54,7 @@ def run_pipeline(
 
     all_pairs : whether to measure every proposed pair and remove nothing.
     """
+    compile_kernels(method, stages)
     threads = count_threads(run_settings.threads)
     stored = stores_sets(method, selection)
     method, corpus = _read(tasks, method, selection, run_settings, scratch, stages, resume, stored)
