@@ -242,6 +242,26 @@ def test_removals_are_counted_by_input(tmp_path: Path) -> None:
     assert "Removed, by inputs" in page
 
 
+def test_the_bytes_that_were_removed_are_counted_without_those_of_the_earlier_collection(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("one two three\nan old text\n")
+    (tmp_path / "new.txt").write_text("One, two: three!\né two words\nx y z\nx y z\n")
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    report = neardup.dedup(new, against=old, text_unit="line", output=tmp_path / "out", keep="last").report
+    assert (report["bytes"], report["source_bytes"], report["removed_bytes"]) == (13 + 11 + 38, 38, 16 + 5)
+    assert "Text removed</th><td class=\"n\">21 bytes" in (tmp_path / "out" / "report.html").read_text()
+    assert "removed_bytes" not in neardup.cluster(new, text_unit="line").report
+
+
+def test_compared_pairs_below_the_threshold_are_a_grey_bar() -> None:
+    counts = {"compared": 1_000, "confirmed": 150, "confirmed_exact": 50}
+    chart = charts.pairs_chart({"counts": counts})
+    assert re.findall(r'<rect class="(near|exact)"', chart) == ["near", "exact"]
+    assert "100 pairs at the threshold or above" in chart
+    assert "900 pairs below the threshold" in chart
+    assert charts.pairs_chart({"counts": counts | {"compared": 100}}) == ""
+    assert charts.pairs_chart({"counts": counts | {"compared": None}}) == ""
+
+
 def test_only_a_similarity_of_one_reads_one() -> None:
     html = render_report(report(), [example(similarity=0.99999), example(similarity=1.0), example(similarity=0.8)])
     assert re.findall(r'class="similarity">([^<]*)<', html) == ["0.999", "1.000", "0.800"]

@@ -309,7 +309,7 @@ KEYS = Column("keys", "uint64", "By part: the key of the document in one band, o
 IDS = Column("ids", "uint8", "The ids of all documents in UTF-8, one after the other.")
 ID_OFFSETS = Column("id_offsets", "int64", "The start of each id in `ids`, and the end of the last.")
 ID_HASHES = Column("id_hashes", "uint64", "The hash of the id.")
-LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8, where `keep` orders by length.")
+LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8.")
 RANKS = Column("ranks", "float64", "By key of `keep`: the value that it orders by; nan comes last.")
 VALUES = Column("values", "uint64", "The hash of the value by which removals are counted; 0 in the earlier corpus.")
 # By input.

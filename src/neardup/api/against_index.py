@@ -21,7 +21,7 @@ from neardup.api.documents_of_index import Batch, read_batches, tasks_for
 from neardup.api.index import Index
 from neardup.api.inputs import Inputs, named_paths
 from neardup.api.runs import NamedMethod, Run
-from neardup.arrays import arrow_of, numpy_type
+from neardup.arrays import arrow_of, flatten_strings, numpy_type
 from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import SHORT, Outcome, count_decisions
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
@@ -148,12 +148,13 @@ class _Decided(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read, by batch: ids and rows of documents; and by part: the number of documents at its end, and of its
+    """What was read, by batch: ids, rows and lengths of documents; and by part: the number of documents at its end, and of its
     rejected rows.
     """
 
     ids: list[pa.Array]
     rows: list[npt.NDArray[np.int64]]
+    lengths: list[npt.NDArray[np.int64]]
     ends: list[int]
     rejected: list[int]
 
@@ -198,7 +199,7 @@ class IndexRun:
         warnings: list[str] = []
         tasks = tasks_for(inputs, self.index.method, warnings)
         identities = [task.part.identity() for task in tasks]
-        read, decided = _Read([], [], [], []), list[_Decided]()
+        read, decided = _Read([], [], [], [], []), list[_Decided]()
         with (
             stages.stage("read", known_total(tasks)) as progress,
             open(scratch.directory / schemas.REJECTED.name, "w", encoding="utf-8") as log,
@@ -211,6 +212,7 @@ class IndexRun:
                     continue
                 read.ids.append(self._shown_ids(documents))
                 read.rows.append(documents.rows)
+                read.lengths.append(np.diff(flatten_strings(documents.text)[1]))
                 decided += self._decide(incoming, run_settings.batch_rows)
                 self._count(documents, incoming)
                 progress.advance(len(documents.rows), int(documents.text.nbytes))
@@ -264,7 +266,6 @@ class IndexRun:
         sizes = incoming.described.features.sets.sizes
         self._tally.documents += len(documents.rows)
         self._tally.without_features += int(np.count_nonzero(~incoming.featured))
-        self._tally.text_bytes += int(documents.text.nbytes)
         self._tally.shingles += int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
 
     def _decide(self, incoming: Incoming, batch_rows: int | None) -> Iterator[_Decided]:
@@ -324,6 +325,7 @@ class IndexRun:
         nodes, node_ids, removals = _place(decided, self._snapshot.num_rows)
         num_short, self._tally.shingles = self._tally.shingles, 0
         self._tally.documents += len(nodes)
+        self._tally.text_bytes = sum(int(lengths.sum()) for lengths in read.lengths)
         corpus = Corpus(
             np.append(len(nodes), len(nodes) + np.array(read.ends, np.int64)),
             np.append(0, np.array(read.rejected, np.int64)),
@@ -331,8 +333,9 @@ class IndexRun:
         )  # fmt: skip
         kept = np.append(np.ones(len(nodes), np.bool_), decided.kept)
         pairs = Pairs(removals.kept, removals.documents, removals.measured)
+        lengths = np.concatenate([np.zeros(len(nodes), np.int64), *read.lengths])
         outcome = Outcome(
-            corpus, count_decisions(removals, pairs, corpus), 0, int(np.count_nonzero(decided.truncated)), 0, 0, 0,
+            corpus, count_decisions(removals, pairs, corpus, lengths), 0, int(np.count_nonzero(decided.truncated)), 0, 0, 0,
             None, None, num_short, kept, removals, pairs,
         )  # fmt: skip
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes

@@ -88,12 +88,14 @@ def _corpus(light: DataFrame, tasks: list[Task]) -> Corpus:
     ).toArrow()  # fmt: skip
     counts = np.zeros((2, len(tasks)), np.int64)
     counts[:, rows["part"].to_numpy()] = rows["documents"].to_numpy(), rows["rejected"].to_numpy()
+    num_against_parts, num_bytes = sum(task.against for task in tasks), rows["bytes"].to_pylist()
+    against_bytes = sum(size for part, size in zip(rows["part"].to_pylist(), num_bytes) if part < num_against_parts)
     lost = [row for row in map(json.loads, rejected_lines(light)) if row["rest_of_file"]]
     tally = Tally(
         documents=int(counts[0].sum()), rejected=int(counts[1].sum()) - len(lost), unread_files=len(lost),
-        without_features=sum(rows["without"].to_pylist()), text_bytes=sum(rows["bytes"].to_pylist()),
+        without_features=sum(rows["without"].to_pylist()), text_bytes=sum(num_bytes), against_bytes=against_bytes,
     )  # fmt: skip
-    num_against = int(counts[0, : sum(task.against for task in tasks)].sum())
+    num_against = int(counts[0, :num_against_parts].sum())
     names = tuple(row["file"] for row in lost[:MAX_UNREAD_NAMED])
     return Corpus(np.cumsum(counts[0]), counts[1], names, num_against, tally)
 
@@ -109,7 +111,7 @@ def _by_inputs(outcome: Outcome) -> npt.NDArray[np.int64]:
     parts = _located(outcome, outcome.removed).groupBy(
         F.expr(PART).alias("removed"), F.expr(PART.replace("document", "kept_document")).alias("kept")
     )
-    cells = parts.agg(F.count("*").alias("documents")).orderBy("removed", "kept").toArrow()
+    cells = parts.agg(F.count("*").alias("documents"), F.sum("bytes").alias("bytes")).orderBy("removed", "kept").toArrow()
     return np.stack([column.to_numpy().astype(np.int64) for column in cells.columns], axis=1)
 
 
@@ -143,7 +145,7 @@ def write_removed(
 def _located(outcome: Outcome, removed: DataFrame | None) -> DataFrame:
     """Return removed documents with the keys, ids and rows of both."""
     assert removed is not None
-    right = outcome.documents.selectExpr("position as right", "document", "id", "row")
+    right = outcome.documents.selectExpr("position as right", "document", "id", "row", "bytes")
     left = outcome.documents.selectExpr(
         "position as left", "document as kept_document", "id as kept_id", "row as kept_row"
     )

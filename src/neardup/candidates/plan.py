@@ -8,7 +8,7 @@ from neardup.candidates.bands import Bands, candidate_probability, expected_fals
 
 # Bytes per document. On disk: the columns of docs/architecture.md. In memory: the limit that tests/test_runs.py checks
 # for whole runs; 47 were measured between half a million and two million documents.
-_DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8, 8 + 4, 8
+_DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8 + 8, 8 + 4, 8
 _MEMORY_DOCUMENT = 64
 _MEMORY_BASE = 500e6
 _BYTES_PER_SHINGLE = 6.6  # of English text in UTF-8, a word and its separator

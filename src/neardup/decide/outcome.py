@@ -24,8 +24,8 @@ class Counts(NamedTuple):
     removed, removed_exact : documents; those that are exact copies of a kept one. pairs, pairs_exact : the same of
     pairs measured at or above the threshold. near, repeats : the measures of the removed documents that are no exact
     copies, and int64, the number of documents with the measures of each row. cluster_sizes : pairs of a size, which
-    includes the kept document, and the number of clusters of that size, rising. by_inputs : int64 (num_cells, 3), by
-    the first two columns: the input of removed documents, that of the kept documents, how many.
+    includes the kept document, and the number of clusters of that size, rising. by_inputs : int64 (num_cells, 4), by
+    the first two columns: the input of removed documents, that of the kept documents, how many, the bytes of their text.
     """
 
     removed: int
@@ -38,8 +38,8 @@ class Counts(NamedTuple):
     by_inputs: npt.NDArray[np.int64]
 
 
-def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus) -> Counts:
-    """Count decisions that are in memory."""
+def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus, lengths: npt.NDArray[np.int64]) -> Counts:
+    """Count decisions that are in memory; lengths : int64 by document, the bytes of its text."""
     exact = removals.measured.exact
     near = removals.measured.take(~exact)
     members = np.unique(removals.kept, return_counts=True)[1]
@@ -47,22 +47,29 @@ def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus) -> Counts:
     return Counts(
         len(exact), int(np.count_nonzero(exact)), len(pairs.left), int(np.count_nonzero(pairs.measured.exact)), near,
         np.broadcast_to(np.int64(1), len(near.exact)), np.stack([sizes, repeats], axis=1).tolist(),
-        _count_by_inputs(removals, corpus.part_ends),
+        _count_by_inputs(removals, corpus.part_ends, lengths),
     )  # fmt: skip
 
 
-def _count_by_inputs(removals: Removals, part_ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _count_by_inputs(
+    removals: Removals, part_ends: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the documents."""
     counts: Counter[int] = Counter()
+    num_bytes: Counter[int] = Counter()
     for start in range(0, len(removals.documents), _STRETCH):
         removed, kept = (
             np.searchsorted(part_ends, side[start : start + _STRETCH], "right")
             for side in (removals.documents, removals.kept)
         )
-        cells, documents = np.unique(removed * len(part_ends) + kept, return_counts=True)
+        cells, of_document, documents = np.unique(
+            removed * len(part_ends) + kept, return_inverse=True, return_counts=True
+        )
+        sums = np.bincount(of_document, lengths[removals.documents[start : start + _STRETCH]]).astype(np.int64)
         counts.update(dict(zip(cells.tolist(), documents.tolist(), strict=True)))
-    rows = [(*divmod(cell, len(part_ends)), documents) for cell, documents in sorted(counts.items())]
-    return np.array(rows, np.int64).reshape(-1, 3)
+        num_bytes.update(dict(zip(cells.tolist(), sums.tolist(), strict=True)))
+    rows = [(*divmod(cell, len(part_ends)), documents, num_bytes[cell]) for cell, documents in sorted(counts.items())]
+    return np.array(rows, np.int64).reshape(-1, 4)
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,3 @@ def priority_order(
 def rank_columns(keep: str) -> list[str]:
     """Return the columns that `keep` orders by, each once."""
     return list(dict.fromkeys(column for word in keep.split(",") if (column := word.partition(":")[2])))
-
-
-def orders_by_length(keep: str) -> bool:
-    """Return whether `keep` orders by length."""
-    return not {"longest", "shortest"}.isdisjoint(keep.split(","))

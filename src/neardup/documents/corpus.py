@@ -15,7 +15,7 @@ MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 
 @dataclass
 class Tally:
-    """How far the reading is; what a checkpoint holds."""
+    """How far the reading is; what a checkpoint holds. against_bytes : those of text_bytes of the earlier corpus."""
 
     part: int = 0
     part_documents: int = 0
@@ -27,6 +27,7 @@ class Tally:
     shingles: int = 0
     structure: int = 0
     text_bytes: int = 0
+    against_bytes: int = 0
     id_bytes: int = 0
 
 

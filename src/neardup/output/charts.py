@@ -27,12 +27,13 @@ _MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
 
 
 class Bar(NamedTuple):
-    """One line of a bar list: its label, its length, the text after the bar, the text shown on hover."""
+    """One line of a bar list: its label, its length, the text after the bar, the text shown on hover, its colour."""
 
     label: str
     value: float
     shown: str
     title: str
+    fill: str = "kept"
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_label: str, name: str) -> str:
@@ -151,7 +152,7 @@ def save_drawing(drawing: str, path: Path) -> None:
         partial.write_text(standalone, encoding="utf-8")
 
 
-def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str = "kept") -> str:
+def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     """Return one horizontal bar per row, with its label before and `shown` after it; an empty string for no rows.
 
     Lengths are proportional to the values, or to log(1 + value) if `logarithmic`, which the caller mentions next to
@@ -169,7 +170,7 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False, fill: str
         width = max(length / (max(lengths) or 1.0) * available, 1.5 if row.value else 0.0)
         parts.append(
             f"<g><title>{escape(visible(row.title))}</title>{_rect(0, y - 4, _WIDTH, 26, 'strip')}"
-            f"{_text(left - 10, y + 13.5, label, 'end')}{_rect(left, y, width, 18, fill)}"
+            f"{_text(left - 10, y + 13.5, label, 'end')}{_rect(left, y, width, 18, row.fill)}"
             f"{_text(left + width + 7, y + 13.5, row.shown, 'start')}</g>"
         )
     return _svg(name, len(rows) * 26, parts)
@@ -211,10 +212,10 @@ def distance_chart(report: Mapping[str, Any]) -> str:
     if not any(report.get("distances") or ()):
         return ""
     rows = [
-        Bar(plural(distance, "bit"), count, f"{count:,}", f"{plural(count, 'document')} at distance {distance}")
+        Bar(plural(distance, "bit"), count, f"{count:,}", f"{plural(count, 'document')} at distance {distance}", "near")
         for distance, count in enumerate(report.get("distances") or ())
     ]
-    return bars(rows, name="Near-duplicates by the Hamming distance to the document that removed them", fill="near")
+    return bars(rows, name="Near-duplicates by the Hamming distance to the document that removed them")
 
 
 def similarity_chart(report: Mapping[str, Any]) -> str:
@@ -227,6 +228,24 @@ def similarity_chart(report: Mapping[str, Any]) -> str:
         y_label="near-duplicates",
         name="Near-duplicates by their similarity to the document that removed them",
     )
+
+
+def pairs_chart(report: Mapping[str, Any]) -> str:
+    """Return two bars: the compared pairs that reach the threshold, and those below it; or an empty string.
+
+    Exact copies are found without a comparison. The run does not keep the similarity of the pairs below: it stops to
+    compare two documents once they cannot reach the threshold.
+    """
+    counts = report.get("counts") or {}
+    near = (counts.get("confirmed") or 0) - (counts.get("confirmed_exact") or 0)
+    below = (counts.get("compared") or 0) - near
+    if below <= 0 or near < 0:
+        return ""
+    rows = [
+        Bar("near-duplicates", near, f"{near:,}", f"{plural(near, 'pair')} at the threshold or above", "near"),
+        Bar("below the threshold", below, f"{below:,}", f"{plural(below, 'pair')} below the threshold", "exact"),
+    ]
+    return bars(rows, name="Compared pairs: near-duplicates, and those below the threshold")
 
 
 def cluster_chart(report: Mapping[str, Any]) -> str:

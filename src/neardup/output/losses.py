@@ -18,7 +18,7 @@ _MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
 
 def removed_by_input(outcome: Totals) -> list[int]:
     """Return the number of removed documents of each input."""
-    removed, _, documents = outcome.counts.by_inputs.T
+    removed, _, documents, _ = outcome.counts.by_inputs.T
     counts: list[int] = np.bincount(removed, documents, len(outcome.corpus.part_ends)).astype(np.int64).tolist()
     return counts
 

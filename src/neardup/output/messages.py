@@ -84,6 +84,7 @@ _PAGE_ZH = {
     r"Time": "用时",
     r"Compiling, once": "编译（仅一次）",
     r"Text": "文本",
+    r"Text removed": "删除的文本",
     r"Speed": "速度",
     r"Documents per second": "每秒文档数",
     r"Peak memory": "内存峰值",
@@ -94,6 +95,11 @@ _PAGE_ZH = {
     r"Near-duplicates by Hamming distance to the document that removed them; without exact copies": (
         "近似重复与其保留文本的汉明距离分布，不含完全相同的文档"
     ),
+    r"Compared pairs; those below the threshold removed nothing": "比较过的文本对；低于阈值的没有删除任何文档",
+    r"Compared pairs: near-duplicates, and those below the threshold": "比较过的文本对：近似重复，以及低于阈值的",
+    r"below the threshold": "低于阈值",
+    r"([\d,]+) pairs? at the threshold or above": r"\1 对达到阈值",
+    r"([\d,]+) pairs? below the threshold": r"\1 对低于阈值",
     r"Near-duplicates by similarity": "按相似度统计的近似重复",
     r"similarity": "相似度",
     r"similarity →": "相似度 →",

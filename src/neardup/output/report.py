@@ -58,6 +58,8 @@ def build_report(
         **method.histogram(outcome.counts),
         "cluster_sizes": outcome.counts.cluster_sizes,
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        "source_bytes": tally.text_bytes - tally.against_bytes,
+        **({"removed_bytes": int(outcome.counts.by_inputs[:, 3].sum())} if command == "dedup" else {}),
         "warnings": [
             *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size),
             *method.warnings(outcome),
@@ -124,7 +126,7 @@ def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any
     cells = outcome.counts.by_inputs
     return [
         {"removed_from": tasks[removed].part.name, "kept_in": tasks[kept].part.name, "documents": count}
-        for removed, kept, count in cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]].tolist()
+        for removed, kept, count, _ in cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]].tolist()
     ]
 
 

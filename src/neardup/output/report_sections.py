@@ -128,7 +128,10 @@ def _figures(report: Report, other: str) -> str:
             table("Clusters by size", ("documents each", "clusters", "documents in all"), sizes, numbers=(1, 2)),
         )
     )
-    return f'<div class="pair">{figures}</div>' if figures else "<p>No duplicates were found.</p>"
+    if not figures:
+        return "<p>No duplicates were found.</p>"
+    figures += figure("Compared pairs; those below the threshold removed nothing", charts.pairs_chart(report))
+    return f'<div class="pair">{figures}</div>'
 
 
 def count_tables(report: Report, counted: Counted) -> str:
@@ -158,6 +161,7 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
         ("Time", known(report.get("seconds"), duration)),
         ("Compiling, once", known(report.get("compile_seconds") or None, duration)),
         ("Text", known(report.get("bytes"), memory)),
+        ("Text removed", known(report.get("removed_bytes"), memory)),
         ("Speed", known(report.get("megabytes_per_second"), "{:,.1f} MB/s".format)),
         ("Documents per second", known(report.get("documents_per_second"), "{:,.0f}".format)),
         ("Peak memory", known(report.get("peak_memory_bytes"), memory)),

@@ -49,7 +49,7 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     console = console or Console(highlight=False)
     command, counts, table = report["command"], report["counts"], Rows()
     if "read" in counts:
-        table.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
+        table.count("Read", counts["read"], f"documents, {memory(report.get('source_bytes', report['bytes']))} of text")
     _add_findings(table, report)
     if "rejected" in counts:
         table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
@@ -84,7 +84,8 @@ def _add_findings(table: Rows, report: dict[str, Any]) -> None:
     command, counts, scheme = report["command"], report["counts"], report["scheme"]
     if command == "dedup":
         table.count("Kept", counts["kept"], _share(counts["kept"], counts), "bold green")
-        table.count("Removed", counts["removed"], _share(counts["removed"], counts), "bold")
+        saved = f", {memory(report['removed_bytes'])} of text" if report.get("removed_bytes") else ""
+        table.count("Removed", counts["removed"], _share(counts["removed"], counts) + saved, "bold")
         _add_kinds(table, report, counts["removed"], counts["removed_exact"])
     elif command == "cluster":
         table.count("Clusters", counts["clusters"], f"of similar documents: {_likeness(report)}", "bold green")

@@ -77,10 +77,10 @@ def run_pipeline(
     if selection.audit_sample and isinstance(method.search, Bands):
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
             audited = audit(source, method.search, method.settings.threshold, selection.audit_sample, threads, progress)
-    order, near = queue.order, search.near
+    order, near, lengths = queue.order, search.near, scratch.column(schemas.LENGTHS)
     pairs = Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured)
     return Outcome(
-        corpus, count_decisions(removals, pairs, corpus), confirmed.compared, confirmed.num_bucket_overflows,
+        corpus, count_decisions(removals, pairs, corpus, lengths), confirmed.compared, confirmed.num_bucket_overflows,
         confirmed.collisions, 0 if near is None else near.num_fingerprints, 0 if near is None else near.num_pairs,
         _recall(confirmed, method, queue, compared), audited, short, kept, removals, pairs,
     )  # fmt: skip

@@ -14,7 +14,7 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.candidates.bands import Bands
-from neardup.decide.priority import orders_by_length, rank_columns
+from neardup.decide.priority import rank_columns
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, raise_rejected
 from neardup.documents.reading import Task
@@ -55,7 +55,6 @@ class Reading:
         stores_sets: bool,
     ) -> None:
         self.tasks, self.method, self.scratch, self.stores_sets = tasks, method, scratch, stores_sets
-        self.needs_lengths = orders_by_length(selection.keep)
         self.num_ranks = len(rank_columns(selection.keep))
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
@@ -112,6 +111,9 @@ class Reading:
         for piece in pieces:
             self._store_rejected(piece.rejected)
             if piece.batch is not None:
+                lengths = np.diff(flatten_strings(piece.batch.text)[1])
+                self.scratch.append(schemas.LENGTHS, lengths)
+                self.tally.text_bytes += int(lengths.sum())
                 self.tally.documents += len(piece.batch.rows)
                 self.tally.part_documents += len(piece.batch.rows)
             if piece.is_end:
@@ -138,7 +140,7 @@ class Reading:
         tally.without_features += int(np.count_nonzero(~keys.featured))
 
     def _store_documents(self, batches: list[DocumentBatch]) -> None:
-        """Append the lengths, rows, ids and ranks of documents."""
+        """Append the rows, ids and ranks of documents."""
         scratch, tally = self.scratch, self.tally
         scratch.append(schemas.ROWS, np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False))
         if self.has_ids:
@@ -147,16 +149,11 @@ class Reading:
             scratch.append(schemas.ID_HASHES, _hash_strings(data, offsets))
             scratch.append(schemas.ID_OFFSETS, offsets[1 if tally.documents else 0 :] + tally.id_bytes)
             tally.id_bytes += int(offsets[-1])
-        if self.needs_lengths:
-            scratch.append(
-                schemas.LENGTHS, np.concatenate([np.diff(flatten_strings(batch.text)[1]) for batch in batches])
-            )
         for place in range(self.num_ranks):
             ranks = [batch.ranks[place] if batch.ranks else np.full(len(batch.rows), np.nan) for batch in batches]
             scratch.append(schemas.RANKS.at(place), np.concatenate(ranks))
         if self.num_values:
             self._store_values(batches)
-        tally.text_bytes += sum(int(batch.text.nbytes) for batch in batches)
 
     def _store_values(self, batches: list[DocumentBatch]) -> None:
         """Append the hash of the counted value of each document, 0 where it is not read, and note the values."""
@@ -189,6 +186,8 @@ class Reading:
         """Record the end of a part."""
         self.scratch.append(schemas.PART_ENDS, np.array([self.tally.documents], np.int64))
         self.scratch.append(schemas.PART_REJECTED, np.array([self.tally.part_rejected], np.int64))
+        if self.tasks[self.tally.part].against:
+            self.tally.against_bytes = self.tally.text_bytes
         self.tally.part += 1
         self.tally.part_documents = self.tally.part_rejected = 0
 
