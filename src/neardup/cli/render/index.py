@@ -69,10 +69,10 @@ def print_added(report: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
     counts, rows, console = report["counts"], Rows(), Console(highlight=False)
     rows.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
     if "kept" in counts:
-        rows.count("Kept", counts["kept"], "similar to none that was kept before", "bold green")
+        rows.count("Kept", counts["kept"], "not similar to any kept document", "bold green")
         rows.count("Removed", counts["removed"], "similar to a kept document", "bold")
         rows.count("  exact copies", counts["removed_exact"], "")
-        rows.count("Repeated", counts["repeated"], "were there before, and got their first answer")
+        rows.count("Repeated", counts["repeated"], "already in the index: the same answer again")
     rows.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     if counts.get("truncated"):
         rows.count("Bounded", counts["truncated"], "share a bucket with more documents than were compared")
