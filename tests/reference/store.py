@@ -113,7 +113,7 @@ def document(row: int, rng: random.Random, **values: Any) -> dict[str, Any]:
         "id": f"document {row}",
         "state": rng.choice([schemas.KEPT, schemas.REMOVED]),
         "member": rng.random() < 0.8,
-        "featured": True,
+        "featured": rng.random() < 0.9,
         "truncated": False,
         "content": np.array([rng.randrange(3), rng.randrange(3)], np.uint64).tobytes(),
         "sketch": rng.randbytes(8),
@@ -177,6 +177,13 @@ def assert_equal(store: Any, expected: ReferenceStore, rng: random.Random) -> No
         assert store.take(rows, columns).equals(expected.take(rows, columns))
         scanned = [table.to_pylist() for table in store.scan(columns)]
         assert list(chain.from_iterable(scanned)) == next(expected.scan(columns)).to_pylist()
+    for some in (rows, rows[:1], np.sort(rows)):
+        wanted_rows = expected.take(some, ["content", "featured", "sketch"]).to_pylist()
+        found_rows = [
+            {"content": content.tobytes(), "featured": bool(featured), "sketch": sketch.tobytes()}
+            for content, featured, sketch in zip(*store.sketched(some), strict=True)
+        ]
+        assert found_rows == wanted_rows
     assert store.runs() == expected.runs()
     for name in ("monday", "tuesday"):
         staged, wanted = (pa.concat_tables([NONE_STAGED, *one.staged(name)], **PROMOTED) for one in (store, expected))

@@ -170,6 +170,8 @@ def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.ND
     query = probes.document[found.entry]
     if len(query) < 2:
         return CandidateRows(query, found.row, found.kept), np.ones(len(query), np.int64)
+    if query[0] == query[-1] and bool((found.row == found.row[0]).all()):  # one document, of one row: the usual hit
+        return CandidateRows(query[:1], found.row[:1], found.kept[:1]), np.array([len(query)])
     order = np.argsort(found.row) if query[0] == query[-1] else np.lexsort((found.row, query))
     query, row, kept = query[order], found.row[order], found.kept[order]
     new = np.ones(len(query), np.bool_)

@@ -222,13 +222,14 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     measured, stored, position = measure_stored(rules, snapshot, described, pairs, "id", *_MOMENTS)
     chosen = _best(rules, pairs, measured, limit)
     measured, found_rows = measured.take(chosen), stored
-    if len(stored) != len(chosen) or (position[chosen] != np.arange(len(chosen))).any():
+    if len(stored) != len(chosen) or (len(chosen) > 1 and (position[chosen] != np.arange(len(chosen))).any()):
         found_rows = stored.take(arrow_of(position[chosen]))
-    columns = dict(zip(found_rows.column_names, found_rows.columns, strict=True))
+    columns = {name: found_rows.column(name) for name in ("id", *_MOMENTS)}
     columns["query"] = arrow_of(pairs.query[chosen])
-    columns |= dict(zip((measure.name for measure in measures), measured.arrow(measures), strict=True))
+    for measure in measures:
+        columns[measure.name] = arrow_of(measured[measure.name])
     schema = schemas.hits_schema(measures)
-    return Hits(pa.table([columns[name] for name in schema.names], schema=schema), truncated)
+    return Hits(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema), truncated)
 
 
 @cache

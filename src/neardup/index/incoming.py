@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +15,13 @@ from neardup.errors import StoreError
 from neardup.features.binary import binary_rows, flat_numbers, lists_of
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
+from neardup.stores.documents import Sketched
 from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
-_SKETCHED = ("content", "featured", "sketch")
-DESCRIBED_COLUMNS = {FINGERPRINTS: _SKETCHED, FEATURES: (*_SKETCHED, "features", "tags"), TEXT: (*_SKETCHED, "text")}
-"""The columns that documents are compared by, for each choice of storage."""
-KEY_COLUMNS = (*_SKETCHED, "features", "tags")
-"""The columns that have the keys by which documents are found."""
+SETS = ("features", "tags")
+DETAILS: dict[str, tuple[str, ...]] = {FINGERPRINTS: (), FEATURES: SETS, TEXT: ("text",)}
+"""The columns that documents are compared by besides `Sketched`, for each choice of storage."""
 _CODEC = "zstd"
 _LENGTH_BYTES = 4
 
@@ -107,39 +106,41 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
     return columns
 
 
-def stored_described(table: pa.Table, method: Method) -> Described:
+def stored_described(sketched: Sketched, details: Mapping[str, pa.Array], method: Method) -> Described:
     """Return stored documents as input of `Method.measure`; their keys are their sketches.
 
-    table : with DESCRIBED_COLUMNS of the storage.
+    details : DETAILS of the storage.
     """
-    features, sketch, featured = _stored_features(table, method)
-    return Described(features, Keys(sketch, features.content, featured))
+    features = _stored_features(sketched, details, method)
+    return Described(features, Keys(stored_sketches(sketched, method), features.content, sketched.featured))
 
 
-def stored_keys(table: pa.Table, method: Method) -> Keys:
-    """Return the keys by which stored documents, with KEY_COLUMNS, are found."""
-    features, sketch, featured = _stored_features(table, method)
-    return method.keys_of(sketch, features)._replace(featured=featured)
+def stored_keys(sketched: Sketched, sets: Mapping[str, pa.Array], method: Method) -> Keys:
+    """Return the keys by which stored documents are found. sets : SETS."""
+    features = _stored_features(sketched, sets, method)
+    return method.keys_of(stored_sketches(sketched, method), features)._replace(featured=sketched.featured)
 
 
-def stored_sketches(table: pa.Table, method: Method) -> npt.NDArray[Any]:
-    """Return the column `sketch` as numbers: signatures, or the words of fingerprints."""
-    sketch = flat_numbers(_array(table["sketch"]), method.sketch_type)
-    return sketch.reshape(len(table), -1) if len(sketch) else sketch.reshape(len(table), 0)
+def stored_sketches(sketched: Sketched, method: Method) -> npt.NDArray[Any]:
+    """Return sketches as numbers: signatures, or the words of fingerprints."""
+    kind = np.dtype(method.sketch_type)
+    return sketched.sketch.view(kind.newbyteorder("<")).astype(kind, copy=False)
 
 
-def _stored_features(table: pa.Table, method: Method) -> tuple[Features, npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the features of stored documents, what the method stored of each, and whether they have features."""
-    featured = np.asarray(_array(table["featured"]).to_numpy(zero_copy_only=False), np.bool_)
-    sketch, content = stored_sketches(table, method), contents_of(table["content"])
-    if "text" in table.column_names:
-        texts = pa.array(decompress(table["text"].to_pylist()), pa.large_string())
-        return method.describe(texts), sketch, featured
-    if "features" not in table.column_names:
-        return Features(content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64))), sketch, featured
-    tags = _array(table["tags"])
+def _stored_features(sketched: Sketched, details: Mapping[str, pa.Array], method: Method) -> Features:
+    content = sketched.content
+    if "text" in details:
+        return method.describe(pa.array(decompress(details["text"].to_pylist()), pa.large_string()))
+    if "features" not in details:
+        return Features(content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64)))
+    tags = details["tags"]
     structure = lists_of(tags) if tags.null_count < len(tags) else None
-    return Features(content, lists_of(_array(table["features"])), structure), sketch, featured
+    return Features(content, lists_of(details["features"]), structure)
+
+
+def arrays_of(table: pa.Table, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return columns of a table, each as one array."""
+    return {name: _array(table.column(name)) for name in names}
 
 
 def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 from neardup.arrays import arrow_of
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
+from neardup.features.described import Keys
 from neardup.index.decisions import Rules
 from neardup.index.incoming import (
-    DESCRIBED_COLUMNS,
-    KEY_COLUMNS,
+    DETAILS,
+    SETS,
     Incoming,
+    arrays_of,
     decompress,
     stored_described,
     stored_keys,
@@ -25,6 +27,7 @@ from neardup.index.incoming import (
 )
 from neardup.schemas import KEPT, indexed_schema
 from neardup.stores.base import Changes, Rows, Snapshot, Writer
+from neardup.stores.documents import SKETCHED, sketched_of
 
 _SHOWN = ("id", "state", "kept_id", "first_seen", "last_seen", "payload", "run", "text", "sketch")
 
@@ -54,7 +57,7 @@ def shown(rules: Rules, table: pa.Table) -> pa.Table:
 
 
 def _sketch(rules: Rules, snapshot: Snapshot, row: Rows) -> npt.NDArray[Any]:
-    sketch: npt.NDArray[Any] = stored_sketches(snapshot.take(row, ["sketch"]), rules.method)[0]
+    sketch: npt.NDArray[Any] = stored_sketches(snapshot.sketched(row), rules.method)[0]
     return sketch
 
 
@@ -128,12 +131,13 @@ def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[I
             f"An index that stores {storage} takes documents from one that does too: got storage={rules.storage!r}. "
             "Add the documents from their source."
         )
-    compared = DESCRIBED_COLUMNS[rules.storage]
-    for table in snapshot.scan(("id", "state", "payload", *dict.fromkeys(("text", *compared)))):
+    details = DETAILS[rules.storage]
+    for table in snapshot.scan(("id", "state", "payload", *SKETCHED, *dict.fromkeys(("text", *details)))):
         table = table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
         if table.num_rows:
-            described = stored_described(table.select(compared), rules.method)
-            sketch = stored_sketches(table, rules.method)
+            sketched = sketched_of(table)
+            described = stored_described(sketched, arrays_of(table, details), rules.method)
+            sketch = stored_sketches(sketched, rules.method)
             keys = rules.method.keys_of(sketch, described.features)
             texts = pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
             ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
@@ -159,20 +163,22 @@ def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
         for name, column in (("row", new_rows), ("kept_row", moved)):
             at = table.schema.get_field_index(name)
             table = table.set_column(at, table.schema.field(at), column)
-        entries = take_entries(
-            rules.lookup.entries(stored_keys(table.select(KEY_COLUMNS), rules.method)), table["member"].to_numpy()
-        )
+        entries = take_entries(rules.lookup.entries(_keys_of(rules, table)), table["member"].to_numpy())
         writer.write(Changes(table.cast(indexed_schema(rules.method.measures)), entries))
+
+
+def _keys_of(rules: Rules, table: pa.Table) -> Keys:
+    return stored_keys(sketched_of(table), arrays_of(table, SETS), rules.method)
 
 
 def verify(rules: Rules, snapshot: Snapshot) -> list[str]:
     """Return the documents that their own keys do not find, a sentence each, at most ten."""
     damaged = []
-    for table in snapshot.scan(("row", "id", "member", *KEY_COLUMNS)):
+    for table in snapshot.scan(("row", "id", "member", *SKETCHED, *SETS)):
         table = table.filter(table["member"])
         if not table.num_rows:
             continue
-        probes = rules.lookup.entries(stored_keys(table.select(KEY_COLUMNS), rules.method))
+        probes = rules.lookup.entries(_keys_of(rules, table))
         found = snapshot.find(probes, rules.max_bucket_size)
         rows = table["row"].to_numpy().astype(np.int64)
         missing = ~found.truncated

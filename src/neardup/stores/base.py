@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import StoreError
+from neardup.stores.documents import SKETCHED, Sketched, sketched_of
 
 MAX_ROWS = 2**32 - 1
 Rows = npt.NDArray[np.int64]
@@ -153,6 +154,10 @@ class Snapshot(ABC):
     @abstractmethod
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order, repeats allowed. Requires: none of them was forgotten."""
+
+    def sketched(self, rows: Rows) -> Sketched:
+        """Return what the documents of some rows are compared by, in this order; requires the same as `take`."""
+        return sketched_of(self.take(rows, SKETCHED))
 
     @abstractmethod
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -20,7 +20,53 @@ EMPTY_SCHEMA = schemas.indexed_schema((schemas.SIMILARITY, schemas.DISTANCE, sch
 """The columns of a store without documents, whatever its method measures."""
 _FAN_IN, _MAX_COMBINED = 16, 1 << 15  # small chunks are combined sixteen at a time, up to so many rows
 _ROWS_A_SCAN = 1 << 14
+_WORD = 8
 _GROWTH = 2
+
+
+class Sketched(NamedTuple):
+    """What documents are first compared by, row by row.
+
+    content : uint64 (num_rows, 2). featured : bool (num_rows,). sketch : uint8 (num_rows, width).
+    """
+
+    content: npt.NDArray[np.uint64]
+    featured: npt.NDArray[np.bool_]
+    sketch: npt.NDArray[np.uint8]
+
+    def take(self, rows: Rows) -> Sketched:
+        """Return some of the rows."""
+        return Sketched(self.content[rows], self.featured[rows], self.sketch[rows])
+
+
+SKETCHED = Sketched._fields
+"""The columns of the same names."""
+
+
+def sketched_of(table: pa.Table) -> Sketched:
+    """Return SKETCHED of a table as numbers."""
+    content, featured, sketch = (_array_of(table.column(name)) for name in SKETCHED)
+    return Sketched(
+        _fixed_bytes(content).view(np.uint64), np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_),
+        _fixed_bytes(sketch),
+    )  # fmt: skip
+
+
+def _array_of(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def _fixed_bytes(column: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return a column of bytes, whose rows have one length, as uint8 (num_rows, length), aligned for numbers."""
+    size = len(column)
+    if pa.types.is_fixed_size_binary(column.type):
+        width, first, buffer = column.type.byte_width, column.offset * column.type.byte_width, column.buffers()[1]
+        data = np.frombuffer(buffer, np.uint8, size * width, first) if size else np.empty(0, np.uint8)
+    else:
+        data, offsets = view_strings(column)
+        data = data[int(offsets[0]) : int(offsets[-1])]
+    data = data if data.ctypes.data % _WORD == 0 else data.copy()
+    return data.reshape(size, len(data) // max(1, size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +91,20 @@ class Chunk:
         if "last_seen" not in columns:
             columns["last_seen"] = columns["first_seen"]
         return columns
+
+    @cached_property
+    def _numbers(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], int, npt.NDArray[np.uint8]]:
+        """The columns of `Sketched`, without a copy: those that are bits as bytes, and where these begin."""
+        content, featured, sketch = (self.columns[name] for name in SKETCHED)
+        bits = np.frombuffer(featured.buffers()[1], np.uint8)
+        return _fixed_bytes(content).view(np.uint64), bits, featured.offset, _fixed_bytes(sketch)
+
+    def sketched(self, positions: Rows) -> Sketched:
+        """Return what documents at some positions are compared by."""
+        content, bits, offset, sketch = self._numbers
+        at = positions + offset
+        featured = (bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1
+        return Sketched(content[positions], featured.view(np.bool_), sketch[positions])
 
     def rows(self, begin: int, end: int) -> Rows:
         """Return the rows at the positions from `begin` to `end`."""
@@ -86,12 +146,12 @@ def widen(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column
     if column.null_count or not len(column):
         return column.cast(kind)
+    size, first, buffers = len(column), column.offset, column.buffers()
     if pa.types.is_fixed_size_binary(column.type):
-        width = column.type.byte_width
-        offsets = np.arange(column.offset, column.offset + len(column) + 1, dtype=np.int64) * width
-        return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(offsets), column.buffers()[1]])
-    offsets = view_strings(column)[1].astype(np.int64)
-    return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(offsets), column.buffers()[2]])
+        offsets = np.arange(first, first + size + 1, dtype=np.int64) * column.type.byte_width
+    else:
+        offsets = np.frombuffer(buffers[1], np.int32, size + 1, 4 * first).astype(np.int64)
+    return pa.Array.from_buffers(kind, size, [None, pa.py_buffer(offsets), buffers[-1]])
 
 
 class Seen(NamedTuple):
@@ -129,20 +189,24 @@ def merge_seen(runs: Sequence[Seen]) -> Seen:
 
 
 class DocumentsView(NamedTuple):
-    """The documents at one moment. starts : int64, the first row of each chunk."""
+    """The documents at one moment.
+
+    starts : int64, the first row of each chunk. selected : the schema of columns that were taken before.
+    """
 
     schema: pa.Schema
     chunks: tuple[Chunk, ...]
     starts: Rows
     seen: tuple[Seen, ...]
+    selected: dict[tuple[str, ...], pa.Schema]
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of rows, in this order. Requires: they are there."""
-        schema = pa.schema([self.schema.field(name) for name in columns])
+        schema = self._select(columns)
         if not len(rows):
             return schema.empty_table()
-        which = np.searchsorted(self.starts, rows, side="right") - 1
-        if which.min() == which.max():
+        which = self._chunks_of(rows)
+        if len(which) == 1 or which.min() == which.max():
             chunk = self.chunks[which[0]]
             arrays = chunk.select(chunk.positions(rows), schema)
             return self._with_times(pa.Table.from_arrays(arrays, schema=schema), rows)
@@ -158,9 +222,17 @@ class DocumentsView(NamedTuple):
         back = arrow_of(inverse)
         return self._with_times(pa.Table.from_arrays([array.take(back) for array in joined], schema=schema), rows)
 
+    def sketched(self, rows: Rows) -> Sketched:
+        """Return what documents are compared by. Requires: they are there."""
+        which = self._chunks_of(rows)
+        if len(which) == 1 or (len(which) and which.min() == which.max()):
+            chunk: Chunk = self.chunks[which[0]]
+            return chunk.sketched(chunk.positions(rows))
+        return sketched_of(self.take(rows, SKETCHED))
+
     def scan(self, columns: Sequence[str], forgotten: npt.NDArray[np.uint64]) -> Iterator[pa.Table]:
         """Yield columns of all rows that were not forgotten, some thousand at a time."""
-        schema = pa.schema([self.schema.field(name) for name in columns])
+        schema = self._select(columns)
         for chunk in self.chunks:
             for begin in range(0, chunk.batch.num_rows, _ROWS_A_SCAN):
                 rows = chunk.rows(begin, min(begin + _ROWS_A_SCAN, chunk.batch.num_rows))
@@ -168,6 +240,18 @@ class DocumentsView(NamedTuple):
                 if len(alive):
                     table = pa.Table.from_arrays(chunk.select(alive + begin, schema), schema=schema)
                     yield self._with_times(table, rows[alive])
+
+    def _select(self, columns: Sequence[str]) -> pa.Schema:
+        names = tuple(columns)
+        found = self.selected.get(names)
+        if found is None:
+            found = self.selected[names] = pa.schema([self.schema.field(name) for name in names])
+        return found
+
+    def _chunks_of(self, rows: Rows) -> Rows:
+        """Return the number of the chunk of each row."""
+        found: Rows = self.starts.searchsorted(rows, "right") - 1
+        return found
 
     def _with_times(self, table: pa.Table, rows: Rows) -> pa.Table:
         """Return a table in which `last_seen`, if it is there, has the times that changed."""
@@ -190,6 +274,7 @@ class Documents:
         self.schema: pa.Schema | None = None
         self.chunks: list[Chunk] = []
         self.seen: tuple[Seen, ...] = ()
+        self._selected: tuple[pa.Schema, dict[tuple[str, ...], pa.Schema]] = (EMPTY_SCHEMA, {})
 
     def append(self, documents: pa.Table, first: int, least_row: int) -> None:
         """Append documents of the rows from `first` on; combine small chunks that begin at `least_row` or later."""
@@ -212,7 +297,10 @@ class Documents:
     def view(self) -> DocumentsView:
         """Return the documents of this moment."""
         starts = np.array([chunk.first for chunk in self.chunks], np.int64)
-        return DocumentsView(self.schema or EMPTY_SCHEMA, tuple(self.chunks), starts, self.seen)
+        schema = self.schema or EMPTY_SCHEMA
+        if schema is not self._selected[0]:
+            self._selected = (schema, {})
+        return DocumentsView(schema, tuple(self.chunks), starts, self.seen, self._selected[1])
 
     def _first_to_combine(self, least_row: int) -> int | None:
         """Return the first of the last sixteen chunks if all of them are about as small as the last."""

@@ -15,7 +15,7 @@ from neardup import kernels
 from neardup.arrays import arrow_of, view_strings
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, check_changes
-from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, add_seen, bits_at, seen_at
+from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, Sketched, add_seen, bits_at, seen_at
 from neardup.stores.key_tables import ALL, KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
 
 if TYPE_CHECKING:
@@ -183,6 +183,10 @@ class View(Snapshot):
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""
         return self.documents.take(np.asarray(rows, np.int64), columns)
+
+    def sketched(self, rows: Rows) -> Sketched:
+        """Return what the documents of some rows are compared by."""
+        return self.documents.sketched(np.asarray(rows, np.int64))
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield columns of all rows in their order."""

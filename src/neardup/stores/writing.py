@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.stores.base import Changes, Counts, Entries, Found, Rows, Run, Writer
+from neardup.stores.documents import Sketched
 from neardup.stores.state import View
 
 
@@ -50,6 +51,10 @@ class StateWriter(Writer):
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""
         return self._latest().take(rows, columns)
+
+    def sketched(self, rows: Rows) -> Sketched:
+        """Return what the documents of some rows are compared by."""
+        return self._latest().sketched(rows)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield columns of all rows in their order."""
