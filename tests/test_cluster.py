@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from neardup.decide.clusters import cluster_documents, pick_others
 from neardup.errors import InputError, OutputError
 from neardup.features.outline import outline
 from neardup.methods.registry import method_of
-from neardup.output.cluster_names import MAX_NAMED, outline_names, passage_name
+from neardup.output.cluster_names import MAX_NAMED, distinct_names, outline_names, passage_name
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from reference import groups as reference
 from reference import warc_files
@@ -377,3 +378,20 @@ def test_the_command_takes_known_documents():
         id: "source" if id == "empty" else "against" for id in TEXTS
     }
     assert "of known" in result.stdout
+
+
+def test_clusters_of_one_name_are_told_apart_and_linked_to_their_files(tmp_path: Path) -> None:
+    for number, text in enumerate(("one two three four five six", "one two three four seven eight")):
+        for copy in "ab":
+            (tmp_path / "in dir").mkdir(exist_ok=True)
+            (tmp_path / "in dir" / f"{number}{copy}#.txt").write_text(text)
+    named = str(tmp_path / "in dir")
+    result = neardup.cluster(named, output=tmp_path / "out" / "put")
+    texts = ["one two three four", "one two three four"]
+    assert distinct_names([*texts, "x", ""], ["a", "b", "c", "d"]) == [*(f"{texts[0]} ({i})" for i in "ab"), "x", ""]
+    assert result.documents["id"].to_pylist()[0] == f"{named}/0a#.txt"
+    page = (tmp_path / "out" / "put" / "report.html").read_text()
+    links = re.findall(r'<a href="([^"#][^"]*)" rel="noreferrer">', page)
+    assert links == ["../../in%20dir/0a%23.txt", "../../in%20dir/0b%23.txt", "../../in%20dir/1a%23.txt",
+                     "../../in%20dir/1b%23.txt"]  # fmt: skip
+    assert ".txt</bdi>:0" not in page

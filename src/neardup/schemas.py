@@ -167,7 +167,9 @@ def cluster_summary_schema() -> pa.Schema:
             _field("cluster", pa.int64(), "The cluster, as in the table of documents; rising, the largest first."),
             _field("size", pa.int64(), "The number of documents in it."),
             _field(
-                "name", pa.string(), "What its documents share, in a line; null behind the 1,000 largest."
+                "name",
+                pa.string(),
+                "The common part of its documents, and the first id if several have it; null behind the 1,000 largest.",
             ).with_nullable(True),
             _field("first_id", pa.string(), "The first document, to which the others are similar."),
             _field("first_role", pa.string(), "source, or against for a known document."),

@@ -15,9 +15,9 @@ from neardup.api.runs import Run, decide, open_cache, open_stages, workspace
 from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
-from neardup.output.cluster_names import name_clusters
+from neardup.output.cluster_names import distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
-from neardup.output.clusters_html import MAX_SHOWN, render_clusters
+from neardup.output.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
 from neardup.progress import Progress
@@ -113,7 +113,8 @@ def cluster(
         rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
         report = describe_clusters(report, clusters, rows)
         if folder is not None:
-            write.write_report(report, render_clusters(report, rows), folder.result)
+            links = links_to_files(run.tasks, rows, folder.path)
+            write.write_report(report, render_clusters(report, rows, links), folder.result)
         found = [
             write.to_table(*table) if tables else table[1].empty_table() for table in _tables(run, clusters, names)
         ]
@@ -127,7 +128,9 @@ def _names(run: Run, clusters: Clusters) -> list[str]:
     def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.identities, run.outcome.corpus.part_ends, documents)
 
-    return name_clusters(clusters, run.method.settings, read)
+    names = name_clusters(clusters, run.method.settings, read)
+    firsts = clusters.members[clusters.offsets[: len(names)]].astype(np.uint32)
+    return distinct_names(names, run.locations.ids(firsts).to_pylist())
 
 
 def _write(folder: OutputDirectory, run: Run, clusters: Clusters, names: list[str]) -> None:

@@ -88,12 +88,14 @@ def _corpus(light: DataFrame, tasks: list[Task]) -> Corpus:
     ).toArrow()  # fmt: skip
     counts = np.zeros((2, len(tasks)), np.int64)
     counts[:, rows["part"].to_numpy()] = rows["documents"].to_numpy(), rows["rejected"].to_numpy()
-    num_against_parts, num_bytes = sum(task.against for task in tasks), rows["bytes"].to_pylist()
-    against_bytes = sum(size for part, size in zip(rows["part"].to_pylist(), num_bytes) if part < num_against_parts)
+    num_against_parts = sum(task.against for task in tasks)
+    num_bytes = np.zeros(len(tasks), np.int64)
+    num_bytes[rows["part"].to_numpy()] = rows["bytes"].to_numpy()
     lost = [row for row in map(json.loads, rejected_lines(light)) if row["rest_of_file"]]
     tally = Tally(
         documents=int(counts[0].sum()), rejected=int(counts[1].sum()) - len(lost), unread_files=len(lost),
-        without_features=sum(rows["without"].to_pylist()), text_bytes=sum(num_bytes), against_bytes=against_bytes,
+        without_features=sum(rows["without"].to_pylist()), text_bytes=int(num_bytes.sum()),
+        against_bytes=int(num_bytes[:num_against_parts].sum()),
     )  # fmt: skip
     num_against = int(counts[0, :num_against_parts].sum())
     names = tuple(row["file"] for row in lost[:MAX_UNREAD_NAMED])
@@ -111,7 +113,9 @@ def _by_inputs(outcome: Outcome) -> npt.NDArray[np.int64]:
     parts = _located(outcome, outcome.removed).groupBy(
         F.expr(PART).alias("removed"), F.expr(PART.replace("document", "kept_document")).alias("kept")
     )
-    cells = parts.agg(F.count("*").alias("documents"), F.sum("bytes").alias("bytes")).orderBy("removed", "kept").toArrow()
+    cells = (
+        parts.agg(F.count("*").alias("documents"), F.sum("bytes").alias("bytes")).orderBy("removed", "kept").toArrow()
+    )
     return np.stack([column.to_numpy().astype(np.int64) for column in cells.columns], axis=1)
 
 

@@ -25,7 +25,8 @@ class Counts(NamedTuple):
     pairs measured at or above the threshold. near, repeats : the measures of the removed documents that are no exact
     copies, and int64, the number of documents with the measures of each row. cluster_sizes : pairs of a size, which
     includes the kept document, and the number of clusters of that size, rising. by_inputs : int64 (num_cells, 4), by
-    the first two columns: the input of removed documents, that of the kept documents, how many, the bytes of their text.
+    the first two columns: the input of removed documents, that of the kept documents, how many, the bytes of their
+    texts.
     """
 
     removed: int

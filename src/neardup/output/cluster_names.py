@@ -14,7 +14,7 @@ import pyarrow as pa
 from neardup.decide.clusters import Clusters, pick_others
 from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
-from neardup.output.wording import visible
+from neardup.output.wording import shortened_in_the_middle, visible
 from neardup.settings.methods import MethodSettings
 from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify.passages import marked_passages, spans_of
@@ -22,7 +22,7 @@ from neardup.verify.passages import marked_passages, spans_of
 MAX_NAMED = 1000  # clusters; a name takes some milliseconds, because its members are read and compared again
 _OTHERS = 2  # members whose common part with the first is the name
 _MAX_CHARACTERS, _MAX_LINES, _MAX_ELEMENTS = 500, 300, 5000  # of a document
-_MAX_NAME = 80
+_MAX_NAME, _MAX_ID = 80, 40
 _LEAST_RARITY = 0.05  # of a label that all clusters share, used if there is no rarer one
 
 ReadTexts = Callable[[npt.NDArray[np.uint32]], Iterable[tuple[int, str]]]
@@ -59,6 +59,20 @@ def name_clusters(clusters: Clusters, method: MethodSettings, read_texts: ReadTe
         texts = {document: _opening(text, method) for document, text in read_texts(wanted)}
         names = [passage_name([texts[document] for document in cluster], method) for cluster in members]
     return [" ".join(visible(" ".join(name.split())).split()) for name in names]
+
+
+def distinct_names(names: Sequence[str], first_ids: Sequence[str]) -> list[str]:
+    """Return the names of clusters; one that several have is followed by the id of its first document.
+
+    Parameters
+    ----------
+    first_ids : by cluster, as long as `names`.
+    """
+    repeats = Counter(names)
+    return [
+        name if repeats[name] == 1 else f"{name} ({visible(shortened_in_the_middle(first, _MAX_ID))})".strip()
+        for name, first in zip(names, first_ids, strict=True)
+    ]
 
 
 def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from html import escape
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from neardup.documents.input_file import InputFile
+from neardup.documents.reading import Task
 from neardup.output import charts
 from neardup.output.page import Report, render_page, table
 from neardup.output.report_items import location
 from neardup.output.report_sections import notebook, sections, similarity_terms
-from neardup.output.wording import escape_text, plural, setting, shortened
+from neardup.output.wording import escape_text, plural, setting, shortened_in_the_middle
 
 MAX_SHOWN = 200  # clusters on the page; cluster_summary.parquet has all
 _MAX_OPEN = 25  # clusters in view; the others on the page are folded
@@ -31,7 +38,18 @@ _COUNTS = (
 _SHARES = (("kept", "clustered", "in clusters"), ("exact", "single", "single"))
 
 
-def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
+def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Path | str) -> dict[str, str]:
+    """Return the addresses of the documents on the page that are local files, by id, relative to a local output."""
+    named = {file for row in rows for file, _ in row["places"]}
+    links = {}
+    for part in (task.part for task in tasks if task.part.name in named and task.part.unit == "file"):
+        if isinstance(part, InputFile) and part.is_local and isinstance(output, Path):
+            with suppress(ValueError):  # on another drive of Windows
+                links[part.name] = quote(Path(os.path.relpath(part.location, output)).as_posix())
+    return links
+
+
+def render_clusters(report: dict[str, Any], rows: Sequence[Row], links: Mapping[str, str] | None = None) -> str:
     """Return the report as one HTML page.
 
     Parameters
@@ -39,9 +57,10 @@ def render_clusters(report: dict[str, Any], rows: Sequence[Row]) -> str:
     report : the contents of report.json; an absent or null value is left out of the page.
     rows : the largest clusters, as in cluster_summary.parquet, each with the `places` of the first document and the
         examples.
+    links : the addresses of some documents, by id.
     """
     result, *others = sections(report, _COUNTS, "the first document of their cluster", _terms(report))
-    body = [result, ("clusters", "Clusters", _clusters(report, rows)), *others]
+    body = [result, ("clusters", "Clusters", _clusters(report, rows, links or {})), *others]
     shares = charts.proportion(report, _SHARES, name="Shares of documents in clusters and single ones")
     return render_page(report, headline(report), shares, body)
 
@@ -70,7 +89,7 @@ def headline(report: Report) -> str:
     )
 
 
-def _clusters(report: Report, rows: Sequence[Row]) -> str:
+def _clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str]) -> str:
     """Return the table of clusters: number, size, name, examples."""
     if not rows:
         return "<p>No two documents are similar.</p>"
@@ -81,7 +100,7 @@ def _clusters(report: Report, rows: Sequence[Row]) -> str:
             f"{row['size']:,}",
             charts.size_bar(row["size"], largest),
             f'<bdi class="id">{escape_text(row["name"] or "", lines=False)}</bdi>',
-            _examples(row),
+            _examples(row, links),
         )
         for row in rows
     ]
@@ -93,14 +112,20 @@ def _clusters(report: Report, rows: Sequence[Row]) -> str:
     return shown + (f'<details class="numbers">{summary}{more}</details>' if more else "")
 
 
-def _examples(row: Row) -> str:
+def _examples(row: Row, links: Mapping[str, str]) -> str:
     first, *others = (
-        f'<bdi class="id">{escape_text(shortened(name, _MAX_LABEL), lines=False)}</bdi> {location(*file_and_row)}'
+        f"{_linked(name, links)} {location(name, *file_and_row)}"
         for name, file_and_row in zip((row["first_id"], *row["example_ids"]), row["places"], strict=True)
     )
     listed = "".join(f"<li>{other}</li>" for other in others)
     known = "known: " if row.get("first_role") == "against" else ""
     return f"<details><summary>{known}{first}</summary><ul>{listed}</ul></details>"
+
+
+def _linked(name: str, links: Mapping[str, str]) -> str:
+    """Return the id of a document, as a link if it is a file."""
+    shown = f'<bdi class="id">{escape_text(shortened_in_the_middle(name, _MAX_LABEL), lines=False)}</bdi>'
+    return f'<a href="{escape(links[name])}" rel="noreferrer">{shown}</a>' if name in links else shown
 
 
 def _terms(report: Report) -> dict[str, str]:

@@ -62,7 +62,7 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
 
 
 def _removed(number: int, example: Example) -> str:
-    where = location(example.file, example.row)
+    where = location(example.id, example.file, example.row)
     return _item(f"removed-{number}", example, "near-duplicate", where, ("Removed", "Kept"))
 
 
@@ -74,7 +74,8 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
     """
     css_class, word = ("exact", "exact copy") if example.exact else ("near", near)
     label = shortened_in_the_middle(example.id, _MAX_LABEL)
-    where = location(example.file, example.row)
+    where = location(example.id, example.file, example.row)
+    kept_where = location(example.kept_id, example.kept_file, example.kept_row)
     note = '<p class="hint">Long texts: only a part of them is shown.</p>' if example.truncated else ""
     removed = marked_text(example.text, example.passages, "del")
     kept = marked_text(example.kept_text, example.kept_passages, "ins")
@@ -86,7 +87,7 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
         f'<span class="kind {css_class}">{word}</span> '
         f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {beside}</summary>{note}<div class="texts">'
         f"{_document('removed', sides[0], example.id, where, removed)}"
-        f"{_document('kept', sides[1], example.kept_id, location(example.kept_file, example.kept_row), kept)}"
+        f"{_document('kept', sides[1], example.kept_id, kept_where, kept)}"
         "</div></details></li>\n"
     )
 
@@ -103,8 +104,10 @@ def _document(side: str, title: str, name: str, where: str, body: str) -> str:
     return f'<div class="{side}"><h3>{heading}</h3>{where}{body}</div>'
 
 
-def location(file: str, row: int) -> str:
-    """Return the file and row of a document, as HTML."""
+def location(document: str, file: str, row: int) -> str:
+    """Return the file and row of a document, as HTML; nothing of a document that is a file, whose id is its path."""
+    if document == file:
+        return ""
     return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
 
 
