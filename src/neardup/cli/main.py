@@ -9,26 +9,17 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, cast
 
 import click
 
-from neardup.cli.cluster import cluster
-from neardup.cli.compare import compare
-from neardup.cli.dedup import dedup
-from neardup.cli.evaluate import evaluate
-from neardup.cli.idf import idf
-from neardup.cli.index import index
-from neardup.cli.pairs import pairs
-from neardup.cli.plan import plan
-from neardup.cli.serve import serve
-from neardup.cli.sign import sign
-from neardup.cli.sweep import sweep
 from neardup.errors import NeardupError
 from neardup.version import __version__
 
 INTERRUPTED = 130
+_NAMES = ("dedup", "pairs", "cluster", "compare", "evaluate", "sweep", "idf", "plan", "sign", "index", "serve")
 
 
 class Failure(click.ClickException):
@@ -39,6 +30,21 @@ class Failure(click.ClickException):
     def show(self, file: Any = None) -> None:
         """Print the line."""
         click.echo(f"neardup: error: {self.message}", file=file, err=file is None)
+
+
+class _Commands(Mapping[str, click.Command]):
+    """The commands by name. Each is in the module of its name, which loads when the command is used."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return cast(click.Command, getattr(import_module(f"neardup.cli.{name}"), name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
 
 
 class Program(click.Group):
@@ -66,7 +72,7 @@ class Program(click.Group):
 
 @click.group(
     cls=Program,
-    commands=[dedup, pairs, cluster, compare, evaluate, sweep, idf, plan, sign, index, serve],
+    commands=cast(dict[str, click.Command], _Commands()),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")
@@ -104,9 +110,9 @@ def main() -> None:
     # NumPy's linear algebra, unused here, starts a thread for each processor, and each spins for a while: 0.1 CPU
     # seconds apiece. Read when NumPy is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Loading the libraries makes 250,000 objects that stay; looking them through for garbage again and again, once
+    # Loading the libraries makes 170,000 objects that stay; looking them through for garbage again and again, once
     # more when the process ends, took 0.2 seconds.
-    gc.set_threshold(100_000)
+    gc.set_threshold(250_000)
     atexit.register(gc.freeze)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries; those of neardup are in the report

@@ -69,12 +69,13 @@ def report_discarded_run(output: str, resume: bool, scratch: str | None = None) 
 
 def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
-    from neardup.cli.render import reports
+    if as_json or not quiet:
+        from neardup.cli.render import reports  # loads Rich
 
-    if as_json:
-        reports.print_json(report)
-    elif not quiet:
-        reports.print_report(report, output)
+        if as_json:
+            reports.print_json(report)
+        else:
+            reports.print_report(report, output)
     exit_if_incomplete(report["incomplete"], on_error)
 
 

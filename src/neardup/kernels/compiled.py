@@ -54,8 +54,13 @@ def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = True, in
         return dispatcher
     if cache_folder() is not None:
         dispatcher._cache = _KernelCache(function)
+    dispatcher._compilation_chain_init_hook = _load_no_extensions
     _let_kernels_call(dispatcher, njit(no_cpython_wrapper=True)(function))
     return dispatcher
+
+
+def _load_no_extensions() -> None:
+    """Do nothing, where Numba looks in all installed packages for types that they add: kernels have none of these."""
 
 
 def _let_kernels_call(dispatcher: Any, inner: Any) -> None:
@@ -207,6 +212,11 @@ class _Locator(_CacheLocator):
 
 class _CacheImpl(CompileResultCacheImpl):
     _locator_classes = [_Locator]  # noqa: RUF012
+
+    def reduce(self, data: Any) -> Any:
+        """Return what is kept of a kernel: no environment without constants, for which Numba loads a module."""
+        *rest, environments = super().reduce(data)
+        return (*rest, tuple(environment for environment in environments if environment.consts))
 
 
 class _CacheFile(IndexDataCacheFile):
