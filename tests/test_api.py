@@ -192,11 +192,16 @@ def test_a_comparison_marks_its_texts_in_a_notebook():
     assert "one two three <ins>four</ins>" in shown
 
 
-def test_tables_stay_empty_where_they_are_not_wanted(tmp_path: Path):
+def test_tables_that_are_not_wanted_are_refused_with_their_file(tmp_path: Path):
     result = neardup.dedup(TEXTS, tables=False)
-    assert (result.removed.num_rows, result.pairs.num_rows, result.mask.sum()) == (0, 0, 3)
+    assert result.mask.sum() == 3
+    with pytest.raises(SettingError, match=r"removed is not in the result: got tables=False\. Use tables=True\."):
+        _ = result.removed
+    with pytest.raises(SettingError, match="pairs is not"):
+        _ = result.pairs
     pairs = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet", tables=False)
-    assert pairs.pairs.num_rows == 0
+    with pytest.raises(SettingError, match=r"pairs is not in the result.* Read it from .*pairs\.parquet, or use tables"):
+        _ = pairs.pairs
     assert pq.read_table(pairs.output).num_rows == 1
 
 

@@ -48,6 +48,14 @@ class _Reported(_OneLine):
         return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 
 
+def _filled(table: pa.Table | None, name: str, output: Path | str | None) -> pa.Table:
+    """Return a table of a result. Raises SettingError if the run was not to fill it."""
+    if table is None:
+        where = "Use tables=True" if output is None else f"Read it from {output}, or use tables=True"
+        raise SettingError(f"{name} is not in the result: got tables=False. {where}.")
+    return table
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Deduplication(_Reported):
     """The result of `dedup`.
@@ -60,15 +68,27 @@ class Deduplication(_Reported):
         another. A rejected row, or an empty line of JSON, is not kept.
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
+
+    With tables=False, removed and pairs raise SettingError.
     """
 
-    removed: pa.Table
-    pairs: pa.Table
+    _removed: pa.Table | None
+    _pairs: pa.Table | None
     mask: npt.NDArray[np.bool_]
     report: dict[str, Any]
     output: Path | str | None
     _read_kept: Callable[[], pa.Table]
     _source: Any = None
+
+    @property
+    def removed(self) -> pa.Table:
+        """The removed documents."""
+        return _filled(self._removed, "removed", self.output)
+
+    @property
+    def pairs(self) -> pa.Table:
+        """The pairs of documents at or above the threshold."""
+        return _filled(self._pairs, "pairs", None)
 
     @property
     def dataset(self) -> Any:
@@ -117,12 +137,24 @@ class Clustering(_Reported):
         or more, the largest first.
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
+
+    With tables=False, documents and clusters raise SettingError.
     """
 
-    documents: pa.Table
-    clusters: pa.Table
+    _documents: pa.Table | None
+    _clusters: pa.Table | None
     report: dict[str, Any]
     output: Path | str | None
+
+    @property
+    def documents(self) -> pa.Table:
+        """The cluster of each document."""
+        return _filled(self._documents, "documents", self.output)
+
+    @property
+    def clusters(self) -> pa.Table:
+        """The clusters of two documents or more."""
+        return _filled(self._clusters, "clusters", self.output)
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
@@ -145,11 +177,18 @@ class DuplicatePairs(_Reported):
     pairs : Arrow table, see schemas.pairs_schema, by left and then by right document.
     report : the counts, settings, measures and timings of the run, a dictionary.
     output : the file it was written to, or None.
+
+    With tables=False, pairs raises SettingError.
     """
 
-    pairs: pa.Table
+    _pairs: pa.Table | None
     report: dict[str, Any]
     output: Path | None
+
+    @property
+    def pairs(self) -> pa.Table:
+        """The pairs of documents at or above the threshold."""
+        return _filled(self._pairs, "pairs", self.output)
 
     def __str__(self) -> str:
         """Return the result in one sentence."""

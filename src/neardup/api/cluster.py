@@ -68,7 +68,8 @@ def cluster(
         to; or an address, as in `dedup`. Default: None, which only returns the result.
     linkage : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
         documents.
-    tables : fill the tables of the result. Use False with `output` if they would not fit into memory.
+    tables : fill the tables of the result. Use False with `output` if they would not fit into memory; they then
+        raise SettingError.
 
     Returns
     -------
@@ -115,9 +116,7 @@ def cluster(
         if folder is not None:
             links = links_to_files(run.tasks, rows, folder.path)
             write.write_report(report, render_clusters(report, rows, links), folder.result)
-        found = [
-            write.to_table(*table) if tables else table[1].empty_table() for table in _tables(run, clusters, names)
-        ]
+        found = [write.to_table(*table) if tables else None for table in _tables(run, clusters, names)]
         if folder is not None:
             folder.finish()
     warn_if_incomplete(report, on_error)

@@ -104,7 +104,8 @@ def dedup(
     text_unit : in text files, whether a document is a line or a file. auto: a line if one file is named.
     in_format : the format of all inputs. Default: by suffix, or for standard input by its first bytes.
     max_document_bytes : longer documents are rejected.
-    tables : fill `removed` and `pairs` of the result. Use False with `output` if they would not fit into memory.
+    tables : fill `removed` and `pairs` of the result. Use False with `output` if they would not fit into memory; they
+        then raise SettingError.
     overwrite : replace the output folder, if it exists, once the new result is complete. Remote storage is never
         overwritten.
     scratch : a folder for temporary files, which exists, on a fast local disk. Default: beside the output, or the
@@ -174,7 +175,7 @@ def dedup(
             decider.complete(report)
             if folder is not None and shown is not None:
                 writing.write_report(report, render_report(report, shown), folder.result)
-            removed, pairs = _tables(run, tables)
+            removed, pairs = _tables(run) if tables else (None, None)
             mask = row_mask(run)
             if folder is not None:
                 folder.finish()
@@ -231,11 +232,11 @@ def _decider(
     return open_files_run(inputs, settings, selection, run_settings, resume=resume, copies=copies)
 
 
-def _tables(run: Run, wanted: bool) -> tuple[pa.Table, pa.Table]:
-    """Return the removed documents and the pairs; both empty unless wanted."""
+def _tables(run: Run) -> tuple[pa.Table, pa.Table]:
+    """Return the removed documents and the pairs."""
     measures = run.method.measures
-    removed = removed_batches(run.outcome.removals, run.locations, measures) if wanted else ()
-    pairs = pair_batches(run.outcome.pairs, run.locations, measures) if wanted else ()
+    removed = removed_batches(run.outcome.removals, run.locations, measures)
+    pairs = pair_batches(run.outcome.pairs, run.locations, measures)
     return writing.to_table(removed, removed_schema(measures)), writing.to_table(pairs, pairs_schema(measures))
 
 

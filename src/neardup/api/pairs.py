@@ -74,7 +74,8 @@ def find_pairs(
     threads, batch_rows, on_error, progress : as in `dedup`.
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None, which only returns them.
     overwrite : replace that file, if it exists, once the new one is complete.
-    tables : fill `pairs` of the result. Use False with `output` if they would not fit into memory.
+    tables : fill `pairs` of the result. Use False with `output` if they would not fit into memory; it then raises
+        SettingError.
     max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
 
     Returns
@@ -119,10 +120,10 @@ class _Pairs:
 
     def __init__(self, file: TableFile | None, collect: bool) -> None:
         self.file, self.collect = file, collect
+        self.table: pa.Table | None = None
 
     def take(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write and collect all pairs."""
-        self.table = schema.empty_table()
         if self.collect:
             self.table = write.to_table(batches, schema)
             batches = iter(self.table.to_batches())
