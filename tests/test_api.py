@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -200,9 +202,24 @@ def test_tables_that_are_not_wanted_are_refused_with_their_file(tmp_path: Path):
     with pytest.raises(SettingError, match="pairs is not"):
         _ = result.pairs
     pairs = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet", tables=False)
-    with pytest.raises(SettingError, match=r"pairs is not in the result.* Read it from .*pairs\.parquet, or use tables"):
+    with pytest.raises(SettingError, match=r"pairs is not in the result.* Read it from .*pairs\.parquet, or use"):
         _ = pairs.pairs
     assert pq.read_table(pairs.output).num_rows == 1
+
+
+FUNCTIONS = [name for name in neardup.__all__ if inspect.isfunction(getattr(neardup, name))]
+VALUES = {"methods": ["minhash"], "documents": 1000, "left": "a", "right": "b", "text": "a", "source": TEXTS}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_argument_of_a_wrong_type_is_an_error_of_neardup(name: str):
+    function = getattr(neardup, name)
+    parameters = inspect.signature(function).parameters
+    needed = {key: VALUES[key] for key, parameter in parameters.items() if parameter.default is parameter.empty}
+    for key, parameter in parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            with suppress(neardup.NeardupError):
+                function(**{**needed, key: object()})
 
 
 def test_pairs_are_written_and_returned(tmp_path: Path):

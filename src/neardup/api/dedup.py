@@ -190,9 +190,9 @@ def _wanted(
     settings: OutputSettings, output: str | os.PathLike[str] | None, scratch: str | os.PathLike[str] | None
 ) -> str:
     """Return what is written; raise SettingError if there is no folder for it, or none for the temporary files."""
-    if scratch is not None and not os.path.isdir(scratch):
+    if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
         raise SettingError(
-            f"scratch must be a folder that exists: got {os.fspath(scratch)}. Make it, or change scratch (--scratch)."
+            f"scratch must be a folder that exists: got {scratch!s:.200}. Make it, or change scratch (--scratch)."
         )
     if settings.write != "kept" and output is None:
         raise SettingError(

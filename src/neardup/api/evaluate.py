@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -107,8 +106,8 @@ def evaluate(
     >>> result.best.limit, result.best.f1
     (0.5, 1.0)
     """
-    path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
-    page = None if errors is None else check_output(Path(errors), (".html",), overwrite=overwrite)
+    path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
+    page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     settings = _Settings(
         Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
         SelectionSettings(max_bucket_size=max_bucket_size),
@@ -173,12 +172,17 @@ def compare_methods(
     >>> {name: result.at_threshold.precision for name, result in found.items()}
     {'strict': 1.0, 'loose': 0.3333333333333333}
     """
+    if not isinstance(methods, (Mapping, Sequence)):
+        raise SettingError(
+            f"methods must be a list of names, or a dict of settings by name: got {methods!r:.80}. Pass for example "
+            "['minhash', 'simhash']."
+        )
     named = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
     if len(named) < 2 or len(named) < len(methods):
         raise SettingError(
             f"methods must be two or more, each once: got {methods!r}. To score one method, use evaluate."
         )
-    path = None if plot is None else check_output(Path(plot), (".svg",), overwrite=overwrite)
+    path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     settings = _Settings(
         Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
         SelectionSettings(max_bucket_size=max_bucket_size),

@@ -28,7 +28,7 @@ from neardup.index.incoming import Incoming
 from neardup.output.directory import refuse_address
 from neardup.output.kept import KeptWriter
 from neardup.output.report import describe_cost, describe_incomplete
-from neardup.output.table_file import SUFFIXES, TableFile, check_output
+from neardup.output.table_file import TableFile
 from neardup.progress import Stages
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
 from neardup.settings.run import RunSettings
@@ -312,7 +312,7 @@ def query_files(
     The report; and the hits, `schemas.hits_schema` with the id of each query, of no rows if they are in the file.
     """
     reading = _Reading(index, inputs, settings)
-    file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+    file = None if output is None else TableFile(output, overwrite=overwrite)
     schema = _with_query_ids(hits_schema(index._rules.method.measures))
     counts, found = {"read": 0, "found": 0, "hits": 0}, [schema.empty_table()]
 
@@ -364,7 +364,7 @@ def export_documents(index: Index, output: str, stages: Stages, *, overwrite: bo
     stages : of the progress.
     overwrite : whether it may replace a file.
     """
-    file = TableFile(check_output(Path(output), SUFFIXES, overwrite=overwrite), overwrite=overwrite)
+    file = TableFile(output, overwrite=overwrite)
     counts = index.info()["documents"]
     plain: Callable[[pa.Table], pa.Table] = _with_hex if file.is_text else lambda table: table
 

@@ -97,7 +97,7 @@ def find_pairs(
     """
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
-    file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+    file = None if output is None else TableFile(output, overwrite=overwrite)
     inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
     found = _Pairs(file, tables)
     files = fingerprints_of(source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def plan(
     settings = minhash_named(method, threshold)
     bands = MinHashMethod(settings).bands
     if plot is not None:
-        save_drawing(s_curve(*bands, settings.threshold), check_output(Path(plot), (".svg",), overwrite=True))
+        save_drawing(s_curve(*bands, settings.threshold), check_output(plot, (".svg",), overwrite=True))
     return make_plan(int(documents), document_bytes, settings.threshold, settings.recall, bands)
 
 

@@ -160,7 +160,7 @@ def sign(
     """
     chosen = sketch_named(method)
     run_settings = RunSettings(threads=threads, on_error=on_error)
-    file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+    file = None if output is None else TableFile(output, overwrite=overwrite)
     documents, column = (source, None) if text_column or id_column or in_format else _as_column(source)
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     if column is not None:

@@ -116,10 +116,13 @@ def sweep(
 
 def _checked(thresholds: Sequence[float]) -> list[float]:
     """Return the thresholds in rising order, each once."""
-    limits = sorted({float(threshold) for threshold in thresholds})
+    try:
+        limits = sorted({float(threshold) for threshold in thresholds})
+    except (TypeError, ValueError):
+        limits = []
     if not 1 <= len(limits) <= _MAX_THRESHOLDS or not 0 < limits[0] <= limits[-1] <= 1:
         raise SettingError(
-            f"thresholds must be 1 to {_MAX_THRESHOLDS} numbers above 0 and at most 1: got {list(thresholds)!r:.80}. "
+            f"thresholds must be 1 to {_MAX_THRESHOLDS} numbers above 0 and at most 1: got {thresholds!r:.80}. "
             "Change thresholds (--thresholds 0.5..0.95, or 0.6,0.8)."
         )
     return limits

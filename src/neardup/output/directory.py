@@ -29,7 +29,7 @@ def places_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str] | 
 
     scratch : a folder that several runs may share. Default: next to the output; for an address, that of the system.
     """
-    name = os.fspath(output)
+    name = name_of(output)
     remote = is_address(name)
     path = Path(urlsplit(name).path or "out") if remote else Path(local_path(name))
     digest = hashlib.blake2b(os.fsencode(name if remote else path.absolute()), digest_size=8).hexdigest()
@@ -42,10 +42,18 @@ def places_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str] | 
     return Places(partial, Path(scratch) / f"{path.absolute().name}-{digest}.scratch")
 
 
+def name_of(output: str | os.PathLike[str]) -> str:
+    """Return the path or the address of an output. Raises OutputError if it is neither a str nor a path, or empty."""
+    name = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
+    if not isinstance(name, str) or not name:
+        raise OutputError(f"An output is a str or a pathlib.Path: got {output!r:.80}. Name a file or a folder.")
+    return name
+
+
 def is_address(output: str | os.PathLike[str]) -> bool:
     """Return whether an output is on remote storage."""
-    name = os.fspath(output)
-    return isinstance(name, str) and is_remote(name) and not name.startswith("file://")
+    name = name_of(output)
+    return is_remote(name) and not name.startswith("file://")
 
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path keeps one of two slashes
@@ -53,7 +61,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path keeps one of two 
 
 def refuse_address(path: str | os.PathLike[str], what: str) -> None:
     """Raise OutputError if the path of an output is the address of remote storage."""
-    name = os.fspath(path)
+    name = name_of(path)
     if _ADDRESS.match(name):
         raise OutputError(
             f"The output must be a local {what}: got {name}. Copy the output to the storage after the run."
@@ -77,8 +85,8 @@ class OutputDirectory:
         resume: bool,
         scratch: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._remote = RemoteFolder(os.fspath(path)) if is_address(path) else None
-        self.path = Path(local_path(os.fspath(path))) if self._remote is None else self._remote.address
+        self._remote = RemoteFolder(name_of(path)) if is_address(path) else None
+        self.path = Path(local_path(name_of(path))) if self._remote is None else self._remote.address
         self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
         self._refuse_existing(overwrite, resume)

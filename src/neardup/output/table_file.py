@@ -51,15 +51,17 @@ _WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
 SUFFIXES = tuple(_WRITERS)
 
 
-def check_output(path: Path, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
+def check_output(output: str | os.PathLike[str], suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
     """Return the path of a file that may be written.
 
     Raises
     ------
     OutputError
-        If the file exists without `overwrite`, its suffix is not one of `suffixes`, or its folder cannot be written to.
+        If it is no path, the file exists without `overwrite`, its suffix is not one of `suffixes`, or its folder cannot
+        be written to.
     """
-    refuse_address(path, "file")
+    refuse_address(output, "file")
+    path = Path(output)
     if path.suffix.lower() not in suffixes:
         raise OutputError(
             f"The output {path} must end in {'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
@@ -80,8 +82,8 @@ class TableFile:
     num_rows : the number of rows written.
     """
 
-    def __init__(self, path: Path, *, overwrite: bool) -> None:
-        self.path = check_output(path, SUFFIXES, overwrite=overwrite)
+    def __init__(self, output: str | os.PathLike[str], *, overwrite: bool) -> None:
+        self.path = check_output(output, SUFFIXES, overwrite=overwrite)
         self.num_rows = 0
 
     @property

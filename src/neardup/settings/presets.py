@@ -258,7 +258,7 @@ def with_preset(
     """
     if preset is None:
         return method, threshold, keep
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise SettingError(f"preset must be one of {', '.join(PRESETS)}: got {preset!r}. Change preset (--preset).")
     if method is not None:
         raise SettingError(
