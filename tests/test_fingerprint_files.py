@@ -466,5 +466,10 @@ def test_signed_documents_are_pickled(tmp_path, method):
 
 def test_a_file_of_fingerprints_is_not_read_as_texts(tmp_path: Path):
     neardup.sign(["one two three"], method="simhash", output=tmp_path / "fp.parquet")
-    with pytest.raises(neardup.errors.ColumnError, match="text"):
+    with pytest.raises(neardup.errors.ColumnError, match=r"is a table of fingerprints.*neardup pairs"):
         neardup.dedup(tmp_path / "fp.parquet", method=neardup.SimHash())
+    neardup.sign(["one two three"], method="minhash", output=tmp_path / "signed.parquet")
+    with pytest.raises(neardup.errors.ColumnError, match=r"is a table of signatures.* LSHIndex"):
+        neardup.dedup(tmp_path / "signed.parquet")
+    with pytest.raises(neardup.errors.InputError, match=r"are fingerprints, without texts\. Find the pairs"):
+        neardup.dedup(neardup.sign(["one two three"], method="simhash"))

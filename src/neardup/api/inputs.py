@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
+import pyarrow as pa
+
 from neardup.decide.priority import rank_columns
 from neardup.documents.columns import choose_columns
 from neardup.documents.formats import format_of
@@ -16,6 +18,8 @@ from neardup.documents.pages import TEXT_COLUMN
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, Task
 from neardup.documents.tables import TablePart, splits_of
 from neardup.errors import ColumnError, InputError, SettingError
+from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
+from neardup.fingerprints.signatures import Signatures
 from neardup.output.wording import plural
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
@@ -55,13 +59,35 @@ def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None, *, wi
         parts = _parts(source, inputs, "against" if is_against else "source", skipped)
         if not is_against:
             _refuse_reserved(parts, inputs.reserved)
-        columns = choose_columns(
-            parts, inputs.text_column, inputs.id_column, [] if is_against else ranks, values[is_against]
-        )
+        try:
+            columns = choose_columns(
+                parts, inputs.text_column, inputs.id_column, [] if is_against else ranks, values[is_against]
+            )
+        except ColumnError:
+            _refuse_fingerprints(parts)
+            raise
         tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
     if warnings is not None:
         warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
     return tasks
+
+
+_USES = {
+    "fingerprints": "Find the pairs among them with find_pairs (neardup pairs).",
+    "signatures": "Search them with LSHIndex.",
+}
+
+
+def _refuse_fingerprints(parts: Sequence[Part]) -> None:
+    """Raise ColumnError if a part is a table of fingerprints or signatures."""
+    for part in parts:
+        types = part.column_types() or {}
+        if "signature" in types or has_fingerprints(pa.schema(list(types.items()))):
+            kind = "signatures" if "signature" in types else "fingerprints"
+            raise ColumnError(
+                f"{part.name} is a table of {kind}, without a column of texts: got {', '.join(types)}. {_USES[kind]} "
+                "To read another column as the text, name it: text_column (--text-column)."
+            )
 
 
 def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
@@ -124,6 +150,9 @@ def _parts(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[st
             format_name=inputs.in_format,
             skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
         )
+    if isinstance(source, (Fingerprints, Signatures)):
+        kind = type(source).__name__.lower()
+        raise InputError(f"{source!r} are {kind}, without texts. {_USES[kind]}")
     splits = splits_of(source)
     return [TablePart(source, name)] if splits is None else [TablePart(split, key) for key, split in splits.items()]
 

@@ -124,7 +124,7 @@ _PAGE_ZH = {
         "即达到阈值的文本对中被找到的比例。相似度为 <i>s</i> 的一对以概率 P(<i>s</i>) 被比较，因此每找到一对就代表 "
         "1/P(<i>s</i>) 对，包括找到的和漏掉的（Horvitz 与 Thompson，1952）。"
     ),
-    r"A bucket lists its first ([\d,]+) documents; ([\d,]+) documents? shared a bucket with earlier documents that it does "
+    r"A bucket lists its first ([\d,]+) documents?; ([\d,]+) documents? shared a bucket with earlier documents that it does "
     r"not list\.": r"每个桶只列出最前面的 \1 篇文档；有 \2 篇文档与桶中未列出的更早文档同桶。",
     # Definitions
     r"Removed, kept": "删除与保留",

@@ -176,10 +176,11 @@ def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
     """Return a warning if a full bucket hid earlier documents from others."""
     if not num_documents:
         return []
+    shares, were = ("shares", "was") if num_documents == 1 else ("share", "were")
     return [
-        f"{num_documents:,} documents share a bucket with more than {max_bucket_size:,} earlier documents, and were "
-        f"compared only with the first {max_bucket_size:,}. Raise max_bucket_size (--max-bucket-size) to compare them "
-        "with all."
+        f"{plural(num_documents, 'document')} {shares} a bucket with more than "
+        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first {max_bucket_size:,}. "
+        "Raise max_bucket_size (--max-bucket-size) to compare with all."
     ]
 
 

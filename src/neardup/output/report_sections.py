@@ -196,7 +196,7 @@ def recall(report: Report) -> str:
         )
     if bound:
         text += (
-            f"<p>A bucket lists its first {bound.get('max_bucket_size', 0):,} documents; "
+            f"<p>A bucket lists its first {plural(bound.get('max_bucket_size', 0), 'document')}; "
             f"{plural(bound.get('documents', 0), 'document')} shared a bucket with earlier documents that it "
             "does not list.</p>"
         )

@@ -61,6 +61,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
 
 
+def noun(count: int, word: str) -> str:
+    """Return a noun for a count that stands elsewhere: copy, copies."""
+    return plural(count, word).partition(" ")[2]
+
+
 def shortened(text: str, most: int) -> str:
     """Return text of at most `most` characters, the last one an ellipsis if it is cut."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from neardup.cli.render.reports import print_rejected, print_warnings
 from neardup.cli.render.table import Rows, is_unicode
-from neardup.output.wording import percent, plural, visible
+from neardup.output.wording import noun, percent, plural, visible
 
 _BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -41,12 +41,14 @@ def print_evaluations(
 def _print_truth(report: dict[str, Any], console: Console) -> None:
     """Print the labels or judged pairs that the methods are scored on."""
     truth, rows = report["truth"], Rows()
-    rows.count("Read", report["counts"]["read"], "documents")
+    rows.count("Read", report["counts"]["read"], noun(report["counts"]["read"], "document"))
     if "label" in truth:
         rows.count("Labelled", truth["documents"], f"of them, under {plural(truth['labels'], 'label')}")
         rows.count("To find", report["at_threshold"]["positives"], "pairs under one label", "bold")
     else:
-        rows.count("Judged", truth["pairs"], f"pairs of {plural(truth['documents'], 'document')}")
+        rows.count(
+            "Judged", truth["pairs"], f"{noun(truth['pairs'], 'pair')} of {plural(truth['documents'], 'document')}"
+        )
         rows.count("To find", report["at_threshold"]["positives"], "pairs judged to be duplicates", "bold")
     rows.count("Rejected", report["counts"]["rejected"], "could not be read")
     rows.print(console)

@@ -17,7 +17,7 @@ from rich.text import Text
 from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
 from neardup.output.table_file import json_line
-from neardup.output.wording import duration, memory, plural, visible
+from neardup.output.wording import duration, memory, noun, plural, visible
 from neardup.results import Document
 from neardup.stores.base import Run
 
@@ -32,13 +32,17 @@ def print_info(info: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
     if quiet or as_json:
         return
     rows, documents = Rows(), info["documents"]
-    rows.count("Kept", documents["kept"], "documents", "bold green")
-    rows.count("Removed", documents["removed"], "documents, similar to a kept one")
+    rows.count("Kept", documents["kept"], noun(documents["kept"], "document"), "bold green")
+    rows.count("Removed", documents["removed"], f"{noun(documents['removed'], 'document')}, similar to a kept one")
     if info["bytes"]:
         each = info["bytes_per_document"]
         rows.figure("Size", memory(info["bytes"]), "" if each is None else f"{each:,.1f} bytes a document")
     for run in info["runs"]:
-        rows.count("Open run", run["num_documents"], f"documents staged in {visible(run['name'])}")
+        rows.count(
+            "Open run",
+            run["num_documents"],
+            f"{noun(run['num_documents'], 'document')} staged in {visible(run['name'])}",
+        )
     rows.line()
     rows.line("Index", visible(info["address"]), "bold cyan")
     rows.line("Method", _settings(info["method"], ("method", *_LIMITS)))
@@ -67,7 +71,7 @@ def print_added(report: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
     if quiet or as_json:
         return
     counts, rows, console = report["counts"], Rows(), Console(highlight=False)
-    rows.count("Read", counts["read"], f"documents, {memory(report['bytes'])} of text")
+    rows.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['bytes'])} of text")
     if "kept" in counts:
         rows.count("Kept", counts["kept"], "not similar to any kept document", "bold green")
         rows.count("Removed", counts["removed"], "similar to a kept document", "bold")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.table import Rows
-from neardup.output.wording import duration, memory, percent, plural, visible, what_copies_share
+from neardup.output.wording import duration, memory, noun, percent, plural, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
 
@@ -49,16 +49,18 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     console = console or Console(highlight=False)
     command, counts, table = report["command"], report["counts"], Rows()
     if "read" in counts:
-        table.count("Read", counts["read"], f"documents, {memory(report.get('source_bytes', report['bytes']))} of text")
+        text = memory(report.get("source_bytes", report["bytes"]))
+        table.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {text} of text")
     _add_findings(table, report)
     if "rejected" in counts:
         table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     without = _WITHOUT_FEATURES[command] if "read" in counts else "no fingerprint: equal to nothing"
     table.count("Without features", counts["without_features"], without)
     if counts.get("against"):
-        table.count("Against", counts["against"], "documents of the earlier collection")
+        table.count("Against", counts["against"], f"{noun(counts['against'], 'document')} of the earlier collection")
     if report["incomplete"] is not None:
-        table.count("Incomplete", report["incomplete"]["files"], "files could not be read to the end", "bold red")
+        files = report["incomplete"]["files"]
+        table.count("Incomplete", files, f"{noun(files, 'file')} could not be read to the end", "bold red")
     table.line()
     _add_losses(table, report)
     if "recall" in report:
@@ -103,7 +105,7 @@ def _add_findings(table: Rows, report: dict[str, Any]) -> None:
     else:
         table.count("Duplicate pairs", counts["confirmed"], "measured exactly", "bold green")
         _add_kinds(table, report, counts["confirmed"], counts["confirmed_exact"])
-        table.count("Compared", counts["compared"], "candidate pairs")
+        table.count("Compared", counts["compared"], f"candidate {noun(counts['compared'], 'pair')}")
 
 
 def _add_losses(table: Rows, report: dict[str, Any]) -> None:
@@ -186,7 +188,7 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     table.figure(
         "Audit", percent(audit["recall"]),
         f"measured; {percent(audit['low'])} to {percent(audit['high'])}; "
-        f"{audit['found']:,} of {audit['pairs']:,} pairs",
+        f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}",
     )  # fmt: skip
 
 
