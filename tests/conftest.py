@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 import neardup
 from reference.browser import Browser
 from reference.service import METHOD, RunningService
-from servers import postgres_server, redis_server  # noqa: F401  fixtures of all tests
+from servers import postgres_server, redis_server, server  # noqa: F401  fixtures of all tests
 from spark_session import spark  # noqa: F401
 
 TESTS = Path(__file__).parent

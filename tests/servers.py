@@ -217,3 +217,10 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def server(request: pytest.FixtureRequest) -> Postgres | Redis:
+    """Each of the servers in turn."""
+    found: Postgres | Redis = request.getfixturevalue(f"{request.param}_server")
+    return found

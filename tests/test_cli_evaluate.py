@@ -167,4 +167,4 @@ def test_the_page_of_errors_is_named_and_is_of_one_method():
     assert "Missed pairs" in Path("errors.html").read_text()
     refused = run("in.jsonl", "--errors", "e.html", "--compare", "minhash,simhash")
     assert refused.exit_code == 2
-    assert "--errors is of one method" in refused.stderr
+    assert "--errors requires a single method" in refused.stderr

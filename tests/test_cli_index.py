@@ -103,7 +103,7 @@ def test_kept_rows_of_several_inputs_are_files_in_a_folder(news):
     Path("more.csv").write_text("id,text\nf,one more text that nobody saw before today\n")
     assert run("add-if-new", news, "in.jsonl", "more.csv", "-o", "kept", "--id-column", "id").exit_code == 0
     assert sorted(path.name for path in Path("kept").iterdir()) == ["in.jsonl", "more.csv"]
-    assert run("add-if-new", news, "in.jsonl", "more.csv", "-o", "k.jsonl").stderr.endswith("Name a folder.\n")
+    assert run("add-if-new", news, "in.jsonl", "more.csv", "-o", "k.jsonl").stderr.endswith("Pass a folder.\n")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_merge_adds_what_is_new(news):
     run("add-if-new", news, "in.jsonl")
     run("create", "other.index", "--threshold", "0.7")
     assert printed("merge", "other.index", news) == {"read": 3, "kept": 3, "removed": 0, "repeated": 0}
-    assert "3 were there before" in run("merge", "other.index", news).stdout
+    assert "3 already in the index" in run("merge", "other.index", news).stdout
     run("create", "third.index", "--threshold", "0.8")
     assert "threshold" in run("merge", "third.index", news).stderr
 

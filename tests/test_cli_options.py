@@ -176,7 +176,7 @@ def test_a_mistake_in_the_command_is_one_line(arguments, message):
 def test_an_option_of_one_value_is_refused_twice(arguments, option):
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 2
-    assert f"{option} takes one value: got 2. Leave one." in result.stderr
+    assert f"{option} takes one value: got 2. Give it once." in result.stderr
 
 
 def test_an_option_of_several_values_may_be_repeated_and_a_switch_is_a_switch():

@@ -258,7 +258,7 @@ def test_plan_marks_what_is_too_large_for_the_memory():
 def test_plan_says_what_would_fit_into_too_little_memory():
     result = run("plan", "--fingerprints", "2^34", "--memory", "4GiB")
     assert result.exit_code == 2
-    (fits,) = re.findall(r"This memory would fit ([\d,]+) fingerprints", result.stderr)
+    (fits,) = re.findall(r"This memory is enough for ([\d,]+) fingerprints", result.stderr)
     most = int(fits.replace(",", ""))
     assert run("plan", "--fingerprints", str(most), "--memory", "4GiB").exit_code == 0
     assert run("plan", "--fingerprints", str(most + 1), "--memory", "4GiB").exit_code == 2
@@ -344,7 +344,7 @@ ERRORS = {
     ),
     "table that is missing": (
         ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "tfidf", "--idf", "nope.parquet"],
-        "nope.parquet is not a table of document frequencies in format neardup-idf 1: there is no such file. Make one",
+        "nope.parquet is not a table of document frequencies in format neardup-idf 1: there is no such file. Create",
     ),
     "table that is none": (
         ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--weights", "tfidf", "--idf", "in.jsonl"],
@@ -353,7 +353,7 @@ ERRORS = {
     "table in another format": (["idf", "in.jsonl", "-o", "idf.csv"], "must end in .parquet: got '.csv'"),
     "no corpus to weigh by": (
         ["compare", "a.txt", "b.txt", "--method", "simhash", "--weights", "tfidf"],
-        "single texts are none: got idf='corpus'. Give a table as idf (--idf TABLE",
+        "which single texts do not have: got idf='corpus'. Pass a table as idf (--idf TABLE",
     ),
     "nothing to explain": (["compare", "a.txt", "b.txt", "--explain"], "SimHash fingerprints: got MinHash."),
     "two plans": (["plan", "--documents", "9", "--fingerprints", "9"], "either --documents or --fingerprints"),

@@ -79,7 +79,7 @@ def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
         (b'{"text": 1}', "'text' is a number, not a string"),
         (b'{"text": ["a"]}', "'text' is a list, not a string"),
         (b'{"text": "a", "id": {}}', "the id is an object, not a string or a number"),
-        (b'{"text": "a\\ud800"}', "'text' holds a lone surrogate"),
+        (b'{"text": "a\\ud800"}', "'text' contains a lone surrogate"),
         (b'{"text": "\xff"}', "'text' is not valid UTF-8: invalid start byte at byte 10 of the line"),
         (b'{"text": "a"', "the line is not JSON"),
         (b'{"text": "a"} {"text": "b"}', "the line is not JSON: Extra data"),

@@ -70,7 +70,7 @@ def test_a_damaged_member_costs_itself_only(tmp_path: Path) -> None:
         assert list(found) == [ALL[0], ALL[2]], place
         assert [(one.row, one.byte) for one in rejected] == [(1, first)], place
         assert rejected[0].reason.startswith("the gzip member is damaged: ")
-        assert rejected[0].reason.endswith("; what follows is not read, up to the next record")
+        assert rejected[0].reason.endswith("; the bytes up to the next record are skipped")
 
 
 def test_a_long_member_with_a_wrong_checksum_is_not_trusted(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_file_of_damage_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(warc_records, "MAX_DAMAGES", 10)
     _, rejected = read_bytes(tmp_path, (b"junk\r\n" + ONE) * 50)
     assert len(rejected) == 11
-    assert rejected[-1].reason.endswith("; the file has more than 10 such places, its rest is not read")
+    assert rejected[-1].reason.endswith("; the file has more than 10 such places; the rest is not read")
 
 
 # Bombs.
@@ -218,6 +218,6 @@ def test_what_is_too_long_to_be_inflated_is_said_if_nothing_is_found_behind_it(
     data = ONE + record("resource", b"x" * 2000)
     found, rejected = read_bytes(tmp_path, members(data), "a.warc.gz")
     assert list(found) == ALL[:1]
-    assert "no record was found behind it" in rejected[0].reason
+    assert "no record was found after it" in rejected[0].reason
     found, rejected = read_bytes(tmp_path, members(data, TWO), "a.warc.gz")
     assert (list(found), rejected) == (ALL[:2], [])

@@ -209,8 +209,8 @@ def test_a_best_threshold_at_the_start_of_the_curve_is_told():
     texts, labels = ["a b c d e f g h i", "a b c d x y z v w"], ["1", "1"]
     result = neardup.evaluate(table_of(texts, labels), method=neardup.MinHash(ngram=1), curve_from=0.25)
     assert result.report["warnings"] == [
-        "The best threshold is where the curve begins, 0.25; a lower one may be better. Begin lower: curve_from=0.125 "
-        "(--curve-from 0.125)."
+        "The best threshold is the first one of the curve, 0.25; a lower one may be better. Start lower: "
+        "curve_from=0.125 (--curve-from 0.125)."
     ]
 
 
@@ -222,7 +222,7 @@ def test_a_start_of_the_curve_that_is_no_threshold_is_refused(start):
 
 def test_a_curve_over_distances_begins_at_0():
     table = table_of(["a", "a"], ["1", "1"])
-    with pytest.raises(SettingError, match=r"the curve of SimHash is over distances: got 0\.3"):
+    with pytest.raises(SettingError, match=r"the curve of SimHash has distances: got 0\.3"):
         neardup.evaluate(table, method="simhash", curve_from=0.3)
     found = neardup.compare_methods(table, ["minhash", "simhash"], curve_from=0.5)
     assert [result.curve[0][0].as_py() for result in found.values()] == [0.5, 0]
@@ -477,8 +477,8 @@ PAIR_ERRORS = {
     "both ways": (judged([*JUDGED, ("a", "b", False)]), InputError, "judges 'a' and 'b' both as duplicates and as"),
     "itself": (judged([("a", "a", True)]), InputError, "judges 'a' and 'a' although they are one document"),
     "strangers": (judged([("x", "y", True)]), InputError, "pairs judges no pair of documents of the corpus: its 1"),
-    "nothing": (judged([("a", "b", None)]), InputError, "pairs judges no pair: no row has a left_id, a right_id and a"),
-    "no rows": (judged().slice(0, 0), InputError, "pairs judges no pair: no row has a left_id, a right_id and a"),
+    "nothing": (judged([("a", "b", None)]), InputError, "contains no judged pair: no row has a left_id"),
+    "no rows": (judged().slice(0, 0), InputError, "contains no judged pair: no row has a left_id"),
 }  # fmt: skip
 
 
@@ -505,4 +505,4 @@ def test_a_damaged_file_or_several_are_no_judged_pairs(tmp_path: Path) -> None:
         (tmp_path / name).write_text('{"left_id": "a\n\0\n')
         with pytest.raises(InputError):
             neardup.evaluate(CORPUS, pairs=tmp_path / name)
-    wrong(InputError, "Judged pairs are one file: got 2", pairs=[tmp_path / "a.jsonl", tmp_path / "c.csv"])
+    wrong(InputError, "Judged pairs must be in one file: got 2", pairs=[tmp_path / "a.jsonl", tmp_path / "c.csv"])

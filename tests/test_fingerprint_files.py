@@ -137,7 +137,7 @@ def test_ids_are_strings_or_integers():
     ("columns", "said"),
     [
         ({"id": ["a"]}, r"fp\.parquet has no column 'fingerprint' of 4, 8, 16, 32 bytes .* it has id \(string\)"),
-        ({"fingerprint": ["ab"]}, r"it has fingerprint \(string\)\. Make one with neardup.sign"),
+        ({"fingerprint": ["ab"]}, r"it has fingerprint \(string\)\. Create one with neardup.sign"),
         ({"fingerprint": pa.array([b"abc"], pa.binary(3))}, r"fingerprint \(fixed_size_binary\[3\]\)"),
         ({"fingerprint": pa.array([1], pa.int64())}, r"fingerprint \(int64\)"),
         ({"id": pa.array([None], pa.string()), "fingerprint": pa.array([1], pa.uint64())}, "a null in the column 'id'"),
@@ -375,7 +375,7 @@ def test_fingerprints_of_two_schemes_are_refused_naming_both(tmp_path):
     with pytest.raises(neardup.errors.SchemeError) as raised:
         neardup.find_pairs(sources, method=neardup.SimHash())
     said = str(raised.value)
-    assert said.startswith("Fingerprints of two schemes do not compare: ")
+    assert said.startswith("Fingerprints of different schemes cannot be compared: ")
     for name, ngram, weights in (("a", 1, "tf"), ("b", 3, "one")):
         assert f"{tmp_path / name}.parquet has " in said
         assert f"'ngram': {ngram}" in said
@@ -392,7 +392,7 @@ def test_tables_of_two_corpora_make_two_schemes(tmp_path):
 def test_texts_among_fingerprints_are_refused_by_name(tmp_path):
     neardup.sign(["one two three"], method="simhash", output=tmp_path / "fp.parquet")
     (tmp_path / "in.jsonl").write_text('{"text": "one"}\n')
-    with pytest.raises(neardup.InputError, match=r"others texts: .*in\.jsonl has no fingerprints"):
+    with pytest.raises(neardup.InputError, match=r"others are texts: .*in\.jsonl has no fingerprints"):
         neardup.find_pairs([tmp_path / "fp.parquet", tmp_path / "in.jsonl"], method=neardup.SimHash())
 
 
@@ -405,7 +405,7 @@ def test_texts_among_fingerprints_are_refused_by_name(tmp_path):
     ],
 )
 def test_what_fingerprints_cannot_tell_is_refused(tmp_path, method, said):
-    with pytest.raises(neardup.SettingError, match=f"compare by Hamming distance alone: {said}"):
+    with pytest.raises(neardup.SettingError, match=f"are compared by Hamming distance only: {said}"):
         neardup.find_pairs(fingerprint_table([1], SCHEME), method=method)
 
 

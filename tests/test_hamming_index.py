@@ -17,6 +17,7 @@ from neardup.errors import ColumnError, InputError, OutputError, SchemeError, Se
 from neardup.index import hamming_tables, row_store, search
 from neardup.stores import key_tables
 from reference import hamming as reference
+from reference.lsh import found_in
 
 WIDTHS = (32, 64, 128, 256)
 
@@ -25,15 +26,6 @@ def flipped(value: int, bits: int, count: int, chance: random.Random) -> int:
     for bit in chance.sample(range(bits), count):
         value ^= 1 << bit
     return value
-
-
-def found_in(table: pa.Table, num_queries: int) -> list[list[tuple[object, int]]]:
-    """Return (id, distance) for each query, in the order of the rows."""
-    result: list[list[tuple[object, int]]] = [[] for _ in range(num_queries)]
-    for row in table.to_pylist():
-        result[row["query"]].append((row["id"], row["distance"]))
-    assert table["query"].to_pylist() == sorted(table["query"].to_pylist())
-    return result
 
 
 @st.composite
@@ -157,7 +149,7 @@ def test_results_are_a_table_of_query_id_and_distance():
 def test_an_id_that_is_there_is_refused_by_name_and_nothing_changes():
     index = neardup.HammingIndex()
     index.add_many(["a", "b"], [1, 2])
-    with pytest.raises(InputError, match=r"The id 'b' is in the index already, or twice .* at row 1\. Remove it first"):
+    with pytest.raises(InputError, match=r"The id 'b' is already in the index, or twice .* at row 1\. Remove it first"):
         index.add_many(["c", "b"], [3, 4])
     with pytest.raises(InputError, match="The id 'd'"):
         index.add_many(["d", "d"], [3, 4])
@@ -171,11 +163,11 @@ def test_an_id_that_is_there_is_refused_by_name_and_nothing_changes():
 def test_an_id_that_is_not_there_cannot_be_removed():
     index = neardup.HammingIndex()
     for unknown in ("x", 5):
-        with pytest.raises(InputError, match=f"no fingerprint of the id {unknown!r}"):
+        with pytest.raises(InputError, match=f"no fingerprint with the id {unknown!r}"):
             index.remove(unknown)
     index.add(5, 0)
     index.remove(5)
-    with pytest.raises(InputError, match="no fingerprint of the id 5"):
+    with pytest.raises(InputError, match="no fingerprint with the id 5"):
         index.remove(5)
 
 
@@ -215,7 +207,7 @@ def test_a_fingerprint_out_of_its_range_is_refused(value):
     index = neardup.HammingIndex()
     for call in (lambda: index.add("a", value), lambda: index.query(value)):
         with pytest.raises(
-            InputError, match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Make an index of more"
+            InputError, match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Create an index with more"
         ):
             call()
     assert len(index) == 0
@@ -304,9 +296,9 @@ def test_indexes_of_one_scheme_merge_and_others_do_not():
     assert first.query(1) == [("a", 0), ("c", 1)]
     with pytest.raises(SchemeError, match=r"ngram=1.*ngram=2"):
         first.merge(neardup.HammingIndex(scheme=scheme | {"ngram": 2}))
-    with pytest.raises(SchemeError, match="Fingerprints of 64 and of 32 bits do not compare"):
+    with pytest.raises(SchemeError, match="Fingerprints of 64 and of 32 bits cannot be compared"):
         first.merge(neardup.HammingIndex(32))
-    with pytest.raises(SchemeError, match=r"scheme is of 64 bits, the index of 32.*Pass bits=64"):
+    with pytest.raises(SchemeError, match=r"scheme has 64 bits and the index has 32.*Pass bits=64"):
         neardup.HammingIndex(32, scheme=scheme)
 
 
@@ -344,7 +336,7 @@ def test_a_near_fingerprint_is_not_added_again():
     assert index.add_if_new("near", 0b1000) == [("first", 2)]
     assert index.add_if_new("far", 0b0100) == []
     assert [name in index for name in ("first", "near", "far")] == [True, False, True]
-    with pytest.raises(InputError, match="The id 'far' is in the index already"):
+    with pytest.raises(InputError, match="The id 'far' is already in the index"):
         index.add_if_new("far", 0b1011)
 
 

@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_told_with_what_would():
 
 
 def test_memory_for_nothing_at_all_is_told():
-    with pytest.raises(SettingError, match="Not even one fingerprint would fit"):
+    with pytest.raises(SettingError, match="This memory is not enough for a single fingerprint"):
         choose_blocks(1, 64, 0, 1)
 
 

@@ -73,7 +73,7 @@ def test_what_is_no_table_is_refused_with_its_name(tmp_path, damage):
     else:
         changed = table.set_column(1, table.schema.field(1), pa.array([7] * len(table), pa.uint32()))
         pq.write_table(changed, path)
-    with pytest.raises(InputError, match=r"idf\.parquet is not a table of document frequencies .* Make one with"):
+    with pytest.raises(InputError, match=r"idf\.parquet is not a table of document frequencies .* Create one with"):
         IdfTable.open(path)
 
 

@@ -205,7 +205,7 @@ def test_files_are_read_and_payloads_taken_from_their_lines(make, tmp_path):
 def test_web_pages_are_refused_by_an_index_of_texts(make, tmp_path):
     (tmp_path / "page.html").write_text("<p>one</p>")
     with pytest.raises(
-        InputError, match=r"has web pages, and this index compares texts\. Make an index with method='co"
+        InputError, match=r"contains web pages, and this index compares texts\. Create an index with method='co"
     ):
         make().add_many(tmp_path / "page.html")
 
@@ -293,7 +293,7 @@ def test_a_cancelled_run_leaves_nothing(make):
     with pytest.raises(InputError, match="There is no open run 'crawl': got none"):
         index.commit_run("crawl")
     index.open_run("crawl")
-    with pytest.raises(InputError, match="The run 'crawl' is open already"):
+    with pytest.raises(InputError, match="The run 'crawl' is already open"):
         index.open_run("crawl")
     index.stage("crawl", table(("a", FOX)))
     assert index.commit_run("crawl")["kept"].to_pylist() == [True]
@@ -327,7 +327,7 @@ def test_indexes_merge_by_the_sieve(make):
         {"id": "b", "kept": False, "kept_id": "a"}, {"id": "c", "kept": True, "kept_id": None},
     ]  # fmt: skip
     assert left.query(OTHER)[0].id == "c"
-    with pytest.raises(SchemeError, match=r"was made with .*ngram=5.*: got .*ngram=2"):
+    with pytest.raises(SchemeError, match=r"was created with .*ngram=5.*: got .*ngram=2"):
         left.merge(make(method=MinHash()))
 
 
@@ -346,7 +346,7 @@ def test_an_index_is_rebuilt_with_other_bands_from_its_signatures(make):
         assert len(rebuilt.query(FOX)) >= len(index.query(FOX))
     with pytest.raises(SchemeError, match=r"The bands take 400 hashes, and the index .* stored 256 of each document"):
         index.rebuild("memory:", method=MinHash(threshold=0.6, ngram=2, num_bands=200, rows_per_band=2))
-    with pytest.raises(SchemeError, match=r"do not compare: the index .* has ngram=2; the method has ngram=3"):
+    with pytest.raises(SchemeError, match=r"cannot be compared: the index .* has ngram=2; the method has ngram=3"):
         index.rebuild("memory:", method=MinHash(threshold=0.6, ngram=3))
 
 
@@ -436,7 +436,7 @@ def test_an_index_of_other_settings_is_refused_and_both_are_named(tmp_path):
     Index.create(tmp_path / "a.index", method=BIGRAMS).close()
     with pytest.raises(StoreError, match=r"There is something at .*a.index already"):
         Index.create(tmp_path / "a.index")
-    with pytest.raises(SchemeError, match=r"was made with ngram=2: got ngram=3"):
+    with pytest.raises(SchemeError, match=r"was created with ngram=2: got ngram=3"):
         Index.open(tmp_path / "a.index", method=MinHash(threshold=0.6, ngram=3))
     with Index.open(tmp_path / "a.index", method=BIGRAMS) as index:
         assert index.method.threshold == 0.6

@@ -193,9 +193,9 @@ def test_rejected_rows_are_listed(make, tmp_path):
         ({"audit_sample": 5}, SettingError, "audit_sample must be 0"),
         ({"resume": True, "output": "out"}, SettingError, "resume must be False"),
         ({"max_bucket_size": 7}, SettingError, "max_bucket_size must be that of the index, 64"),
-        ({"method": "simhash"}, SchemeError, "was made with"),
-        ({"method": MinHash(threshold=0.5)}, SchemeError, "was made with ngram=2"),
-        ({"threshold": 0.9}, SchemeError, "was made with threshold=0.5"),
+        ({"method": "simhash"}, SchemeError, "was created with"),
+        ({"method": MinHash(threshold=0.5)}, SchemeError, "was created with ngram=2"),
+        ({"threshold": 0.9}, SchemeError, "was created with threshold=0.5"),
         ({"max_distance": 3}, SchemeError, "no max_distance"),
     ],
 )

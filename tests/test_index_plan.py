@@ -99,7 +99,7 @@ def test_the_command_prints_what_the_library_returns():
     ("options", "told"),
     [
         (("--index",), "needs --documents"),
-        (("--index", "--documents", "1e6", "--max-distance", "2"), "does not go with --method minhash"),
+        (("--index", "--documents", "1e6", "--max-distance", "2"), "does not apply to --method minhash"),
         (("--index", "--documents", "1e6", "--memory", "4GB"), "--memory has no effect there"),
         (("--documents", "1e6", "--storage", "text"), "--storage requires --index"),
     ],

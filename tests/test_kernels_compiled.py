@@ -130,7 +130,7 @@ def test_without_a_writable_home_it_runs(room, writable_tmp):
     if not AS_ROOT:
         (room / "neardup" / "kernels").chmod(0o755)
     assert done.stdout.split()[0] == run(room, PRINT_MIXED).stdout.split()[0]
-    assert done.stderr.count("found no folder to keep compiled code in") == (not writable_tmp)
+    assert done.stderr.count("found no folder to cache compiled code in") == (not writable_tmp)
     assert bool(files_of(tmp)) == writable_tmp
 
 

@@ -28,7 +28,7 @@ def test_ids_are_found_as_in_a_dictionary(data, kind):
                 for value in there:
                     del rows[value]
             elif len(set(values)) < len(values) or set(values) & set(rows):
-                with pytest.raises(InputError, match="is in the index already, or twice"):
+                with pytest.raises(InputError, match="is already in the index, or twice"):
                     table.append(pa.array(values, arrow))
             else:
                 table.append(pa.array(values, arrow))

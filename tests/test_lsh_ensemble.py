@@ -203,5 +203,5 @@ def test_what_is_no_signature_or_of_another_length_is_refused():
     index = neardup.LSHEnsemble(num_hashes=8)
     with pytest.raises(InputError, match="a uint32 array with a row for each"):
         index.add_many(["a"], None, [3])
-    with pytest.raises(SchemeError, match="Signatures of 8 and of 16 hashes do not compare"):
+    with pytest.raises(SchemeError, match="Signatures of 8 and of 16 hashes cannot be compared"):
         index.add("a", np.zeros(16, np.uint32), 3)

@@ -12,7 +12,7 @@ from neardup.errors import InputError, SchemeError, SettingError
 from neardup.fingerprints.signatures import Signatures
 from neardup.index import forest, prefix_trees, row_store, search
 from reference import lsh as reference
-from test_lsh_index import found_in
+from reference.lsh import found_in
 
 VALUES = st.sampled_from([0, 1, 2, 2**32 - 1])
 

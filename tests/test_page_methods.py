@@ -154,7 +154,7 @@ def test_pages_are_compared_by_their_main_text_unless_the_method_says_what_else(
 def test_pages_and_texts_in_one_run_are_refused_unless_all_are_read_as_pages(tmp_path):
     folder = write_pages(tmp_path / "pages")
     (folder / "note.txt").write_text("<p>A note.")
-    with pytest.raises(InputError, match=r"Some inputs are web pages, and others texts: .*0\.html and .*note\.txt"):
+    with pytest.raises(InputError, match=r"Some inputs are web pages and others are texts: .*0\.html and .*note\.txt"):
         neardup.dedup(folder)
     assert neardup.dedup(folder, method=neardup.structure()).report["counts"]["read"] == 6
 

@@ -126,7 +126,7 @@ def test_a_line_that_does_not_parse_is_named_with_file_and_number(tmp_path, line
     with pytest.raises(InputError) as caught:
         segmenter_of(Jieba(user_dict=str(file)))
     message = str(caught.value)
-    assert message.startswith(f"Line 3 of the user dictionary {file} cannot be understood: got {line!r}.")
+    assert message.startswith(f"Line 3 of the user dictionary {file} is not valid: got {line!r}.")
     assert "'云计算 5 n'. Correct the line, or remove it." in message
 
 

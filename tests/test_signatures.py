@@ -242,7 +242,7 @@ def test_a_column_of_signatures_is_little_endian_bytes():
 def test_signatures_of_another_scheme_seed_or_length_are_refused_with_both_named(other, said):
     signatures = small([["a"]])
     for refused in (signatures.similarity, signatures.merge):
-        with pytest.raises(SchemeError, match=rf"Signatures of two schemes do not compare: .*{said}"):
+        with pytest.raises(SchemeError, match=rf"Signatures of different schemes cannot be compared: .*{said}"):
             refused(other())
 
 
@@ -261,7 +261,7 @@ def test_weighted_signatures_are_neither_merged_nor_counted():
 
 def test_rows_that_do_not_pair_are_refused():
     signatures = small([["a"], ["b"], ["c"]])
-    with pytest.raises(InputError, match=r"row by row, or one with many: got 3 rows and 2\. Take as many"):
+    with pytest.raises(InputError, match=r"row by row, or one row with many: got 3 rows and 2\. Pass equal numbers"):
         signatures.similarity(signatures[:2])
 
 
@@ -327,7 +327,7 @@ def test_one_thing_that_cannot_be_signed_is_refused():
 
 def test_files_of_anything_else_are_refused(tmp_path):
     signatures, path = small([["a"], ["b"]]), tmp_path / "s.parquet"
-    with pytest.raises(InputError, match=r"s\.parquet cannot be read as Parquet.*Name a file of signatures"):
+    with pytest.raises(InputError, match=r"s\.parquet cannot be read as Parquet.*Pass a file of signatures"):
         Signatures.open(path)
     signatures.save(path)
     with pytest.raises(OutputError, match=r"s\.parquet already exists\. Use another file, or pass overwrite=True"):
@@ -364,12 +364,12 @@ def column_of(limits: list[int], offsets: list[int], element: pa.DataType) -> pa
 @pytest.mark.parametrize(
     ("limits", "offsets", "said"),
     [
-        ([0, 1, 3], [0, 1, 1 << 30, 6], "Row 1 of the column points outside"),
-        ([0, 1, 3], [0, 1, -5, 6], "Row 1 of the column points outside"),
-        ([0, 1, 3], [0, -5, 3, 6], "Row 0 of the column points outside"),
-        ([0, 9, 3], [0, 1, 3, 6], "Row 0 of the column points outside"),
-        ([0, -4, 3], [0, 1, 3, 6], "Row 0 of the column points outside"),
-        ([0, 2, 1, 3], [0, 1, 3, 6], "Row 1 of the column points outside"),
+        ([0, 1, 3], [0, 1, 1 << 30, 6], "Row 1 of the column refers to memory outside"),
+        ([0, 1, 3], [0, 1, -5, 6], "Row 1 of the column refers to memory outside"),
+        ([0, 1, 3], [0, -5, 3, 6], "Row 0 of the column refers to memory outside"),
+        ([0, 9, 3], [0, 1, 3, 6], "Row 0 of the column refers to memory outside"),
+        ([0, -4, 3], [0, 1, 3, 6], "Row 0 of the column refers to memory outside"),
+        ([0, 2, 1, 3], [0, 1, 3, 6], "Row 1 of the column refers to memory outside"),
     ],
 )
 def test_columns_that_point_outside_of_their_memory_are_refused(limits, offsets, said, element):

@@ -21,11 +21,6 @@ LAYOUT = LAYOUTS[0]
 NUMBERS = itertools.count()
 
 
-@pytest.fixture(params=["postgres", "redis"])
-def server(request):
-    return request.getfixturevalue(f"{request.param}_server")
-
-
 @pytest.fixture
 def address(server):
     """Return an address where no index is."""

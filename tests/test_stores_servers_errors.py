@@ -28,11 +28,6 @@ from neardup.stores.redis import lock  # noqa: E402
 NUMBERS = itertools.count()
 
 
-@pytest.fixture(params=["postgres", "redis"])
-def server(request):
-    return request.getfixturevalue(f"{request.param}_server")
-
-
 @pytest.fixture
 def address(server):
     return server.address(f"errors-{next(NUMBERS)}")

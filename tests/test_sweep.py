@@ -73,7 +73,7 @@ def test_thresholds_are_a_range_or_a_list() -> None:
     assert parse_thresholds("0.5..0.65") == [0.5, 0.55, 0.6, 0.65]
     assert parse_thresholds("0.7") == [0.7]
     for wrong in ("0.5...0.6", "many", ""):
-        with pytest.raises(SettingError, match=r"must be a range or numbers with commas"):
+        with pytest.raises(SettingError, match=r"must be a range or numbers separated by commas"):
             parse_thresholds(wrong)
     for limits in ([], [0], [1.5]):
         with pytest.raises(SettingError, match=r"thresholds must be 1 to 50 numbers above 0 and at most 1"):

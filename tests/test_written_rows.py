@@ -158,5 +158,5 @@ def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(files: list[
         assert result.removed.num_rows == 1
         assert "run.json" in seen
         assert not list(scratch.iterdir())
-    with pytest.raises(SettingError, match="scratch must be a folder that exists: got none"):
+    with pytest.raises(SettingError, match="scratch must be an existing folder: got none"):
         neardup.dedup(files, scratch="none")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 EMPTY = 2**32 - 1
 
 
@@ -65,3 +67,13 @@ def containment(similarity: float, asked_size: int, size: int) -> float:
     """Return the containment that a Jaccard similarity and two sizes say, at most what the sizes allow."""
     shared = similarity * (asked_size + size) / (1 + similarity)
     return min(shared, asked_size, size) / asked_size
+
+
+def found_in(table: pa.Table, num_queries: int) -> list[list[tuple[object, float]]]:
+    """Return (id, similarity or distance) for each query, in the order of the rows of an answer."""
+    measure = "distance" if "distance" in table.column_names else "similarity"
+    result: list[list[tuple[object, float]]] = [[] for _ in range(num_queries)]
+    for row in table.to_pylist():
+        result[row["query"]].append((row["id"], row[measure]))
+    assert table["query"].to_pylist() == sorted(table["query"].to_pylist())
+    return result

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from neardup.output.report_html import render_notebook, render_report
 from neardup.output.report_items import Example
+from reference.page import Page
 
 HOSTILE = (
     "<script>document.title='pwned'</script> </textarea></style></script> --> ]]> \" ' &amp; "
@@ -79,3 +82,16 @@ def example(**changes: Any) -> Example:
 def hostile(number: int = 0) -> Example:
     """Return an example whose every string attacks the page."""
     return example(id=f"{number}\"'>{HOSTILE}", file=HOSTILE, text=HOSTILE, kept_id=HOSTILE, kept_text=HOSTILE + "!")
+
+
+def assert_nothing_becomes_markup(record: dict[str, Any], example: Example) -> None:
+    """Assert that the page and the notebook fragment show hostile values of a report and an example as text."""
+    html = render_report(record, [example])
+    page = Page(html)
+    assert [page.count(tag) for tag in ("script", "style", "img", "textarea")] == [1, 1, 0, 0]
+    assert page.texts["body"][0].count("onerror=\"document.title='pwned'\">") >= 9
+    fragment = Page(render_notebook(record))
+    assert [fragment.count(tag) for tag in ("script", "style", "img")] == [0, 0, 0]
+    for written in (html, render_notebook(record)):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ufeff\ud800]", written)
+        written.encode()

@@ -408,8 +408,8 @@ def refuse_selection(selection: SelectionSettings, *, resume: bool, count_by: st
     reasons = (
         ("keep", selection.keep, "first", "an index keeps the first document, which it has already"),
         ("within", selection.within, None, "an index compares all its documents"),
-        ("count_by", count_by, None, "such a run counts by input only"),
-        ("linkage", selection.linkage, "sieve", "an index decides about a document once, and makes no chains"),
+        ("count_by", count_by, None, "such a run counts removals by input only"),
+        ("linkage", selection.linkage, "sieve", "an index decides about each document once, and does not form chains"),
         ("audit_sample", selection.audit_sample, 0, "an index has no scratch files to compare all documents from"),
         ("resume", resume, False, "such a run has no checkpoints; nothing is written before its end"),
     )

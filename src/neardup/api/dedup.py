@@ -192,7 +192,7 @@ def _wanted(
     """Return what is written; raise SettingError if there is no folder for it, or none for the temporary files."""
     if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
         raise SettingError(
-            f"scratch must be a folder that exists: got {scratch!s:.200}. Make it, or change scratch (--scratch)."
+            f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change scratch (--scratch)."
         )
     if settings.write != "kept" and output is None:
         raise SettingError(

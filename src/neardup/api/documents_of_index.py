@@ -106,8 +106,8 @@ def tasks_for(inputs: Inputs, method: MethodSettings, warnings: list[str] | None
     tasks = tasks_of(inputs, "first", warnings)
     if for_pages(method, tasks) != method:
         raise InputError(
-            f"{tasks[0].part.name} has web pages, and this index compares texts. Make an index with method='content' "
-            "for their main text (--method content), or 'structure' for their templates."
+            f"{tasks[0].part.name} contains web pages, and this index compares texts. Create an index with "
+            "method='content' for their main text (--method content), or 'structure' for their templates."
         )
     return tasks
 
@@ -157,7 +157,7 @@ def _batch(batch: DocumentBatch, names: list[str]) -> Batch:
     ids = pa.array([""] * size, pa.large_string()) if batch.ids is None else batch.ids.cast(pa.large_string())
     if ids.null_count:
         row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InputError(f"The id of row {int(batch.rows[row])} is null. Give every document an id, or none.")
+        raise InputError(f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none.")
     return Batch(batch.text, ids, _payloads(batch, names), batch.ids is None)
 
 

@@ -180,7 +180,7 @@ def compare_methods(
     named = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
     if len(named) < 2 or len(named) < len(methods):
         raise SettingError(
-            f"methods must be two or more, each once: got {methods!r}. To score one method, use evaluate."
+            f"methods must be two or more different ones: got {methods!r}. To score one method, use evaluate."
         )
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     settings = _Settings(
@@ -227,8 +227,8 @@ def _evaluate(
     inputs, label, pairs, selection, run_settings, curve_from = settings
     if label is not None and not isinstance(label, str):
         raise SettingError(
-            f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source and "
-            "name it."
+            f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source, and "
+            "pass its name."
         )
     tasks = tasks_of(inputs, selection.keep)
     chosen = method_of(for_pages(method, tasks)).resolve()
@@ -266,7 +266,9 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
         return read_verdicts(TablePart(pairs, "pairs"), label)
     files = list_inputs(paths)
     if len(files) > 1:
-        raise InputError(f"Judged pairs are one file: got {len(files)}, {files[0].name} the first. Join them to one.")
+        raise InputError(
+            f"Judged pairs must be in one file: got {len(files)}, the first {files[0].name}. Join them into one."
+        )
     return read_verdicts(files[0], label)
 
 

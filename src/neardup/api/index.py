@@ -543,9 +543,9 @@ class Index:
 
     def _refuse_open(self, run: str) -> None:
         if not isinstance(run, str) or not run:
-            raise InputError(f"The name of a run is a string: got {run!r}. Name it after its contents.")
+            raise InputError(f"The name of a run is a string: got {run!r}. Pass a string.")
         if any(known.name == run for known in self.runs()):
-            raise InputError(f"The run {run!r} is open already. Commit or cancel it, or use another name.")
+            raise InputError(f"The run {run!r} is already open. Commit or cancel it, or use another name.")
 
     def _require_open(self, run: str) -> None:
         names = [known.name for known in self.runs()]

@@ -175,7 +175,8 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
         return path
     if len(parts) > 1:
         raise OutputError(
-            f"The kept rows of {len(parts)} inputs are written to a file each: got the file {output}. Name a folder."
+            f"The kept rows of {len(parts)} inputs are written to one file per input: got the file {output}. Pass a "
+            "folder."
         )
     found = format_of(parts[0].relative_name)
     if wanted != found:

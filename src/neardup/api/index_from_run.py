@@ -76,12 +76,12 @@ def _report_of(folder: Path) -> dict[str, Any]:
         report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{folder} has no report of a run: {error}. Name the output folder of `neardup dedup`."
+            f"{folder} has no report of a run: {error}. Pass the output folder of `neardup dedup`."
         ) from error
     if report.get("command") != "dedup" or "method" not in report:
         raise InputError(
-            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an index is made of the output "
-            "of `neardup dedup`, of this version. Run dedup again."
+            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an index is created from the "
+            "output of `neardup dedup` of the installed version. Run dedup again."
         )
     return report
 
@@ -98,9 +98,9 @@ def _method_of(folder: Path, report: dict[str, Any], idf: Any) -> MethodSettings
         tokens = counted.tokens if isinstance(counted.tokens, str) else "jieba"
         options = f"--tokens {tokens} --ngram {counted.ngram}" + (f" --html {counted.html}" if counted.html else "")
         raise SettingError(
-            f"The run in {folder} weighed features by the number of documents that have them, and the index needs that "
-            f"table: got none. Count its inputs by `neardup idf INPUT... {options} -o idf.parquet`, and pass "
-            "idf='idf.parquet' (--idf idf.parquet)."
+            f"The run in {folder} weighted features by the number of documents that contain them, and the index needs "
+            f"the table of these counts: got none. Count its inputs by `neardup idf INPUT... {options} -o "
+            "idf.parquet`, and pass idf='idf.parquet' (--idf idf.parquet)."
         )
     return method
 

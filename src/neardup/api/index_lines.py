@@ -102,7 +102,7 @@ class LineAnswers:
             return _Line(error="the line is not a JSON object")
         self._choose(record)
         if self._text_column is None:
-            return _Line(error=f"the line has no field {', '.join(TEXT_NAMES)}: name that of the text (--text-column)")
+            return _Line(error=f"the line has no field {', '.join(TEXT_NAMES)}: name the text field (--text-column)")
         text = _field(record, self._text_column)
         if not isinstance(text, str):
             return _Line(error=f"'{self._text_column}' is {_kind(text)}, not a string")
@@ -118,7 +118,7 @@ class LineAnswers:
             for value in (document.id, document.payload):
                 (value or "").encode()
         except UnicodeEncodeError:
-            return _Line(error="the line holds a lone surrogate, which is no text")
+            return _Line(error="the line contains a lone surrogate, which is not valid text")
         if size > self._max_bytes:
             return _Line(error=f"the document has {size} bytes, more than {self._max_bytes} (--max-document-bytes)")
         return document

@@ -95,7 +95,7 @@ def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
         taken = next((name for name in part.column_types() or () if name in reserved), None)
         if taken is not None:
             raise ColumnError(
-                f"{part.name} has a column '{taken}', and write='annotated' adds columns of such names: "
+                f"{part.name} has a column '{taken}', and write='annotated' adds columns with these names: "
                 f"{', '.join(reserved)}. Rename the column, or use write='mask' (--write mask)."
             )
 
@@ -129,8 +129,8 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     other = next((task.part for task in tasks if not _has_pages(task)), None)
     if other is not None:
         raise InputError(
-            f"Some inputs are web pages, and others texts: {pages[0].name} and {other.name}. Run them one after the "
-            "other, or read all as pages: html='main' (--html main), or structure() (--method structure)."
+            f"Some inputs are web pages and others are texts: {pages[0].name} and {other.name}. Run them separately, "
+            "or read all of them as pages: html='main' (--html main), or structure() (--method structure)."
         )
     return replace(method, html="main")
 

@@ -179,7 +179,7 @@ def fingerprint_paths(source: Source) -> list[str]:
     texts = [path for path in paths if not is_fingerprint_file(path)]
     if texts and len(texts) < len(paths):
         raise InputError(
-            f"Some inputs are fingerprints, and others texts: {texts[0]} has no fingerprints. Make them first "
+            f"Some inputs are fingerprints and others are texts: {texts[0]} has no fingerprints. Create them first "
             "(neardup sign --method simhash), with the same settings."
         )
     return [] if texts else paths
@@ -201,7 +201,7 @@ def _hamming_of(method: MethodSettings, file: Fingerprints | FingerprintFile, na
     given = _asks_for_more(method)
     if given is not None:
         raise SettingError(
-            f"{name} has fingerprints, which compare by Hamming distance alone: got {given}. Use "
+            f"{name} contains fingerprints, which are compared by Hamming distance only: got {given}. Use "
             "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
         )
     method = simhash_named(method)

@@ -154,7 +154,7 @@ def decide(
 ) -> Run:
     """Read the inputs and decide about their documents; table : the file that has source_file and row of each."""
     if resume and folder is None:
-        raise SettingError("resume continues the run of an output folder: got resume=True without one. Pass output.")
+        raise SettingError("resume continues the run of an output folder: got resume=True without output. Pass output.")
     if selection.audit_sample:
         method_of(settings).refuse_audit(selection.audit_sample)
     if selection.within is not None and not method_of(settings).confirms_sets:
@@ -241,7 +241,7 @@ def _check_ids(
     if id_column is not None:
         raise InputError(
             f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column (--id-column), or none: "
-            "documents are then known by their running number."
+            "documents are then identified by their row numbers."
         )
     return [f"{repeated} {table} distinguishes them by source_file and row."]
 
@@ -249,8 +249,8 @@ def _check_ids(
 def _cannot_write(folder: OutputDirectory, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
-            f"The disk is full: {folder.partial} could not grow. Nothing was written to {folder.path}. Free some space "
-            f"and run again with resume=True (--resume), or delete {folder.partial}."
+            f"The disk is full: {folder.partial} could not be extended. Nothing was written to {folder.path}. Free "
+            f"some space and run again with resume=True (--resume), or delete {folder.partial}."
         )
     return (
         f"{error.strerror or error}: {error.filename or folder.partial}. Nothing was written to {folder.path}. Run "

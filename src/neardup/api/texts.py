@@ -77,8 +77,8 @@ def _warn_of_names(left: Text, right: Text) -> None:
     names = [text for text in (left, right) if isinstance(text, str) and len(text) < 256 and "\0" not in text]
     if len(names) == 2 and all(map(os.path.isfile, names)):
         warnings.warn(
-            f"compare compares the strings {left!r} and {right!r}, which are names of files. To compare these, pass "
-            f"pathlib.Path({left!r}).",
+            f"compare compared the strings {left!r} and {right!r}, which are also names of files. To compare the "
+            f"files, pass pathlib.Path({left!r}).",
             stacklevel=3,
         )
 
@@ -111,13 +111,14 @@ def text_of(text: Text) -> str:
         return text
     if not isinstance(text, os.PathLike):
         raise InputError(
-            f"A text is a str, and a file a pathlib.Path: got {type(text).__name__}, {text!r:.80}. Pass one of the two."
+            f"A text must be a str, and a file a pathlib.Path: got {type(text).__name__}, {text!r:.80}. Pass one of "
+            "the two."
         )
     name = os.fspath(text)
     try:
         content = Path(name).read_bytes()
     except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror}. Name a file of text.") from error
+        raise InputError(f"{name} cannot be read: {error.strerror}. Pass a text file.") from error
     return decode_page(content)[0].decode("utf-8") if _is_page(text) else decode_text(content, name)
 
 

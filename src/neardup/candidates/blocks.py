@@ -155,11 +155,11 @@ def choose_blocks(
     distances = [k for k in range(max_distance) if _plan(num_fingerprints, bits, k, k + 1, memory_bytes).fits]
     advice = [f"max_distance={distances[-1]}"] if distances else []
     advice += [f"{fitting:,} fingerprints"] if fitting else []
-    would = f"This memory would fit {' or '.join(advice)}." if advice else "Not even one fingerprint would fit."
+    would = f"is enough for {' or '.join(advice)}" if advice else "is not enough for a single fingerprint"
     raise SettingError(
         f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} need "
         f"{least.memory_bytes:,} bytes or more ({least.num_tables} tables): got memory_bytes={memory_bytes:,.0f}. "
-        f"{would} Lower max_distance, or allow more memory."
+        f"This memory {would}. Lower max_distance, or allow more memory."
     )
 
 

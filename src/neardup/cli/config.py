@@ -101,7 +101,9 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
 
     method, settings = report.get("method"), report.get("settings", {})
     if method is None:
-        raise SettingError(f"The run of {name} used a Python function, which no file can name. Repeat it in Python.")
+        raise SettingError(
+            f"The run of {name} used a Python function, which a file cannot contain. Repeat it in Python."
+        )
     values = {key: value for key, value in method.items() if value is not None and key != "method"}
     values["method"] = "simhash" if method["method"] == "SimHash" else "minhash"
     if isinstance(values.get("tokens"), dict):

@@ -68,7 +68,7 @@ def evaluate(
     """
     methods = _methods(values, compare)
     if compare is not None and values["errors"] is not None:
-        raise SettingError("--errors is of one method: got --compare, too. Leave one out.")
+        raise SettingError("--errors requires a single method: got --compare, too. Leave one of the two out.")
     with running(lambda: "Nothing was written."):
         import neardup
         from neardup.cli.render import evaluate as rendering
@@ -97,7 +97,9 @@ def _methods(values: dict[str, Any], compare: str | None) -> dict[str, MethodSet
         return {name: build_method(values)}
     names = [name.strip() for name in compare.split(",")]
     if values["method"] is not None:
-        raise SettingError(f"--compare replaces --method: got both, --method {values['method']}. Leave one out.")
+        raise SettingError(
+            f"--compare replaces --method: got both, --method {values['method']}. Leave one of the two out."
+        )
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
         raise SettingError(
             f"--compare must be two or more methods, each once, of {','.join(METHODS)}: got {compare!r}."

@@ -124,7 +124,7 @@ def plan(
         _plan_index(documents, document_bytes, as_json, values)
         return
     if (documents is None) == (fingerprints is None):
-        raise SettingError("plan needs either --documents or --fingerprints. Add for example --documents 1e8.")
+        raise SettingError("plan needs either --documents or --fingerprints. Add --documents 1e8, for example.")
     _refuse_options_of_the_other(("--documents", "--fingerprints")[documents is None])
     from neardup.cli.render import plan as rendering
     from neardup.cli.render import reports
@@ -162,7 +162,7 @@ def plan(
 def _plan_index(documents: float | None, document_bytes: float, as_json: bool, values: dict[str, Any]) -> None:
     """Print the estimate of an index."""
     if documents is None:
-        raise SettingError("plan --index needs --documents. Add for example --documents 1e8.")
+        raise SettingError("plan --index needs --documents. Add --documents 1e8, for example.")
     _refuse(("fingerprints", "memory", "plot"), "--index")
     from neardup import lsh
     from neardup.cli.render import plan as rendering
@@ -173,7 +173,7 @@ def _plan_index(documents: float | None, document_bytes: float, as_json: bool, v
     for name in given:
         if name not in constraints_of(type(start)):
             raise SettingError(
-                f"--{name.replace('_', '-')} does not go with --method {values['method']}: got it. Leave it out."
+                f"--{name.replace('_', '-')} does not apply to --method {values['method']}: got both. Leave it out."
             )
     plans = lsh.plan_index(
         documents=documents, method=replace(start, **given), storage=values["storage"], document_bytes=document_bytes,

@@ -81,7 +81,7 @@ class Command(click.Command):
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for param, times in Counter(given).items():
             if times > 1 and isinstance(param, click.Option) and not (param.multiple or param.is_flag):
-                raise click.UsageError(f"{max(param.opts, key=len)} takes one value: got {times}. Leave one.", ctx)
+                raise click.UsageError(f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx)
         return super().parse_args(ctx, args)
 
     def get_help_all(self, ctx: click.Context) -> str:

@@ -47,7 +47,7 @@ def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, 
     from neardup.cli.render.sweep import print_sweep
 
     if values.pop("threshold") is not None:
-        raise SettingError("--threshold is one of many here: got it beside --thresholds. Leave --threshold out.")
+        raise SettingError("sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold out.")
     method, limits = build_method(values), parse_thresholds(thresholds)
     with running(lambda: "A sweep writes nothing."):
         import neardup
@@ -81,5 +81,5 @@ def parse_thresholds(text: str) -> list[float]:
         return [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))] + [float(high)]
     except (ValueError, OverflowError):
         raise SettingError(
-            f"--thresholds must be a range or numbers with commas: got {text!r}. Use 0.5..0.95, or 0.6,0.7."
+            f"--thresholds must be a range or numbers separated by commas: got {text!r}. Use 0.5..0.95, or 0.6,0.7."
         ) from None

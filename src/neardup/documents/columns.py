@@ -100,7 +100,7 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
     if plain is not None:
         raise ColumnError(
             f"No column '{label}': {plain} is plain text, which has no columns. Use JSON lines, CSV or Parquet, or "
-            "give judged pairs (--pairs)."
+            "pass judged pairs (--pairs)."
         )
     if types:
         _check(
@@ -137,7 +137,7 @@ def _nothing_to_choose_from(
 
 def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:
     if not isinstance(column, str):
-        raise ColumnError(f"A column is named by a string: got {column!r:.80}. {advice}")
+        raise ColumnError(f"The name of a column must be a string: got {column!r:.80}. {advice}")
     for part, columns in types.items():
         if column not in columns:
             close = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
@@ -170,7 +170,8 @@ def _no_text_column(types: dict[str, _Types]) -> ColumnError:
         if set(other) != set(columns):
             return ColumnError(
                 f"No column of text that all inputs have: {part} has {listed(columns)}; {other_part} has "
-                f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or read such inputs apart."
+                f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or run such inputs "
+                "separately."
             )
     advice = _other_separator(columns) or " Name the text column (text_column, --text-column)."
     return ColumnError(f"No column of text in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
@@ -202,8 +203,8 @@ def _refuse_plain(parts: Sequence[Part], column: str, role: str) -> None:
     for part in parts:
         if part.column_types() is None:
             raise ColumnError(
-                f"No {role} column '{column}': {part.name} is plain text, which has no columns. "
-                "Read it apart, or leave the column out."
+                f"No {role} column '{column}': {part.name} is plain text, which has no columns. Run it separately, or "
+                "leave the column out."
             )
 
 

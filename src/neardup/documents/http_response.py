@@ -81,7 +81,7 @@ def parse_response(block: bytes) -> Response:
     first, *lines = _LINE_END.split(block[:stop])
     status = _STATUS.match(first)
     if status is None:
-        raise BadResponse("the record holds no HTTP response: it does not begin with a status line")
+        raise BadResponse("the record contains no HTTP response: it does not begin with a status line")
     return Response(int(status[1]), fields_of(lines), block[begin:])
 
 
@@ -103,7 +103,7 @@ def decoded_body(response: Response, limit: int) -> bytes:
     codings = _codings(response.header.get("content-encoding", ""))
     codings += [coding for coding in transfer if coding != "chunked"]
     if len(codings) > MAX_CODINGS:
-        raise BadResponse(f"the body is encoded {len(codings)} times, at most {MAX_CODINGS} times are undone")
+        raise BadResponse(f"the body is encoded {len(codings)} times; at most {MAX_CODINGS} are decoded")
     for coding in reversed(codings):
         body = _inflated(body, coding, limit)
     if len(body) > limit:
@@ -146,7 +146,9 @@ def _inflated(body: bytes, coding: str, limit: int) -> bytes:
         return body if _is_markup(body) else _inflate(body, (15, -15), coding, limit)
     if _is_markup(body):
         return body
-    raise BadResponse(f"the body has the content encoding {coding:.50}, which is not read (gzip and deflate are)")
+    raise BadResponse(
+        f"the body has the content encoding {coding:.50}, which is not supported (only gzip and deflate are)"
+    )
 
 
 def _is_markup(body: bytes) -> bool:

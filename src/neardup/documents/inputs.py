@@ -54,10 +54,10 @@ def list_inputs(
     if format_name is not None and format_name not in FORMATS:
         raise SettingError(
             f"in_format must be one of {', '.join(FORMATS)}, or None: got {format_name!r}. Leave in_format "
-            "(--in-format) unset to go by the suffix."
+            "(--in-format) unset to detect it from the suffix."
         )
     if isinstance(paths, str) or not paths:
-        raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass for example ['data/'].")
+        raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for example.")
     found: dict[str, FoundFile | None] = {}
     for path in paths:
         if path == "-":

@@ -308,7 +308,7 @@ def _why_not_unicode(line: bytes, name: str) -> str:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
         return f"'{name}' is not valid UTF-8: {error.reason} at byte {error.start} of the line"
-    return f"'{name}' holds a lone surrogate (\\ud800 to \\udfff without its partner), which is not text"
+    return f"'{name}' contains a lone surrogate (\\ud800 to \\udfff without its partner), which is not text"
 
 
 def _from_lines(lines: list[_Line], bad: dict[int, str], wanted: _Wanted) -> _ParsedLines:

@@ -77,8 +77,8 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     missing = next((name for name in _PAIR if name not in names), None)
     if missing is not None:
         raise ColumnError(
-            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs need left_id, right_id and "
-            "a column of verdicts. Rename yours."
+            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs need left_id, right_id and a "
+            "column of verdicts. Rename the columns."
         )
     column = column or next((name for name in VERDICT_NAMES if name in names), None)
     if column is None or column not in names:
@@ -92,7 +92,9 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     ids = [as_ids(_joined(table[name]))[0] for name in _PAIR]
     known = pc.and_(known, pc.and_(ids[0].is_valid(), ids[1].is_valid()))
     if not pc.any(known).as_py():
-        raise InputError(f"{part.name} judges no pair: no row has a left_id, a right_id and a {column}. Name another.")
+        raise InputError(
+            f"{part.name} contains no judged pair: no row has a left_id, a right_id and a {column}. Pass another file."
+        )
     left_ids, right_ids = (column.filter(known).cast(pa.string()) for column in ids)
     return Verdicts(left_ids, right_ids, same.filter(known).to_numpy(zero_copy_only=False), part.name)
 

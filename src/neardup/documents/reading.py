@@ -67,7 +67,7 @@ class Task(NamedTuple):
             note(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
         has_rows = isinstance(self.part, InputFile) and not self.part.is_pages
         if num_rejected and not num_documents and not is_lost and has_rows:
-            reason = f"not one row of the file can be read{_hint(self.part)}"
+            reason = f"no row of the file can be read{_hint(self.part)}"
             reject(Rejected(self.part.name, None, None, None, reason, rest_of_file=True))
 
     def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
@@ -100,7 +100,7 @@ def _hint(part: Part) -> str:
     if part.format == "jsonl" and head.lstrip().startswith(b"["):
         return ": it is a JSON array, not JSON lines. Convert it, for example by jq -c '.[]'"
     if b"\r" in head and b"\n" not in head:
-        return ": its lines end with a carriage return alone. Convert it, for example by tr '\\r' '\\n'"
+        return ": its lines end with a carriage return only. Convert it, for example by tr '\\r' '\\n'"
     if not _is_utf8(head):
         return ": it is not UTF-8. Convert it, for example by iconv -f LATIN1 -t UTF-8"
     return ""

@@ -95,7 +95,7 @@ class _BoundedStream(io.RawIOBase):
         self._left -= len(data)
         if self._left < 0:
             raise OSError(
-                f"decompressed it is more than {MAX_EXPANSION} times as long. Decompress it yourself, if you trust it"
+                f"it expands to more than {MAX_EXPANSION} times its size. Decompress it yourself if you trust it"
             )
         return data
 

@@ -80,8 +80,8 @@ def _sniff(source: Source) -> str:
     looks = next((name for delimiter, name in ((",", "csv"), ("\t", "tsv")) if _is_delimited(head, delimiter)), None)
     if looks is not None:
         raise InputError(
-            f"Standard input may be {looks.upper()}, or lines of text. Say which: in_format={looks!r} (--in-format "
-            f"{looks}), or 'text' for a document a line."
+            f"Standard input may be {looks.upper()}, or lines of text. Choose the format: in_format={looks!r} "
+            f"(--in-format {looks}), or 'text' for one document per line."
         )
     return "text"
 

@@ -91,8 +91,8 @@ def _hugging_face_table(dataset: Any) -> pa.Table:
     """Return the rows of a datasets.Dataset; its own table ignores select, filter and shuffle."""
     if not hasattr(dataset, "num_rows"):
         raise InputError(
-            f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. "
-            "Load it without streaming=True, or save it to files and name those."
+            f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. Load it without streaming=True, "
+            "or save it to files and pass their paths."
         )
     return dataset.with_format("arrow")[:]
 
@@ -116,8 +116,8 @@ def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
                 "Pass an iterable of strings, or a table that has a column of text."
             )
     return InputError(
-        f"Documents {begin} to {begin + len(block) - 1} hold a string that is not Unicode text: {error}. "
-        "Replace lone surrogates, for example with text.encode('utf-8', 'replace').decode()."
+        f"Documents {begin} to {begin + len(block) - 1} contain a string that is not Unicode text: {error}. Replace "
+        "lone surrogates, for example with text.encode('utf-8', 'replace').decode()."
     )
 
 
@@ -143,7 +143,7 @@ def _check_views(table: pa.Table, name: str) -> None:
                 # That text is UTF-8 is checked by row, when it is read.
                 (chunk.view(pa.binary_view()) if pa.types.is_string_view(field.type) else chunk).validate(full=True)
         except (pa.ArrowException, ValueError, IndexError) as error:
-            raise InputError(f"Column '{field.name}' of {name} is damaged: {error}. Make the table anew.") from error
+            raise InputError(f"Column '{field.name}' of {name} is damaged: {error}. Create the table again.") from error
 
 
 class TablePart:

@@ -97,7 +97,7 @@ def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
     """
     array = _plain(array)
     if not is_text(array.type):
-        raise ColumnError(f"Column {what} holds {array.type}, not text. Name a column that holds strings.")
+        raise ColumnError(f"Column {what} contains {array.type}, not text. Name a column of strings.")
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.large_string()), {}
     # Binary in between: a cast between string types of other widths would stop at the first bad row.

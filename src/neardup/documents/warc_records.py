@@ -81,8 +81,8 @@ def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_sour
 
 def _what_is_lost(damage: Damage, num_damages: int) -> str:
     if num_damages > MAX_DAMAGES:
-        return f"{damage.reason}; the file has more than {MAX_DAMAGES} such places, its rest is not read"
-    return damage.reason if damage.is_final else f"{damage.reason}; what follows is not read, up to the next record"
+        return f"{damage.reason}; the file has more than {MAX_DAMAGES} such places; the rest is not read"
+    return damage.reason if damage.is_final else f"{damage.reason}; the bytes up to the next record are skipped"
 
 
 def _next_record(
@@ -157,7 +157,7 @@ def _abandoned(data: WarcBytes, record: Record, length: int) -> tuple[Record, Da
     if data.resume():
         return record, None
     reason = (
-        f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that are passed over, and no "
-        "record was found behind it"
+        f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that can be skipped, and no "
+        "record was found after it"
     )
     return record, Damage(record.byte, reason, data.position, is_final=True)

@@ -179,7 +179,7 @@ class IdfTable(IdfSource):
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
             raise InputError(
                 f"{os.fspath(path)} is not a table of document frequencies in format {_FORMAT} {_FORMAT_VERSION}: "
-                f"{reason}. Make one with neardup idf."
+                f"{reason}. Create one with neardup idf."
             ) from error
         return loaded
 
@@ -228,7 +228,7 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[npt.NDArray[np.ui
         word = words[int(np.argmax(num_features > 1))]
         raise InputError(
             f"A word must be one feature: got {word!r}, which is several with tokens={method.tokens!r} and "
-            f"ngram={method.ngram}. Leave it out, or use the tokens that the words were counted with."
+            f"ngram={method.ngram}. Leave it out, or use the tokens with which the words were counted."
         )
     return shingles.hashes, num_features > 0
 
@@ -245,8 +245,9 @@ def resolve_idf(method: SimHash) -> IdfTable | None:
         return None
     if method.idf == "corpus":
         raise SettingError(
-            "weights='tfidf' takes document frequencies from a corpus, and single texts are none: got idf='corpus'. "
-            "Give a table as idf (--idf TABLE, made by neardup idf), or idf='lines' to count lines of the text itself."
+            "weights='tfidf' takes document frequencies from a corpus, which single texts do not have: got "
+            "idf='corpus'. Pass a table as idf (--idf TABLE, made by neardup idf), or idf='lines' to count lines of "
+            "the text itself."
         )
     table = method.idf if isinstance(method.idf, IdfTable) else IdfTable.open(str(method.idf))
     table.require(method)

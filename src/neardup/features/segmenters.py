@@ -220,7 +220,8 @@ def _package() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"tokens='jieba' needs the package {PACKAGE}, which is not installed. "
-            'Install it: pip install "neardup[zh]". Or use tokens="words", which takes a Chinese character as a word.'
+            'Install it: pip install "neardup[zh]". Or use tokens="words", which treats each Chinese character '
+            "as a word."
         ) from error
 
 
@@ -346,9 +347,9 @@ def _parse_entry(line: str, number: int, path: str) -> _Entry:
     tag = rest.pop(0) if rest and _LETTERS.issuperset(rest[0]) else None
     if rest or (frequency is not None and not 1 <= int(frequency[:12]) <= _MAX_FREQUENCY):
         raise InputError(
-            f"Line {number} of the user dictionary {path} cannot be understood: got {line.strip()[:100]!r}. A line "
-            f"holds a word without white space, then optionally its frequency, a whole number from 1 to "
-            f"{_MAX_FREQUENCY}, and its part of speech in Latin letters: '云计算', '云计算 5', '云计算 n' or "
+            f"Line {number} of the user dictionary {path} is not valid: got {line.strip()[:100]!r}. A line holds a "
+            f"word without white space, then optionally its frequency, a whole number from 1 to {_MAX_FREQUENCY}, and "
+            "its part of speech in Latin letters: '云计算', '云计算 5', '云计算 n' or "
             "'云计算 5 n'. Correct the line, or remove it."
         )
     return _Entry(word, None if frequency is None else int(frequency), tag)

@@ -215,7 +215,7 @@ def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> D
     if all(isinstance(feature, str) for feature in features):
         if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(
-                f"Features without weights and without lines cannot be weighed with weights={method.weights!r}, "
+                f"Features without weights and without lines cannot be weighted with weights={method.weights!r}, "
                 f"idf={method.idf!r}. Pass pairs of a feature and its weight, or use weights='tf'."
             )
         tokens = pack_tokens([features])

@@ -76,7 +76,7 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[npt.NDArray[np.
     kind = table.schema.field(column).type if column in table.schema.names else None
     if kind is None or not pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
-            f"{name} has no column {column!r} of fixed-size binary: it has {list_columns(table.schema)}. Make one "
+            f"{name} has no column {column!r} of fixed-size binary: it has {list_columns(table.schema)}. Create one "
             "with neardup.sign (neardup sign)."
         )
     cells = one_chunk(table[column])
@@ -168,8 +168,8 @@ def require_same(
         ours = ", ".join(f"{name}={first.get(name)!r}" for name in different)
         theirs = ", ".join(f"{name}={second.get(name)!r}" for name in different)
         raise SchemeError(
-            f"{kind} of two schemes do not compare: {first_name} has {ours}; {second_name} has {theirs}. Make "
-            "both with the same settings."
+            f"{kind} of different schemes cannot be compared: {first_name} has {ours}; {second_name} has {theirs}. "
+            "Create both with the same settings."
         )
 
 
@@ -187,5 +187,5 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def _unreadable(path: str | os.PathLike[str], error: Exception) -> InputError:
     return InputError(
-        f"{os.fspath(path)} cannot be read as Parquet: {error}. Name a file of signatures or fingerprints."
+        f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures or fingerprints."
     )

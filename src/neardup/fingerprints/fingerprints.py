@@ -169,8 +169,8 @@ def read_scheme(schema: pa.Schema, name: str) -> dict[str, Any]:
     """
     if not has_fingerprints(schema):
         raise ColumnError(
-            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of "
-            f"uint64: it has {list_columns(schema)}. Make one with neardup.sign (neardup sign)."
+            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of uint64: "
+            f"it has {list_columns(schema)}. Create one with neardup.sign (neardup sign)."
         )
     bits = _bits(schema.field("fingerprint").type)
     if SCHEME_KEY not in (schema.metadata or {}):
@@ -178,7 +178,7 @@ def read_scheme(schema: pa.Schema, name: str) -> dict[str, Any]:
     scheme, text = read_json(schema, SCHEME_KEY)
     if scheme is None or scheme.get("bits") != bits:
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got {text}. Make the "
+            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got {text}. Create the "
             "file again with neardup sign."
         )
     return scheme

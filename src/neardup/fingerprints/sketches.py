@@ -171,8 +171,8 @@ class Sketches(ABC):
         require_same(self._actual_scheme(), other._actual_scheme(), "the first", "the second", kind=self.kind)
         if len(self) != len(other) and 1 not in (len(self), len(other)):
             raise InputError(
-                f"{self.kind} compare row by row, or one with many: got {len(self):,} rows and {len(other):,}. Take as "
-                f"many of each, or one: {self.kind.lower()}[0]."
+                f"{self.kind} compare row by row, or one row with many: got {len(self):,} rows and {len(other):,}. "
+                f"Pass equal numbers of rows, or a single row: {self.kind.lower()}[0]."
             )
         return len(self) if len(other) == 1 else len(other)
 

@@ -86,7 +86,7 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
     if num_decided < len(new):
         stop, new, arriving = int(new[num_decided]), new[:num_decided], arriving.take(np.arange(num_decided))
     if snapshot.num_rows + len(new) > MAX_ROWS:
-        raise InputError(f"An index has at most {MAX_ROWS:,} documents over its life: it is full. Rebuild it.")
+        raise InputError(f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. Rebuild it.")
     documents = _documents(rules, snapshot, arriving, verdicts, now, run)
     repeated = existing[:stop][same[:stop]]
     forgotten = np.array([row for row, position in dying.items() if position < num_decided], np.int64)

@@ -67,8 +67,8 @@ class HammingIndex(RowIndex):
         check_distance(bits, max_distance)
         if scheme is not None and scheme.get("bits", bits) != bits:
             raise SchemeError(
-                f"The scheme is of {scheme['bits']} bits, the index of {bits}: got bits={bits}. "
-                f"Pass bits={scheme['bits']}."
+                f"The scheme has {scheme['bits']} bits and the index has {bits}: got bits={bits}. Pass "
+                f"bits={scheme['bits']}."
             )
         if memory_bytes is not None and not memory_bytes > 0:
             raise SettingError(f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it.")
@@ -153,8 +153,8 @@ class HammingIndex(RowIndex):
         """Add all fingerprints of another index. Raises SchemeError if its scheme or number of bits differs."""
         if isinstance(other, HammingIndex) and self.bits != other.bits:
             raise SchemeError(
-                f"Fingerprints of {self.bits} and of {other.bits} bits do not compare: got an index of {other.bits}. "
-                "Make both with the same settings."
+                f"Fingerprints of {self.bits} and of {other.bits} bits cannot be compared: got an index of "
+                f"{other.bits}. Create both with the same settings."
             )
         self._merge(other)
 

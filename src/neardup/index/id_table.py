@@ -86,7 +86,7 @@ class IdTable:
             self.num_rows = first
             self._rebuild(first)
             raise InputError(
-                f"The id {ids[repeated - first].as_py()!r} is in the index already, or twice in what is added: got it "
+                f"The id {ids[repeated - first].as_py()!r} is already in the index, or twice in the new rows: got it "
                 f"at row {repeated - first}. Remove it first, or give each row an id of its own."
             )
         self.kind = ids.type

@@ -128,8 +128,8 @@ def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[I
     levels = ("fingerprints", "features", "text")
     if levels.index(storage) > levels.index(rules.storage):
         raise SettingError(
-            f"An index that stores {storage} takes documents from one that does too: got storage={rules.storage!r}. "
-            "Add the documents from their source."
+            f"An index that stores {storage} can add documents only from an index that also does: got "
+            f"storage={rules.storage!r}. Add the documents from their source."
         )
     details = DETAILS[rules.storage]
     for table in snapshot.scan(("id", "state", "payload", *SKETCHED, *dict.fromkeys(("text", *details)))):

@@ -36,7 +36,7 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
     """
     if method.lookup is None:
         raise SettingError(
-            f"An index needs a method with tables to find documents in: got {type(method.settings).__name__}. Use "
+            f"An index needs a method that can look documents up in tables: got {type(method.settings).__name__}. Use "
             "MinHash(...) or SimHash(...)."
         )
     if settings.storage == FINGERPRINTS and method.confirms_sets:
@@ -102,12 +102,12 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
     if meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
         raise StoreError(
             f"{address} is not an index of format {FORMAT} {FORMAT_VERSION}: got {meta.get('format')} "
-            f"{meta.get('format_version')}, written by neardup {meta.get('neardup')}. Use that version, or make a new "
-            "index."
+            f"{meta.get('format_version')}, written by neardup {meta.get('neardup')}. Use that version, or create a "
+            "new index."
         )
     if meta["idf"] != (None if idf is None else idf.version):
         raise StoreError(
-            f"{address} has another table of document frequencies than it was made with: got "
+            f"{address} has a different table of document frequencies than when it was created: got "
             f"{None if idf is None else idf.version}, it needs {meta['idf']}. Restore it from a backup."
         )
     settings = IndexSettings(**meta["index"])
@@ -138,8 +138,8 @@ def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
     if different:
         shown = [", ".join(f"{name}={values.get(name)!r}" for name in different) for values in (theirs, ours)]
         raise SchemeError(
-            f"The index {address} was made with {shown[0]}: got {shown[1]}. Open it without a method, or make another "
-            "index."
+            f"The index {address} was created with {shown[0]}: got {shown[1]}. Open it without a method, or create "
+            "another index."
         )
 
 

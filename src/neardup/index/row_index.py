@@ -83,7 +83,7 @@ class RowIndex(ABC):
     def _merge(self, other: RowIndex) -> None:
         if type(other) is not type(self):
             raise InputError(
-                f"An {type(self).__name__} merges with one of its kind: got {type(other).__name__}. Pass another one."
+                f"An {type(self).__name__} can only be merged with one of the same type: got {type(other).__name__}."
             )
         if self.scheme is not None and other.scheme is not None:
             kind = f"{self._store.noun.capitalize()}s"

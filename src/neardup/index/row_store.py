@@ -100,12 +100,12 @@ class RowStore(ABC):
         new_ids, values = self._ids.to_array(ids), self.to_values(sketches)
         if len(new_ids) != len(values):
             raise InputError(
-                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} {self.noun}s. Pass as "
-                "many of both."
+                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} {self.noun}s. Pass equal "
+                "numbers."
             )
         first, stop = self.num_rows, self.num_rows + len(new_ids)
         if stop >= self.max_rows:
-            raise InputError(f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use two.")
+            raise InputError(f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use two indexes.")
         if not len(new_ids):
             return first
         self._ids.append(new_ids)
@@ -124,7 +124,7 @@ class RowStore(ABC):
     def remove(self, id: str | int) -> None:
         """Mark the row of an id as removed. Raises InputError if there is none."""
         if id not in self._ids:
-            raise InputError(f"The index has no {self.noun} of the id {id!r}. Look with `id in index` first.")
+            raise InputError(f"The index has no {self.noun} with the id {id!r}. Check with `id in index` first.")
         self._ids.remove(self._ids.to_array([id]))
 
     @property
@@ -190,8 +190,8 @@ class SignatureRows(RowStore):
         length = sketches.shape[1]
         if self.width is not None and length != self.width:
             raise SchemeError(
-                f"Signatures of {self.width} and of {length} hashes do not compare: the index has {self.width}, those "
-                f"given have {length}. Sign with MinHash(num_hashes={self.width})."
+                f"Signatures of {self.width} and of {length} hashes cannot be compared: the index has {self.width}, "
+                f"those given have {length}. Sign with MinHash(num_hashes={self.width})."
             )
         if length < self._least_hashes:
             raise SchemeError(
@@ -256,7 +256,8 @@ class FingerprintRows(RowStore):
             + (
                 "Pass neardup.simhash(text), or use neardup.Index, which takes texts."
                 if isinstance(value, str) and not value.isdigit()
-                else "Make an index of more bits, or add 2^bits to a negative one that was read as a signed number."
+                else "Create an index with more bits, or add 2^bits to a negative value that was read as a signed "
+                "number."
             )
         )
 

@@ -74,8 +74,8 @@ class SeenBeforePipeline:
         address, action = settings.get("NEARDUP_INDEX"), settings.get("NEARDUP_ACTION", "drop")
         if not address:
             raise SettingError(
-                "NEARDUP_INDEX must name an index: got nothing. Make one by `neardup index create pages.index`, and "
-                "set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
+                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup index create pages.index`, "
+                "and set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
             )
         if action not in _ACTIONS:
             raise SettingError(f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {action!r}. Change it.")

@@ -35,7 +35,7 @@ config: Any = _numba_config  # its names are set from the environment
 _PREFIX = "kernels-"
 _NUM_KEPT = 4  # folders, the latest used: a few environments that share a base, or versions that take turns
 _NO_FOLDER = (
-    "neardup found no folder to keep compiled code in, so each process compiles anew, which takes seconds. Set "
+    "neardup found no folder to cache compiled code in, so each process compiles it again, which takes seconds. Set "
     "NUMBA_CACHE_DIR to a folder that only this user can write to."
 )
 

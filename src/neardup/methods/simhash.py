@@ -133,8 +133,8 @@ class SimHashMethod(Method):
         """Return the distances up to 16, or up to a quarter of the bits of a short fingerprint."""
         if lowest is not None:
             raise SettingError(
-                f"curve_from is a threshold, and the curve of SimHash is over distances: got {lowest:g}. Leave "
-                "curve_from (--curve-from) out."
+                f"curve_from is a threshold, but the curve of SimHash has distances: got {lowest:g}. Leave curve_from "
+                "(--curve-from) out."
             )
         farthest = max(self.settings.max_distance, min(MAX_HAMMING_DISTANCE, self.settings.bits // 4))
         loosest = replace(self.settings, max_distance=farthest, num_blocks=None)

@@ -70,6 +70,6 @@ def settings_from_json(values: Mapping[str, Any]) -> Any:
         return kinds[str(name)](**rest)
     except (KeyError, TypeError, InputError, SettingError) as error:
         raise StoreError(
-            f"The index was made with settings that this version does not have: {name} {error}. Use neardup "
-            "of the version that made it."
+            f"The index was created with settings that this version does not have: {name} {error}. Use the version of "
+            "neardup that created it."
         ) from error

@@ -78,7 +78,7 @@ class Call:
         try:
             return self.service.decoder(kind).decode(content)
         except msgspec.ValidationError as error:
-            raise Problem(422, f"The body has another form than expected: {error}. See /openapi.json.") from error
+            raise Problem(422, f"The body does not have the expected form: {error}. See /openapi.json.") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Problem(400, f"The body is not valid JSON in UTF-8: {error}. Send one JSON object.") from error
         except RecursionError as error:
@@ -115,8 +115,9 @@ class Call:
         service = self.service
         if service.pending_bytes and service.pending_bytes + size > service.settings.max_pending_bytes:
             raise busy(
-                f"Requests of {service.pending_bytes:,} bytes are under way, and max_pending_bytes="
-                f"{service.settings.max_pending_bytes:,}. Repeat the request later, with fewer clients at a time.",
+                f"Requests of {service.pending_bytes:,} bytes are in progress, and "
+                f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the request later, with fewer "
+                "clients at a time.",
                 "max_pending_bytes",
             )
         service.pending_bytes += size
@@ -262,8 +263,8 @@ class Service:
     def _late(self) -> Problem:
         limit = self.settings.answer_timeout_s
         return busy(
-            f"The request was not answered within answer_timeout_s={limit:g}; its work may still be done. "
-            "Repeat it: documents with the same ids and texts change nothing. Or raise --answer-timeout-s.",
+            f"The request was not answered within answer_timeout_s={limit:g}; its work may still complete. Repeat it: "
+            "documents with the same ids and texts change nothing. Or raise --answer-timeout-s.",
             "answer_timeout_s",
             status=503,
         )
@@ -275,7 +276,7 @@ class Service:
         elif isinstance(error, NeardupError):
             problem = problem_of(error)
         else:
-            problem = Problem(500, f"The service failed. Its log has the reason, at request_id {request_id}.")
+            problem = Problem(500, f"The service failed. Its log contains the reason, at request_id {request_id}.")
         details = ProblemDetails(
             title=problem.title, status=problem.status, detail=problem.args[0], request_id=request_id,
             setting=problem.setting,

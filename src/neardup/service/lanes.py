@@ -65,12 +65,12 @@ class Lane:
         """
         if self._jobs and self.num_queued + len(items) > self._max_items:
             raise busy(
-                f"{self.num_queued:,} documents wait for the index, and max_queued_documents={self._max_items:,}. "
-                "Repeat the request later, with fewer clients at a time.",
+                f"{self.num_queued:,} documents are waiting for the index, and "
+                f"max_queued_documents={self._max_items:,}. Repeat the request later, with fewer clients at a time.",
                 "max_queued_documents",
             )
         if self._stopping:
-            raise busy("The service stops. Repeat the request when it runs again.", "stop_timeout_s", status=503)
+            raise busy("The service is stopping. Repeat the request when it runs again.", "stop_timeout_s", status=503)
         results: asyncio.Future[Sequence[Any]] = asyncio.get_running_loop().create_future()
         self._jobs.append(_Job(function, items, results))
         self.num_queued += len(items)

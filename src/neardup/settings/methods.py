@@ -38,7 +38,7 @@ class MinHash(Shingling):
     recall: float = parameter(
         0.99,
         Constraint(
-            "The share of pairs exactly at the threshold to find; more similar pairs are found more often.",
+            "The share of the pairs at the threshold to find; more similar pairs are found more often.",
             exclusive_min=0.0,
             high=0.999999,
         ),
@@ -46,9 +46,9 @@ class MinHash(Shingling):
     similarity: str = parameter(
         "jaccard",
         Constraint(
-            "The similarity of two sets of shingles: the shared share of all shingles (jaccard), of those of the "
-            "document that may be removed (containment; removes excerpts with keep=longest), or the geometric mean of "
-            "the shared shares of both documents (cosine).",
+            "The similarity of two sets of shingles: the number of shared shingles divided by that of all (jaccard), "
+            "of those in the document that may be removed (containment; removes excerpts with keep=longest), or by "
+            "the geometric mean of both sizes (cosine).",
             str,
             choices=("jaccard", "containment", "cosine"),
         ),

@@ -5,20 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
-from neardup.errors import StoreError
+from neardup.errors import MissingExtraError, StoreError
 from neardup.stores.base import Layout, Store
 from neardup.stores.memory import MemoryStore
 from neardup.stores.server_address import parse_server_address
 
+
+class _Server(NamedTuple):
+    """A kind of server. client : the package that connects to it. extra : of neardup, which installs the client."""
+
+    client: str
+    extra: str
+
+
+_POSTGRES, _REDIS = _Server("psycopg", "postgres"), _Server("redis", "redis")
 _SERVERS = {
-    "postgresql": "neardup.stores.postgres",
-    "postgres": "neardup.stores.postgres",
-    "redis": "neardup.stores.redis",
-    "rediss": "neardup.stores.redis",
-    "valkey": "neardup.stores.redis",
-    "unix": "neardup.stores.redis",
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
+    "redis": _REDIS,
+    "rediss": _REDIS,
+    "valkey": _REDIS,
+    "unix": _REDIS,
 }
 _MEMORY = "memory:"
 _DATABASE = "index.db"  # of a folder
@@ -40,6 +49,8 @@ def create_store(
     ------
     StoreError
         If there is something at the address, or it cannot be written.
+    MissingExtraError
+        If the client of the server is not installed.
     """
     if address.startswith(_MEMORY):
         return MemoryStore(address, meta, layout, attachments)
@@ -59,6 +70,8 @@ def open_store(address: str, read_only: bool = False) -> Store:
     ------
     StoreError
         If there is no store at the address, or it is damaged, in use, of a later version, or cannot be reached.
+    MissingExtraError
+        If the client of the server is not installed.
     """
     if address.startswith(_MEMORY):
         raise StoreError(
@@ -78,7 +91,15 @@ def _module_of(address: str) -> Any:
             f"No store is known for the address {address}: a folder, memory:, postgresql://... and redis://... are "
             "accepted. Name one of these."
         )
-    return import_module(_SERVERS[scheme])
+    client, extra = _SERVERS[scheme]
+    try:
+        import_module(client)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"An address that begins with {scheme}:// needs the package {client}, which is not installed. Install it: "
+            f'pip install "neardup[{extra}]". Or use an index in a folder of this machine.'
+        ) from error
+    return import_module(f"neardup.stores.{extra}.store")
 
 
 def is_index(address: str) -> bool:

@@ -102,7 +102,7 @@ def print_merged(answers: pa.Table, *, quiet: bool, as_json: bool) -> None:
     elif not quiet:
         click.echo(
             f"{plural(counts['read'], 'document')}: {counts['kept']:,} kept, {counts['removed']:,} removed, "
-            f"{counts['repeated']:,} were there before."
+            f"{counts['repeated']:,} already in the index."
         )
 
 

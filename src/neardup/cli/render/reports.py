@@ -214,7 +214,7 @@ def _add_cost(table: Rows, report: dict[str, Any]) -> None:
     table.figure("Time", duration(report["seconds"]), ", ".join(seconds))
     if report["compile_seconds"] >= 0.5:
         compiling = duration(round(report["compile_seconds"], 1))
-        table.figure("Compiling", compiling, "for this processor, once; not counted above or below")
+        table.figure("Compiling", compiling, "for this processor, once; not included in the other figures")
     if "fingerprints_per_second" in report:
         table.figure("Speed", f"{report['fingerprints_per_second']:,}", "fingerprints/s")
     else:

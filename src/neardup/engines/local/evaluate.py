@@ -139,8 +139,9 @@ def evaluate(
     best = best_of(curve, at_least=method.limit.at_least)
     if method.limit.at_least and best.f1 and best.limit == curve[0].limit > _LEAST_LIMIT:
         summary["warnings"].append(
-            f"The best threshold is where the curve begins, {best.limit:g}; a lower one may be better. Begin lower: "
-            f"curve_from={max(_LEAST_LIMIT, best.limit / 2):g} (--curve-from {max(_LEAST_LIMIT, best.limit / 2):g})."
+            f"The best threshold is the first one of the curve, {best.limit:g}; a lower one may be better. Start "
+            f"lower: curve_from={max(_LEAST_LIMIT, best.limit / 2):g} (--curve-from "
+            f"{max(_LEAST_LIMIT, best.limit / 2):g})."
         )
     by_length = _by_length(found, positives, known, at_threshold.limit)
     return Evaluated(at_threshold, best, curve, by_length, clusters, summary, errors)

@@ -156,7 +156,7 @@ def _ignore(_: Rejected) -> None:
 
 
 def _changed(name: str) -> InputError:
-    return InputError(f"{name} changed during the run. Run again when no other program writes to it.")
+    return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
 
 
 def _results(pairs: Iterable[tuple[Item, SortedSets]]) -> Iterator[SortedSets]:

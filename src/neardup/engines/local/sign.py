@@ -203,8 +203,8 @@ class SimHashSigner:
         by_text = method.weights in ("given", "depth") or (method.weights == "tfidf" and method.idf == "lines")
         if by_text and not (weighted and method.weights == "given"):
             raise SettingError(
-                f"Token lists have no text to weigh them by: got weights={method.weights!r}, idf={method.idf!r}. Pass "
-                "each token with its weight, or use weights='tf'."
+                f"Token lists have no text to compute weights from: got weights={method.weights!r}, "
+                f"idf={method.idf!r}. Pass each token with its weight, or use weights='tf'."
             )
         tokens = method.tokens if method.weights == "given" else "whitespace"
         return replace(resolve_scheme(method), tokens=tokens, ngram=1)
@@ -371,8 +371,8 @@ def _limits(lists: pa.Array, first: int) -> Limits:
 
 def _damaged(row: int) -> InputError:
     return InputError(
-        f"Row {row:,} of the column points outside of its own memory. It is damaged: column.validate(full=True) "
-        "locates the fault. Write it again from its source."
+        f"Row {row:,} of the column refers to memory outside of the column. The column is damaged: "
+        "column.validate(full=True) locates the fault. Create it again from its source."
     )
 
 

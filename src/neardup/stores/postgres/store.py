@@ -26,7 +26,21 @@ FORMAT = 1
 def create(
     address: str, meta: Mapping[str, Any], layout: Layout, attachments: Mapping[str, bytes] | None = None
 ) -> PostgresStore:
-    """Create the schema and its tables in one transaction; see `neardup.stores.postgres.create`."""
+    """Create an index in a database, its schema and tables in one transaction, and open it for writing.
+
+    Parameters
+    ----------
+    address : postgresql://user@host:port/database?index=NAME; other options of libpq may follow. The default of NAME is
+        "index".
+    meta : settings of the index, values for JSON.
+    layout : the tables of keys.
+    attachments : files by name.
+
+    Raises
+    ------
+    StoreError
+        If the index exists, the server cannot be reached, or the user may not create a schema.
+    """
     place = parse_server_address(address)
     session = Session(place)
     try:
@@ -49,11 +63,22 @@ def create(
                 session.execute("INSERT INTO attachments VALUES (%s, %s)", name, data)
     finally:
         session.close()
-    return open_store(address, read_only=False)
+    return open(address, read_only=False)
 
 
-def open_store(address: str, read_only: bool) -> PostgresStore:
-    """Check that the index exists, and its format; see `neardup.stores.postgres.open`."""
+def open(address: str, read_only: bool) -> PostgresStore:
+    """Open an index in a database.
+
+    Parameters
+    ----------
+    address : as in `create`.
+    read_only : whether `writing` is refused.
+
+    Raises
+    ------
+    StoreError
+        If there is no such index, it has another format, or the server cannot be reached.
+    """
     place = parse_server_address(address)
     session = Session(place)
     try:

@@ -27,7 +27,21 @@ FORMAT = 1
 def create(
     address: str, meta: Mapping[str, Any], layout: Layout, attachments: Mapping[str, bytes] | None = None
 ) -> RedisStore:
-    """Create the keys of an index at once; see `neardup.stores.redis.create`."""
+    """Create the keys of an index at once, and open it for writing.
+
+    Parameters
+    ----------
+    address : redis://user:password@host:port/database?index=NAME; rediss:// for TLS; other options of redis-py may
+        follow. The default of NAME is "index".
+    meta : settings of the index, values for JSON.
+    layout : the tables of keys.
+    attachments : files by name.
+
+    Raises
+    ------
+    StoreError
+        If the index exists, or the server cannot be reached.
+    """
     place = parse_server_address(address)
     connection = Connection(place)
     num_tables = len(layout.prefix_bits) + 2
@@ -47,11 +61,22 @@ def create(
             "free. Open it, choose another name with ?index=NAME, or delete its keys: redis-cli --scan --pattern "
             f"'neardup:{place.name}:*' | xargs redis-cli unlink"
         )
-    return open_store(address, read_only=False)
+    return open(address, read_only=False)
 
 
-def open_store(address: str, read_only: bool) -> RedisStore:
-    """Check that the index exists, and its format; see `neardup.stores.redis.open`."""
+def open(address: str, read_only: bool) -> RedisStore:
+    """Open an index on a server.
+
+    Parameters
+    ----------
+    address : as in `create`.
+    read_only : whether `writing` is refused.
+
+    Raises
+    ------
+    StoreError
+        If there is no such index, it has another format, or the server cannot be reached.
+    """
     place = parse_server_address(address)
     connection = Connection(place)
     try:
