@@ -351,7 +351,7 @@ def test_top_and_levels_show_in_an_explanation():
 
 @pytest.mark.parametrize("call", [simhash, lambda text, *, method: explain(text, method=method)])
 def test_frequencies_of_a_corpus_need_a_table(call):
-    with pytest.raises(SettingError, match=r"idf='corpus'.*Give a"):
+    with pytest.raises(SettingError, match=r"idf='corpus'.*Pass a"):
         call("a b c", method=SimHash(weights="tfidf"))
 
 
