@@ -14,6 +14,7 @@ from neardup.cli.render.compare import print_comparison
 from neardup.cli.render.plan import draw_curve, print_plan
 from neardup.cli.render.reports import print_report
 from neardup.settings.methods import MinHash
+from neardup.verify import alignment
 from neardup.verify.alignment import Stretch, align
 
 METHOD = MinHash(ngram=2)
@@ -146,6 +147,23 @@ def test_stretches_stand_side_by_side_where_the_shared_letters_agree():
         Stretch("c d", "c d ", True),
         Stretch("", "y", False),
     ]
+
+
+def test_a_moved_or_repeated_passage_differs_and_the_rest_stands_side_by_side(monkeypatch):
+    left = f"{words(0, 50)} {words(50, 60)} {words(60, 90)}"
+    right = f"{words(50, 60)} {words(0, 50)} {words(60, 90)}"
+    result = neardup.compare(left, right, method=METHOD)
+    assert align(left, result.left_passages, right, result.right_passages) == [
+        Stretch("", f"{words(50, 60)} ", False),
+        Stretch(f"{words(0, 50)} ", f"{words(0, 50)} ", True),
+        Stretch(f"{words(50, 60)} ", "", False),
+        Stretch(words(60, 90), words(60, 90), True),
+    ]
+    monkeypatch.setattr(alignment, "_MAX_CELLS", 1000)
+    assert align(left, result.left_passages, right, result.right_passages) is None
+    again = neardup.compare("一二三四五六七八九", "一二三四五六七八九。一二三四五", method=METHOD)
+    stretches = align(again.left, again.left_passages, again.right, again.right_passages)
+    assert stretches == [Stretch(again.left, "一二三四五六七八九。", True), Stretch("", "一二三四五", False)]
 
 
 @pytest.mark.parametrize(("left", "right"), TEXT_PAIRS)

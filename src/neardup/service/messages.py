@@ -123,11 +123,9 @@ class Compared(Struct):
     measures: Annotated[dict[str, Any], Meta(description="Every measure of the pair, by name.")]
     stretches: Annotated[
         list[Stretch] | None,
-        Meta(description="Both texts side by side; null if they share passages in another order."),
+        Meta(description="Both texts side by side; null if long texts share passages in another order."),
     ]
-    left_passages: Annotated[
-        list[Passage] | None, Meta(description="Each text by itself, if they share passages in another order.")
-    ]
+    left_passages: Annotated[list[Passage] | None, Meta(description="Each text by itself, if `stretches` is null.")]
     right_passages: list[Passage] | None
     left_fingerprint: Annotated[str | None, Meta(description="The SimHash fingerprint in hexadecimal digits, or null.")]
     right_fingerprint: str | None

@@ -82,7 +82,8 @@ def print_differences(
         if same_text and result.left != result.right:
             console.print(say("  The passages differ only in case, form or script, which the comparison folds."))
         else:
-            console.print(say("  No passage differs." if stretches else "  The same passages in another order."))
+            moved = stretches is None or not all(stretch.shared for stretch in stretches)
+            console.print(say("  The same passages in another order." if moved else "  No passage differs."))
         return
     if stretches is None:
         console.print(Text(say("  The shared passages are in another order; each text is shown by itself.\n"), "dim"))
