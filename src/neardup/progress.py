@@ -14,10 +14,10 @@ class Progress(Protocol):
     """An object that follows a run: a progress bar, a log. Any class with these three methods is one.
 
     begin(stage, total_documents) : a stage begins; total_documents is None if the number is unknown.
-    advance(documents, num_bytes) : so many more documents, and bytes of text, are processed in this stage.
+    advance(documents, num_bytes) : the number of further documents and bytes of text processed in this stage.
     end(stage, seconds) : the stage ends, after this many seconds without the time of compilation.
-    compiling(done, total) : optional; before the first stage of the first run ever, so many kernels of all are
-    compiled, from 0 on.
+    compiling(done, total) : optional; called before the first stage of the first run on a machine: the number of
+        kernels compiled so far, from 0, and of all.
 
     Stages follow one another. The calls come from one thread.
     """

@@ -312,10 +312,10 @@ class Evaluation(_Reported):
     ----------
     at_threshold : neardup.lsh.Score of the method at its own limit: found, correct, positives, precision, recall, f1.
     best : the score of the curve with the highest F1.
-    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from `curve_from`, or at distances up to
-        16, from one search at the loosest of them.
-    by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by powers of two of the characters
-        of the shorter text of a pair.
+    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from `curve_from` on, or at distances up to
+        16, all from one search at the loosest limit.
+    by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by the length of the shorter text of
+        a pair, in powers of two of characters.
     adjusted_rand : the agreement of the clusters of `dedup` with the labels, 1 if equal, about 0 by chance; None
         with judged pairs. adjusted_rand_connected : the same of dedup(linkage="connected").
     report : all of the above and the report of the search, a dictionary.

@@ -55,21 +55,21 @@ def cluster(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Clustering:
-    """Cluster the similar documents of a collection: their number, sizes, names and common parts.
+    """Group the similar documents of a collection into clusters, with their sizes, names and common parts.
 
     Parameters
     ----------
     source, method, threshold, max_distance, keep, within, max_bucket_size, audit_sample : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     overwrite, resume, threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
-    against : known documents, each the first of a cluster. A document joins the most similar of them and of the new
-        first documents. Known documents are not compared with each other, and have no row. Default: None.
+    against : known documents, each the first of a cluster. A document joins the most similar of all first documents,
+        known or new. Known documents are not compared with each other, and have no row in the result. Default: None.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
         to; or an address, as in `dedup`. Default: None, which only returns the result.
-    linkage : sieve, a document with those that `dedup` would remove for it; or connected, for chains of similar
-        documents.
-    tables : fill the tables of the result. Use False with `output` if they would not fit into memory; they then
-        raise SettingError.
+    linkage : sieve, where a cluster is a document and those that `dedup` would remove because of it; or connected, for
+        chains of similar documents.
+    tables : fill the tables of the result. Use False with `output` if they do not fit into memory; accessing them then
+        raises SettingError.
 
     Returns
     -------

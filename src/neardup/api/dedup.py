@@ -67,24 +67,24 @@ def dedup(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Deduplication:
-    """Remove the near-duplicates of a collection, keep one of each, and say why.
+    """Remove the near-duplicates of a collection, keep one of each, and show why.
 
     Parameters
     ----------
     source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any object with Arrow's
         PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face Dataset), or a Hugging Face
-        DatasetDict, whose splits are inputs in their order. A str is a path. A list of str is
-        a list of paths if each of them exists, has a known suffix, or is a pattern or an address; else a list of texts.
+        DatasetDict, whose splits are inputs in their order. A str is a path. A list of str is a list of paths if each
+        of them exists, has a known suffix, or is a pattern or an address; otherwise it is a list of texts.
     preset : lossless removes a document if a longer kept one contains at least 0.95 of its shingles; it sets method and
         keep.
     method : settings of the comparison, or their name: minhash, simhash, structure, content, page. Default: minhash, or
-        the method of an index as `against`, which another one must equal.
+        the method of the index passed as `against`; another method is then an error.
     threshold, max_distance : the limit of a duplicate, instead of that of the named method: the minimum similarity, or
         the maximum number of differing bits (SimHash). If `method` is an object, set them there.
     against : an earlier collection, read as `source` is. Its documents are never removed, and come before all others.
-        Or an Index, or its address: documents are decided as `Index.add_if_new` decides, one after the other, but that
-        a document which the index has itself is removed. `pairs` then has the pairs that removed a document.
-    update : whether to add the documents to the index, once all is written.
+        Or an Index, or its address: documents are decided one after the other, as by `Index.add_if_new`, except that a
+        document that is already in the index is removed. `pairs` then contains the pairs that removed a document.
+    update : whether to add the documents to the index once the output is complete.
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; or its address on
         remote storage (`s3://...`): the files are written to `scratch` and copied there at the end, report.json last.
         Default: None, which only returns the result.
@@ -92,31 +92,33 @@ def dedup(
         input row; ids, ids.parquet with the ids of the kept documents; annotated, annotated/ with all documents and
         the columns duplicate_of, similarity and cluster; removed, nothing.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN, or source for
-        the order of the inputs; or several, such as "max:date,longest", where the first that differs decides.
+        the order of the inputs; or several, such as "max:date,longest", where each decides the ties of those before it.
     within : a column; only documents with the same value in it are compared, such as those of one language or site.
     count_by : a column; the report counts the removed documents for each of its values. Default: that of `within`.
     lang : the language of report.html: en, or zh for simplified Chinese.
     linkage : sieve, which removes documents similar to a kept one; or connected, for chains of similar documents.
     max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
     audit_sample : the number of documents to compare exactly with all others, to measure the recall.
-    text_column, id_column : names of columns. Default: `text` and `id`, or another common name. The texts of several
-        columns, such as ["title", "body"], are joined by line ends.
-    text_unit : in text files, whether a document is a line or a file. auto: a line if one file is named.
-    in_format : the format of all inputs. Default: by suffix, or for standard input by its first bytes.
+    text_column, id_column : names of columns. Default: the first of text, content, body, raw_content and html; of id,
+        doc_id, document_id, _id and url. The texts of several columns, such as ["title", "body"], are joined by line
+        ends.
+    text_unit : whether a document of a text file is a line or the whole file. auto: a line if the input is a single
+        file.
+    in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.
     max_document_bytes : longer documents are rejected.
-    tables : fill `removed` and `pairs` of the result. Use False with `output` if they would not fit into memory; they
-        then raise SettingError.
+    tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit into memory; accessing
+        them then raises SettingError.
     overwrite : replace the output folder, if it exists, once the new result is complete. Remote storage is never
         overwritten.
-    scratch : a folder for temporary files, which exists, on a fast local disk. Default: beside the output, or the
-        temporary folder of the system. An interrupted run needs the same one to resume.
+    scratch : an existing folder for temporary files; use a fast local disk. Default: next to the output, or the
+        temporary folder of the system. Resuming an interrupted run needs the same folder.
     resume : continue an interrupted run with the same inputs, settings and output.
-    threads : worker threads. Default: one for each processor of this process.
-    batch_rows : documents processed at a time. Default: by their size. It changes no result.
-    cache_bytes : memory for the documents of the inputs, which are then decoded once; inputs that do not fit are read
-        again where they are needed. Default: a quarter of the memory.
-    on_error : reject documents that cannot be read, with an IncompleteWarning if a file cannot be read to its end; skip
-        both; or stop at the first.
+    threads : worker threads. Default: one per processor available to this process.
+    batch_rows : documents per batch. Default: chosen from their size. It does not change the result.
+    cache_bytes : memory for caching the input documents, in bytes; inputs that do not fit are read and decoded again
+        when needed. Default: a quarter of the memory.
+    on_error : reject documents that cannot be read, and warn with IncompleteWarning if a file cannot be read to its
+        end; skip both without a warning; or stop at the first.
     progress : True for progress bars on stderr (plain lines if it is no terminal), or an object with the methods of
         neardup.Progress.
 
@@ -127,7 +129,7 @@ def dedup(
     Raises
     ------
     SettingError
-        If a value is outside its limits, or does not go with the method.
+        If a value is outside its limits, or does not apply to the method.
     InputError, ColumnError
         If an input cannot be read, or has no such column.
     OutputError

@@ -57,24 +57,24 @@ def evaluate(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Evaluation:
-    """Score a method on labelled documents: precision, recall, F1, by threshold and by length; agreement of clusters.
+    """Score a method on labelled documents: precision, recall and F1, by threshold and length; agreement of clusters.
 
     Parameters
     ----------
     source, method, threshold, max_distance : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, progress : as in `dedup`.
-    label : the column of labels; default: cluster. Two documents under one label are duplicates, under two they are
-        not; a pair with a document whose label is null or empty counts for nothing. With `pairs`, the column of
-        verdicts; default: duplicate, else label.
+    label : the column of labels; default: cluster. Documents with the same label are duplicates, documents with
+        different labels are not; pairs with a document whose label is null or empty are ignored. With `pairs`, the
+        column of verdicts; default: duplicate, else label.
     pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict: true or false, 1 or 0.
-        All other pairs then count for nothing.
-    plot : an .svg file to draw the curve to. Default: None.
-    errors : an .html file for twenty wrong and twenty missed pairs, side by side with their differences marked.
-        Default: None.
+        All other pairs are ignored.
+    plot : an SVG file for the plot of the curve. Default: None.
+    errors : an HTML file for twenty wrong and twenty missed pairs, side by side with their differences marked. Default:
+        None.
     overwrite : replace these files, if they exist.
-    curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of 0.05. The lower,
-        the slower. Default: 0.2. SimHash, whose curve is over distances, has none.
+    curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of 0.05. Lower values
+        are slower. Default: 0.2. SimHash, whose curve has distances, does not accept it.
     max_bucket_size : as in `find_pairs`.
 
     Returns
@@ -86,12 +86,12 @@ def evaluate(
     ColumnError
         If the column of labels, or one of judged pairs, is missing.
     InputError
-        If no document has a label, or no judged pair is one of documents of the source.
+        If no document has a label, or no judged pair consists of documents of the source.
 
     Notes
     -----
-    Three searches: with the unchanged method, for the scores at its threshold; at `curve_from` (SimHash: distance 16),
-    for the curve; and that of `dedup`, for the clusters.
+    It runs three searches: with the unchanged method for the scores at its threshold; at `curve_from` (SimHash:
+    distance 16) for the curve; and that of `dedup` for the clusters.
 
     Examples
     --------
@@ -150,10 +150,10 @@ def compare_methods(
     source, label, pairs, max_bucket_size : as in `evaluate`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, progress : as in `dedup`.
-    methods : two or more names of methods, or settings by any name.
-    plot : an .svg file to draw the curves of all methods to. Default: None.
+    methods : two or more names of methods, or a dictionary of names to settings.
+    plot : an SVG file for the plot of the curves of all methods. Default: None.
     overwrite : replace that file, if it exists.
-    curve_from : as in `evaluate`; curves over distances always begin at 0.
+    curve_from : as in `evaluate`; curves of distances always begin at 0.
 
     Returns
     -------

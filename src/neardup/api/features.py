@@ -35,7 +35,7 @@ def document_frequencies(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> IdfTable:
-    """Count in how many documents of a corpus each feature occurs: the table that TF-IDF weighs by.
+    """Count the documents of a corpus that contain each feature, as the table that TF-IDF needs.
 
     Parameters
     ----------

@@ -34,11 +34,11 @@ from neardup.stores.base import Changes, Run, Store, Writer
 
 
 class Index:
-    """A durable index of documents, asked of every new document whether a similar one was seen before.
+    """A durable index of documents, which finds out whether a similar document was seen before.
 
-    `add_if_new` decides as `dedup` does on the same documents in the same order: it keeps a document unless a kept one
-    is measured as similar to it, whatever the size of the batches. `Index.create` makes an index, `Index.open` opens
-    one; an index is a context manager, and closes on exit. Threads may share it.
+    `add_if_new` decides as `dedup` does on the same documents in the same order: it keeps a document unless its
+    measured similarity to a kept one reaches the threshold, whatever the batch sizes. `Index.create` creates an index,
+    `Index.open` opens one; an index is a context manager, and closes on exit. Threads can share it.
 
     Attributes
     ----------
@@ -76,19 +76,18 @@ class Index:
         expected_documents: int = 10_000_000,
         idf: IdfTable | str | os.PathLike[str] | None = None,
     ) -> Index:
-        """Make an index that does not exist yet, and open it.
+        """Create an index, and open it.
 
         Parameters
         ----------
-        address : a folder to make; `postgresql://...` or `redis://...`; or `memory:`, which lasts as long as the
-            process.
+        address : a new folder; `postgresql://...` or `redis://...`; or `memory:`, which lasts as long as the process.
         method, threshold, max_distance : as in `dedup`.
-        storage : the data stored for a kept document: fingerprints alone, where these decide; features, which confirm
-            duplicates exactly; or text, from which the features are computed again: a third of the space, twice the
-            time to confirm a pair, and `get` and the page of the service show it.
+        storage : the data stored for a kept document: fingerprints alone, if these decide; features, which confirm
+            duplicates exactly; or text, from which the features are computed again: this takes a third of the space and
+            twice the time to confirm a pair, and `get` and the page of the service can show the text.
         max_bucket_size : as in `dedup`.
-        expected_documents : the number of documents that the blocks of SimHash are chosen for; changes no answer.
-        idf : the document frequencies that the method weighs by, as `document_frequencies` returns them, or their
+        expected_documents : the number of documents to choose the blocks of SimHash for; does not change the answers.
+        idf : the document frequencies for the weights of the method, as returned by `document_frequencies`, or their
             file. Without them, methods that boost rare features count all features alike.
 
         Raises
@@ -96,7 +95,7 @@ class Index:
         SettingError
             If a value is outside its limits, an index cannot use the method, or the method needs `idf`.
         StoreError
-            If the index exists, or cannot be made.
+            If the index exists, or cannot be created.
         """
         settings = IndexSettings(
             storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
@@ -122,15 +121,15 @@ class Index:
         Parameters
         ----------
         address : as in `create`.
-        read_only : whether it is only asked. One process may write to a folder, and any number may read.
-        method : the settings that the index must have been made with; None accepts any.
+        read_only : whether it is only queried. One process can write to a folder, and any number can read.
+        method : the settings that the index must have been created with; None accepts any.
 
         Raises
         ------
         StoreError
-            If there is no index, it is damaged, of another version, or another process writes to it.
+            If there is no index, it is damaged or has another version, or another process writes to it.
         SchemeError
-            If it was made with another method, or by a version that makes other fingerprints.
+            If it was created with another method, or by a version that computes other fingerprints.
         """
         return cls._of(open_store(os.fspath(address), read_only=read_only), method)
 
@@ -155,7 +154,7 @@ class Index:
         payload_column: str | Sequence[str] | None = None,
         **settings: Any,
     ) -> Index:
-        """Make an index of the documents that a run of `dedup` kept, with its method and their ids, and open it.
+        """Create an index of the documents that a run of `dedup` kept, with its method and their ids, and open it.
 
         Parameters
         ----------
@@ -218,7 +217,7 @@ class Index:
         StoreError
             If the index cannot be written.
         InputError
-            If a value is no string.
+            If a value is not a string.
         """
         return _answer(self._add_batch(batch_of_text(text, id, payload), if_new=True, run=None))
 
@@ -254,12 +253,12 @@ class Index:
         Parameters
         ----------
         source : documents, as in `dedup`.
-        text_column, id_column : as in `dedup`. Documents without an id column get numbers as ids, so that they cannot
-            be sent again.
-        payload_column : the column to store with the documents, or several, which become a JSON object; by default
-            the column `payload`, if there is one.
+        text_column, id_column : as in `dedup`. Documents without an id column get numbers as ids, so they cannot be
+            sent again.
+        payload_column : the column to store with the documents, or several, which become a JSON object; by default the
+            column `payload`, if it exists.
         run : a name for the documents of this call, by which `remove_run` removes them.
-        threads : worker threads that describe documents; all processors of this process when None.
+        threads : worker threads that compute features. Default: one per processor available to this process.
 
         Returns
         -------
@@ -331,7 +330,7 @@ class Index:
         return None if row is None else Document(**row)
 
     def remove(self, ids: str | Iterable[str]) -> int:
-        """Forget documents by their ids; ids that are not there are left out.
+        """Forget documents by id; ids that are not in the index are ignored.
 
         Returns
         -------

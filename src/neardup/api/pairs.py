@@ -64,7 +64,7 @@ def find_pairs(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> DuplicatePairs:
-    """Find all pairs of duplicates of a collection, with their exact similarity.
+    """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ def find_pairs(
     method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, progress : as in `dedup`.
-    output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None, which only returns them.
+    output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are only returned.
     overwrite : replace that file, if it exists, once the new one is complete.
-    tables : fill `pairs` of the result. Use False with `output` if they would not fit into memory; it then raises
-        SettingError.
+    tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory; accessing it then
+        raises SettingError.
     max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
 
     Returns

@@ -32,8 +32,8 @@ def plan(
     ----------
     documents : the number of documents.
     document_bytes : the average size of a text in bytes of UTF-8.
-    method, threshold : as in `dedup`, of a method of MinHash.
-    plot : an .svg file to draw the S-curve to: the probability of a comparison over the similarity. An existing file is
+    method, threshold : as in `dedup`, for a method based on MinHash.
+    plot : an SVG file for the plot of the S-curve, the probability of a comparison by similarity. An existing file is
         replaced.
 
     Returns
@@ -45,7 +45,7 @@ def plan(
     InputError
         If a number is not from 1 to 1e15.
     SettingError
-        If the method is not of MinHash.
+        If the method is not based on MinHash.
 
     Notes
     -----
@@ -72,7 +72,7 @@ def plan_cluster(
     ----------
     documents : the number of documents.
     document_bytes : the average size of a text in bytes of UTF-8.
-    method, threshold : as in `dedup`, of a method of MinHash.
+    method, threshold : as in `dedup`, for a method based on MinHash.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def plan_cluster(
     InputError
         If a number is not from 1 to 1e15.
     SettingError
-        If the method is not of MinHash.
+        If the method is not based on MinHash.
     """
     _check(documents=documents, document_bytes=document_bytes)
     settings = minhash_named(method, threshold)

@@ -112,18 +112,18 @@ def sign(
     ----------
     source : documents as of `dedup`: files, texts, a table, a column of texts; or sets of tokens: a list, or an Arrow
         column, of lists of strings, which are used unchanged; or weighted sets: lists of struct<feature: string,
-        weight: double>, maps, in Python also dictionaries and lists of pairs. A str that is no path, a set, or a
+        weight: double>, maps, and in Python also dictionaries and lists of pairs. A str that is not a path, a set, or a
         dictionary is one document. A null row is an empty document; a null or empty token is left out.
     method : how a text becomes features, and these a signature (MinHash) or a fingerprint (SimHash); or a name:
         minhash, simhash; of web pages content, signatures of the main text, or structure, decay, paths, fingerprints
         of the tags. Of tokens, only the seed and length of signatures matter, the bits, hash and weights of
         fingerprints.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    output : a file to write to, batch by batch, in bounded memory: .parquet, whose rows are read again when the result
-        is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None, to keep them in memory.
+    output : a file to write to batch by batch, in bounded memory: .parquet, whose rows are read again when the result
+        is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None; the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
     overwrite : replace the output file, if it exists, once the new one is complete.
-    threads : worker threads; all processors of this process when None. Changes no value.
+    threads : worker threads. Default: one per processor available to this process. They do not change the values.
     on_error, progress : as in `dedup`. A document that cannot be read has no row; in a list or a column of texts it is
         an InputError.
 
@@ -135,7 +135,7 @@ def sign(
     Raises
     ------
     InputError
-        If a row contains anything else, or a weight is out of its limits: for MinHash 0, or from 1e-100 to 1e100.
+        If a row contains anything else, or a weight is outside its limits: for MinHash 0, or from 1e-100 to 1e100.
     SettingError
         If method uses `boost_rare` or `min_structure`, which need a collection.
     OutputError
@@ -176,22 +176,22 @@ def sign(
 
 
 def minhash(text: str | Features, *, method: MinHash | None = None) -> npt.NDArray[np.uint32]:
-    """Return the MinHash signature of a text, or of features: the twin of `simhash`.
+    """Return the MinHash signature of a text, or of features.
 
     Parameters
     ----------
     text : a text, which method cuts into shingles; or features, used unchanged: strings, or pairs of a string and
         its weight, or a mapping of these. The weights of repeated features add up.
-    method : how, with its seed and length; `MinHash()` when None. Of features, only these two matter.
+    method : the settings. Default: `MinHash()`. For features, only seed and length matter.
 
     Returns
     -------
-    uint32 array of shape (num_hashes,); all ones if there is no feature.
+    uint32 array of shape (num_hashes,); all ones if there are no features.
 
     Raises
     ------
     InputError
-        If it is none of these.
+        If `text` is none of these.
 
     Examples
     --------

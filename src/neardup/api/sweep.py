@@ -69,13 +69,13 @@ def sweep(
     Raises
     ------
     SettingError
-        If there is no threshold, one is outside its limits, or the method has none.
+        If there is no threshold, a threshold is outside its limits, or the method has none.
     InputError, ColumnError
         As in `dedup`.
 
     Notes
     -----
-    Each threshold is a run of its own over the inputs, so that its counts are exactly those of `dedup`.
+    Each threshold takes a run of its own over the inputs, so its counts equal those of `dedup`.
 
     Examples
     --------

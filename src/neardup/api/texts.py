@@ -35,8 +35,8 @@ def compare(
     ----------
     left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page (.html, .htm) in any
         encoding.
-    method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files, else minhash. With
-        similarity="containment" the question is how much of `left` is in `right`.
+    method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files, else minhash.
+        similarity="containment" measures how much of `left` is in `right`.
 
     Returns
     -------
@@ -45,9 +45,9 @@ def compare(
     Raises
     ------
     InputError
-        If a file cannot be read, is not UTF-8, or a text is no Unicode text.
+        If a file cannot be read or is not UTF-8, or a text is not valid Unicode.
     SettingError
-        If a value is outside its limits, or does not go with the method.
+        If a value is outside its limits, or does not apply to the method.
 
     Examples
     --------

@@ -82,12 +82,13 @@ def inverse_frequencies(
 
 @dataclass(frozen=True, eq=False)
 class IdfTable(IdfSource):
-    """How many documents of a corpus hold each feature.
+    """The number of documents of a corpus that contain each feature.
 
     num_documents : int, the documents of the corpus. hashes : uint64, rising: the native hashes of the features.
-    counts : uint32, the documents that hold each. scheme : the settings that determine features. max_undercount : int,
-    how many documents a count may lack, where the corpus had more features than could be counted at once. rejected :
-    the documents that could not be read and are not counted; not saved with the table.
+    counts : uint32, the documents that contain each. scheme : the settings that determine features. max_undercount :
+        int,
+    by how much a count may be too low, if the corpus had more features than can be counted at once. rejected : the
+    documents that could not be read and are not counted; not saved with the table.
 
     Examples
     --------

@@ -59,9 +59,9 @@ def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: Si
     Raises
     ------
     InputError
-        If there is no feature. Leave such texts out, as `dedup` does.
+        If there are no features. Leave such texts out, as `dedup` does.
     SettingError
-        If the method needs the document frequencies of a corpus, and has no table.
+        If the method needs the document frequencies of a corpus and has no table.
 
     Notes
     -----
@@ -143,7 +143,7 @@ def explain(
     Raises
     ------
     InputError
-        If there is no feature.
+        If there are no features.
     SettingError
         If the method makes no SimHash fingerprints of words, or needs the document frequencies of a corpus and has
         none.

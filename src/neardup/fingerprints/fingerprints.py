@@ -26,7 +26,7 @@ from neardup.fingerprints.sketches import Sketches
 
 
 class Fingerprints(Sketches):
-    """The SimHash fingerprints of documents, a row each; two compare if their schemes are equal.
+    """The SimHash fingerprints of documents, one row each; only fingerprints of equal schemes can be compared.
 
     A document without features has no fingerprint: its bits are zeros, and it is similar to nothing.
     `fingerprints[rows]` returns some of the rows: an integer, a slice, integers or a mask.
@@ -34,7 +34,7 @@ class Fingerprints(Sketches):
     Attributes
     ----------
     values : uint64 array of shape (num_documents, num_words); bit i is bit i % 64 of word i // 64.
-    scheme : how they were made, in values that JSON can hold: name, version, bits, and the definition of a feature.
+    scheme : how they were computed, as values for JSON: name, version, bits, and the definition of a feature.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_documents,), which documents have no features.
 

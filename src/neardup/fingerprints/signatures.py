@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 class Signatures(Sketches):
-    """The MinHash signatures of sets, a row each; two compare if their schemes are equal.
+    """The MinHash signatures of sets, one row each; only signatures of equal schemes can be compared.
 
     The signature of an empty set is all ones; it is similar to nothing, not even to another empty set.
     `signatures[rows]` returns some of the rows: an integer, a slice, integers or a mask.
@@ -27,7 +27,7 @@ class Signatures(Sketches):
     Attributes
     ----------
     values : uint32 array of shape (num_sets, num_hashes).
-    scheme : how they were made, in values that JSON can hold: name, version, seed, num_hashes, features.
+    scheme : how they were computed, as values for JSON: name, version, seed, num_hashes, features.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_sets,), which sets are empty.
 
