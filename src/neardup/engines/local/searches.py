@@ -40,7 +40,7 @@ _STRETCH = 8192  # documents between two releases of the mapped pages
 _PAIRS_AT_ONCE = 65_536
 # Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as `propose` needs. With
 # less, most sets of 10 million short documents are released before they are compared again, which doubles the time.
-_MAPPED_BYTES = 48
+_MAPPED_BYTES = 44
 
 
 class Queue(NamedTuple):
