@@ -32,13 +32,13 @@ INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 PAGES = ("structure", "content", "page", "tag_weights")
 _HEAD = """# API
 
-Everything public is importable from `neardup`, rarer parts from `neardup.lsh`. `tools/make_api_docs.py` makes this page
-from the code. Arguments after the first are named. `neardup.__version__` is the version.
+Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
+generates this page from the code. Arguments after the first are keyword-only. `neardup.__version__` is the version.
 """
 _SETTINGS = """## Settings
 
-`MinHash` and `SimHash` say how texts are compared, `Jieba` how Chinese is cut into words; `dedup` and `find_pairs` take
-the others as arguments of their own. A value outside its limits raises `SettingError`, which names what is accepted. On
+`MinHash` and `SimHash` are the settings of a comparison, `Jieba` those of Chinese word segmentation. The other settings
+are arguments of `dedup` and `find_pairs`. A value outside its limits raises `SettingError`, which names the limits. On
 the command line `num_bands` is `--num-bands`, and so on.
 """
 

@@ -15,7 +15,7 @@ Name = Annotated[
 
 
 class Document(Struct, forbid_unknown_fields=True):
-    """A document: its id, its text or page, and any JSON value that comes back with its answers."""
+    """A document: its id, its text or page, and any JSON value to return with answers about it."""
 
     id: Id
     text: Text
@@ -23,7 +23,7 @@ class Document(Struct, forbid_unknown_fields=True):
 
 
 class AddRequest(Struct, forbid_unknown_fields=True):
-    """Documents to add, in the order of their decisions."""
+    """Documents to add; they are decided in this order."""
 
     documents: Annotated[list[Document], Meta(min_length=1)]
     mode: Annotated[
@@ -43,17 +43,22 @@ class Answer(Struct):
 
     id: str
     kept: Annotated[bool, Meta(description="Whether the document was kept.")]
-    repeated: Annotated[bool, Meta(description="Whether the same id and content were there before.")]
+    repeated: Annotated[bool, Meta(description="Whether the same id and content were already in the index.")]
     kept_id: Annotated[str | None, Meta(description="The kept document that it is a duplicate of.")]
     similarity: float | None
     distance: int | None
     structure: float | None
     exact: Annotated[bool | None, Meta(description="Whether it is an exact copy after normalisation.")]
     first_seen: Annotated[datetime | None, Meta(description="When the kept document was added.")]
-    last_seen: Annotated[datetime | None, Meta(description="When the kept document, or a duplicate of it, last came.")]
+    last_seen: Annotated[
+        datetime | None, Meta(description="When the kept document or a duplicate of it was last sent.")
+    ]
     payload: Annotated[Any, Meta(description="The payload of the kept document.")]
     truncated: Annotated[
-        bool, Meta(description="Whether a bucket was cut to its earliest documents, so that a duplicate may be missed.")
+        bool,
+        Meta(
+            description="Whether a bucket was limited to its earliest documents, so a duplicate may have been missed."
+        ),
     ]
 
 
@@ -123,7 +128,7 @@ class Compared(Struct):
     measures: Annotated[dict[str, Any], Meta(description="Every measure of the pair, by name.")]
     stretches: Annotated[
         list[Stretch] | None,
-        Meta(description="Both texts side by side; null if long texts share passages in another order."),
+        Meta(description="Both texts side by side; null if long texts share passages in a different order."),
     ]
     left_passages: Annotated[list[Passage] | None, Meta(description="Each text by itself, if `stretches` is null.")]
     right_passages: list[Passage] | None
@@ -178,7 +183,7 @@ class Committed(Struct):
 
     kept: Annotated[int, Meta(description="The documents that were kept.")]
     removed: Annotated[int, Meta(description="The documents that are duplicates of kept ones.")]
-    repeated: Annotated[int, Meta(description="The documents that were there before, with the same id and content.")]
+    repeated: Annotated[int, Meta(description="The documents already in the index with the same id and content.")]
 
 
 class Cancelled(Struct):
