@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 import neardup
-from neardup.api.progress_lines import COMPILING
+from neardup.api.progress_lines import COMPILING, StageLines
+from neardup.engines.local.first_run import compile_kernels
 from neardup.kernels import compiled, first_run
+from neardup.methods.registry import method_of
+from neardup.progress import Stages
 
 SOURCE = Path(neardup.__file__).parent
 NOBODY = 65534
@@ -112,6 +115,16 @@ def test_the_first_run_compiles_in_two_processes_and_says_so_once(room):
         (folder / "first-run").unlink()
         assert run(room, code.format(["dedup", "in.csv", "-o", "quiet", "--overwrite", option])).stderr == ""
     assert {file: file.stat().st_mtime_ns for file in folder.glob("*.nbc")} == compiled_ahead
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/no/such/python"])
+def test_processes_that_fail_leave_the_kernels_to_the_run(tmp_path, monkeypatch, capsys, program):
+    monkeypatch.setattr(compiled, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(compiled.config, "DISABLE_JIT", 0)
+    monkeypatch.setattr(sys, "executable", program)
+    for _ in range(2):  # it is tried once
+        compile_kernels(method_of(neardup.MinHash()), Stages(StageLines()))
+    assert capsys.readouterr().err == f"{COMPILING}: {first_run.num_kernels()} kernels\n"
 
 
 @pytest.mark.parametrize("writable_tmp", [True, pytest.param(False, marks=pytest.mark.slow)])

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 
 from neardup.candidates.bands import Bands
-from neardup.executor import count_processors
 from neardup.methods.base import Method
 from neardup.progress import Stages
 
@@ -25,7 +24,7 @@ def compile_kernels(method: Method, stages: Stages) -> None:
         return
     from neardup.kernels import first_run  # loads Numba
 
-    if first_run.is_needed() and sys.executable and count_processors() >= first_run.NUM_HALVES:
+    if first_run.is_needed() and sys.executable:
         with stages.compiling() as report:
             _compile_halves(first_run.NUM_HALVES, first_run.num_kernels(), report)
         first_run.mark()
