@@ -287,3 +287,11 @@ def test_an_index_of_fingerprints_names_what_takes_texts():
 
 def test_a_plan_takes_numbers_of_numpy():
     assert str(neardup.plan(documents=np.int64(1000))) == str(neardup.plan(documents=1000))
+
+
+def test_a_plan_and_a_table_of_frequencies_print_as_a_line():
+    assert str(neardup.plan(documents=1e6)) == (
+        "1,000,000 documents: 12 bands of 5 rows find 99.1% of the pairs at 0.8; 0.6 GB of memory, 5.0 GB of scratch "
+        "files"
+    )
+    assert repr(neardup.document_frequencies(["a b", "b c"])) == "IdfTable(2 documents, 3 features)"

@@ -422,3 +422,9 @@ def test_weights_that_cannot_be_are_refused():
     for other in (latest.WeightedMinHashGenerator(2, 4, seed=2), latest.WeightedMinHashGenerator(2, 5)):
         with pytest.raises(SchemeError, match="WeightedMinHash of two kinds"):
             one.jaccard(other.minhash([1, 2]))
+
+
+def test_what_neardup_does_not_have_is_imported_from_datasketch() -> None:
+    with pytest.raises(ImportError, match=r"neardup has no HyperLogLog: .* Import it from datasketch"):
+        from neardup.compat.datasketch import HyperLogLog  # noqa: F401
+    assert not hasattr(latest, "nothing")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import neardup
 from neardup.documents.batch import Columns
 from neardup.documents.columns import choose_columns
 from neardup.documents.inputs import list_inputs
@@ -88,3 +89,17 @@ def test_a_rank_of_plain_text_is_refused(tmp_path: Path) -> None:
 def test_a_rank_in_csv_is_checked_when_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,stars\nx,5\n")
     assert choose_columns(list_inputs([str(tmp_path)]), rank_columns=["stars"]) == Columns("text", None, ("stars",))
+
+
+def test_a_row_of_values_as_header_is_named(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("1,a text without a header,en\n2,another,en\n")
+    with pytest.raises(ColumnError, match=r"The first row of CSV and TSV is the names of the columns"):
+        neardup.dedup(tmp_path / "in.csv")
+
+
+def test_an_earlier_collection_without_the_named_column_has_its_own(tmp_path: Path) -> None:
+    old = pa.table({"id": ["a"], "body": ["one two three four five six"]})
+    new = pa.table({"id": ["b"], "title": ["x"], "abstract": ["One two three four five six!"]})
+    assert neardup.dedup(new, against=old, text_column="abstract").removed["kept_id"].to_pylist() == ["a"]
+    with pytest.raises(ColumnError, match="No column 'summary' in source"):
+        neardup.dedup(new, against=old, text_column="summary")

@@ -352,3 +352,11 @@ def test_strings_are_read_from_any_iterable() -> None:
 def test_what_is_no_table_is_refused(source: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         TablePart(source)
+
+
+def test_what_becomes_a_table_by_one_call_is_told_which() -> None:
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(pa.table({"text": ["a"]}))
+    with pytest.raises(InputError, match=r"Call its to_table\(\) first"):
+        neardup.dedup(dataset)
+    with pytest.raises(InputError, match=r"pyarrow\.Table\.from_pylist"):
+        neardup.dedup([{"text": "a"}])

@@ -101,7 +101,7 @@ def dedup(
     audit_sample : the number of documents to compare exactly with all others, to measure the recall.
     text_column, id_column : names of columns. Default: the first of text, content, body, raw_content and html; of id,
         doc_id, document_id, _id and url. The texts of several columns, such as ["title", "body"], are joined by line
-        ends.
+        ends. If `against` has none of the named columns, its default is used.
     text_unit : whether a document of a text file is a line or the whole file. auto: a line if the input is a single
         file.
     in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.

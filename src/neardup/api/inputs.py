@@ -60,9 +60,8 @@ def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None, *, wi
         if not is_against:
             _refuse_reserved(parts, inputs.reserved)
         try:
-            columns = choose_columns(
-                parts, inputs.text_column, inputs.id_column, [] if is_against else ranks, values[is_against]
-            )
+            text = None if is_against and _lacks(parts, inputs.text_column) else inputs.text_column
+            columns = choose_columns(parts, text, inputs.id_column, [] if is_against else ranks, values[is_against])
         except ColumnError:
             _refuse_fingerprints(parts)
             raise
@@ -70,6 +69,12 @@ def tasks_of(inputs: Inputs, keep: str, warnings: list[str] | None = None, *, wi
     if warnings is not None:
         warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
     return tasks
+
+
+def _lacks(parts: Sequence[Part], text_column: str | Sequence[str] | None) -> bool:
+    """Return whether no part has any of the columns of the text that were named."""
+    named = [text_column] if isinstance(text_column, str) else text_column or []
+    return not any(name in (part.column_types() or {}) for part in parts for name in named)
 
 
 _USES = {

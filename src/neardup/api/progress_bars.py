@@ -12,6 +12,8 @@ from neardup.api.progress_lines import COMPILING, short
 from neardup.output.wording import duration
 from neardup.progress import compile_seconds, is_compiling
 
+_BESIDE = 62  # characters of a line beside its bar
+
 
 class _Counts(ProgressColumn):
     """Documents done, documents a second, megabytes of text a second."""
@@ -52,7 +54,7 @@ class StageBars:
         self._progress = Progress(
             SpinnerColumn("dots" if unicode else "line", finished_text="[green]✓" if unicode else "+"),
             "{task.description:<7}",
-            BarColumn(bar_width=18),
+            BarColumn(bar_width=min(max(18, console.width - _BESIDE), 60)),
             _Counts(),
             _Time(),
             console=console,

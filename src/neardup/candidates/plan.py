@@ -36,6 +36,14 @@ class Plan:
     text_bytes: float
     curve: tuple[tuple[float, float], ...]
 
+    def __str__(self) -> str:
+        """Return the plan in one sentence."""
+        return (
+            f"{self.documents:,} documents: {self.bands.num_bands} bands of {self.bands.rows_per_band} rows find "
+            f"{self.recall_at_threshold:.1%} of the pairs at {self.threshold:g}; {self.memory_bytes / 1e9:,.1f} GB of "
+            f"memory, {self.disk_bytes / 1e9:,.1f} GB of scratch files"
+        )
+
 
 @dataclass(frozen=True)
 class ClusterPlan:

@@ -173,7 +173,9 @@ def _no_text_column(types: dict[str, _Types]) -> ColumnError:
                 f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or run such inputs "
                 "separately."
             )
-    advice = _other_separator(columns) or " Name the text column (text_column, --text-column)."
+    advice = (
+        _other_separator(columns) or _missing_header(columns) or " Name the text column (text_column, --text-column)."
+    )
     return ColumnError(f"No column of text in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
 
 
@@ -183,6 +185,13 @@ def _other_separator(columns: Mapping[str, object]) -> str:
     if not marks:
         return ""
     return f" Its columns seem to be separated by {marks[0]!r}: use commas in .csv files, tabs in .tsv files."
+
+
+def _missing_header(columns: Mapping[str, object]) -> str:
+    """Return advice if the names of columns look like values of a row; else nothing."""
+    if not any(name.isdecimal() or name.count(" ") > 2 for name in columns):
+        return ""
+    return " The first row of CSV and TSV is the names of the columns: add one if it is missing."
 
 
 def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], bool], role: str, needed: str) -> None:

@@ -111,9 +111,11 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
 def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
     for index, value in enumerate(block):
         if value is not None and not isinstance(value, str):
+            advice = "Pass an iterable of strings, or a table that has a column of text."
+            if isinstance(value, Mapping):
+                advice = "Make a table of rows first: pyarrow.Table.from_pylist(rows)."
             return InputError(
-                f"Document {begin + index} is {type(value).__name__}, not a string: {value!r:.80}. "
-                "Pass an iterable of strings, or a table that has a column of text."
+                f"Document {begin + index} is {type(value).__name__}, not a string: {value!r:.80}. {advice}"
             )
     return InputError(
         f"Documents {begin} to {begin + len(block) - 1} contain a string that is not Unicode text: {error}. Replace "
@@ -123,7 +125,9 @@ def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
 
 def _unknown(source: object) -> InputError:
     advice = "Put a single text in a list."
-    if hasattr(source, "collect"):
+    if hasattr(source, "to_table"):
+        advice = "Call its to_table() first."
+    elif hasattr(source, "collect"):
         advice = "Call its collect() first."
     elif isinstance(source, (Mapping, Set)):
         advice = "Pass a list: documents have an order."

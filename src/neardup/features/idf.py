@@ -104,6 +104,10 @@ class IdfTable(IdfSource):
     max_undercount: int = 0
     rejected: tuple[Rejected, ...] = ()
 
+    def __repr__(self) -> str:
+        """Return the numbers of documents and features."""
+        return f"IdfTable({self.num_documents:,} documents, {len(self.hashes):,} features)"
+
     @cached_property
     def version(self) -> str:
         """A short digest of the content, which fingerprints made with the table carry."""

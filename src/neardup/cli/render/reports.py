@@ -52,10 +52,11 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
         text = memory(report.get("source_bytes", report["bytes"]))
         table.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {text} of text")
     _add_findings(table, report)
-    if "rejected" in counts:
-        table.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
+    if counts.get("rejected"):
+        table.count("Rejected", counts["rejected"], "could not be read", "bold red")
     without = _WITHOUT_FEATURES[command] if "read" in counts else "no fingerprint: equal to nothing"
-    table.count("Without features", counts["without_features"], without)
+    if counts["without_features"]:
+        table.count("Without features", counts["without_features"], without)
     if counts.get("against"):
         table.count("Against", counts["against"], f"{noun(counts['against'], 'document')} of the earlier collection")
     if report["incomplete"] is not None:

@@ -14,6 +14,19 @@ from neardup.compat.datasketch.lshforest import MinHashLSHForest
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.weighted_minhash import WeightedMinHash, WeightedMinHashGenerator
 
+_NOT_HERE = (
+    "HNSW", "HyperLogLog", "HyperLogLogPlusPlus", "MinHashLSHBloom", "MinHashLSHInsertionSession",
+    "MinHashLSHDeletionSession", "AsyncMinHashLSH",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Refuse what only datasketch has, with the way to go on."""
+    if name in _NOT_HERE:
+        raise ImportError(f"neardup has no {name}: got it from neardup.compat.datasketch. Import it from datasketch.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 WeightedMinHashLSH = MinHashLSH
 WeightedMinHashLSHForest = MinHashLSHForest
 
