@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,23 @@ def test_bars_show_rates_time_left_and_vanish():
     assert "MB/s" in shown
     assert "Confirm" in printed(screen)
     assert printed(screen).endswith("\x1b[2K")
+
+
+def test_the_line_of_compiled_kernels_is_rewritten_and_vanishes_before_the_first_stage():
+    screen = console(colours=True)
+    with StageBars(screen) as bars:
+        bars.compiling(0, 12)
+        bars.compiling(5, 12)
+        bars._progress.refresh()
+        shown = printed(screen)
+        bars.compiling(12, 12)
+        bars.begin("read", 1000)
+        bars._progress.refresh()
+    assert "compiling for this processor, once: 5 of 12" in shown
+    assert max(map(len, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown).splitlines())) <= 80
+    last = printed(screen)[len(shown) :]
+    assert "Read" in last
+    assert "compiling" not in last[last.index("Read") :]
 
 
 def test_rates_and_times_are_short():

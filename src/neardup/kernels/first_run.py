@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numba
@@ -32,7 +33,8 @@ def mark() -> None:
     """Record that the kernels of a default run were compiled, or that it was tried: it is not tried again."""
     folder = compiled.cache_folder()
     if folder is not None:
-        (folder / _MARK).touch()
+        with suppress(OSError):
+            (folder / _MARK).touch()
 
 
 def num_kernels() -> int:
