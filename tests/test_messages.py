@@ -78,3 +78,13 @@ def test_dedup_and_compare_take_the_language(tmp_path: Path, monkeypatch: pytest
     assert "不重复：距离" in printed
     with pytest.raises(neardup.NeardupError, match="must be one of 'en', 'zh': got 'fr'"):
         neardup.dedup(["a"], lang="fr")
+
+
+def test_the_page_of_clusters_is_chinese_too(tmp_path: Path):
+    texts = ["one two three four five six seven", "One two three four five six seven!", "x y z"]
+    neardup.cluster(texts, output=tmp_path / "out", lang="zh")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    plain = re.sub(r"<bdi.*?</bdi>|<code>.*?</code>|<[^>]+? title=[^>]*>", "", page, flags=re.DOTALL)
+    found = [re.sub(r"<[^>]+>", "", text) for _, text in HEADINGS.findall(plain)]
+    assert [text for text in found if text.strip() and not re.search("[\u4e00-\u9fff]", text)] == []
+    assert "分为 <b>1</b> 组" in page

@@ -17,7 +17,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
 _HEAD = """# Command line
 
 `neardup COMMAND --help` shows the common options of a command, `neardup COMMAND --help-all` all of them, as on this
-page, which `tools/make_cli_docs.py` generates. Defaults and limits are those of the library: both come from one declaration.
+page, which `tools/make_cli_docs.py` generates. Defaults and limits are those of the library: both come from one
+declaration.
 
 - An error in a command or an input is one line on standard error and exit code 2. An interrupted run ends with code
   130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.

@@ -25,7 +25,7 @@ from neardup.results import Clustering
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 
 def cluster(
@@ -38,6 +38,7 @@ def cluster(
     output: str | os.PathLike[str] | None = None,
     keep: str = "first",
     within: str | None = None,
+    lang: str = "en",
     linkage: str = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
@@ -59,7 +60,7 @@ def cluster(
 
     Parameters
     ----------
-    source, method, threshold, max_distance, keep, within, max_bucket_size, audit_sample : as in `dedup`.
+    source, method, threshold, max_distance, keep, within, lang, max_bucket_size, audit_sample : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     overwrite, resume, threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
     against : known documents, each the first of a cluster. A document joins the most similar of all first documents,
@@ -90,7 +91,7 @@ def cluster(
     >>> result.clusters.select(["size", "name", "example_ids"]).to_pylist()
     [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
     """
-    method = method_named(method, threshold, max_distance)
+    method, output_settings = method_named(method, threshold, max_distance), OutputSettings(lang=lang)
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
@@ -113,6 +114,7 @@ def cluster(
         report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
         rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
         report = describe_clusters(report, clusters, rows)
+        report["lang"] = output_settings.lang
         if folder is not None:
             links = links_to_files(run.tasks, rows, folder.path)
             write.write_report(report, render_clusters(report, rows, links), folder.result)

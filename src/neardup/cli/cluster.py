@@ -11,7 +11,7 @@ from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import Command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import LANGUAGES, RunSettings, SelectionSettings
 
 _COMMON = (
     "output", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold", "max_distance",
@@ -25,6 +25,10 @@ _COMMON = (
 @option(
     "--against", section="Input", metavar="PATH", multiple=True,
     help="Known documents; each document joins the cluster of the known one that it is similar to. Repeatable.",
+)  # fmt: skip
+@option(
+    "--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, section="Output",
+    help="The language of report.html: English or simplified Chinese.",
 )  # fmt: skip
 @source_options
 @method_options

@@ -95,7 +95,7 @@ _PAGE_ZH = {
     r"Near-duplicates by Hamming distance to the document that removed them; without exact copies": (
         "近似重复与其保留文本的汉明距离分布，不含完全相同的文档"
     ),
-    r"Compared pairs; those below the threshold removed nothing": "比较过的文本对；低于阈值的没有删除任何文档",
+    r"Compared pairs; those below the threshold are not duplicates": "比较过的文本对；低于阈值的不算重复",
     r"Compared pairs: near-duplicates, and those below the threshold": "比较过的文本对：近似重复，以及低于阈值的",
     r"below the threshold": "低于阈值",
     r"([\d,]+) pairs? at the threshold or above": r"\1 对达到阈值",
@@ -151,6 +151,57 @@ _PAGE_ZH = {
     r"Rejected": "拒绝",
     r"Documents that could not be read\. The output lists each with its position and the reason\.": (
         "无法读取的文档。输出中列出每一篇的位置和原因。"
+    ),
+    # Clusters
+    r"<b>([\d,]+)</b> documents? read, <b>([\d,]+)</b> clusters? "
+    r'<span class="detail">\(<b>([\d,]+)</b> in clusters, <b>([\d,]+)</b> single\)</span>': (
+        r'读入 <b>\1</b> 篇，分为 <b>\2</b> 组<span class="detail">（组内 <b>\3</b> 篇，单独 <b>\4</b> 篇）</span>'
+    ),
+    r"([\d,]+) documents? read, ([\d,]+) clusters? \(([\d,]+) in clusters, ([\d,]+) single\)": (
+        r"读入 \1 篇，分为 \2 组（组内 \3 篇，单独 \4 篇）"
+    ),
+    r"([\d,]+) documents? read, ([\d,]+) clusters? – neardup": r"读入 \1 篇，分为 \2 组 – neardup",
+    r"<b>([\d,]+)</b> documents? read, no two similar": r"读入 <b>\1</b> 篇，没有相似的文档",
+    r"Shares of documents in clusters and single ones": "组内文档与单独文档所占比例",
+    r"([\d,]+) in clusters": r"组内 \1 篇",
+    r"([\d,]+) single": r"单独 \1 篇",
+    r"Cluster": "组",
+    r"Clusters": "组",
+    r"In clusters": "在组内",
+    r"of a known document": "属于已知文档",
+    r"Single": "单独",
+    r"In the largest cluster": "最大的一组",
+    r"cluster": "组",
+    r"name: the common part of its documents": "名称：组内文档的共同部分",
+    r"first document and examples": "首篇文档与例子",
+    r"known: ": "已知：",
+    r"Shown: ([\d,]+) of ([\d,]+) clusters?, the largest first; cluster_summary\.parquet has all of them": (
+        r"共 \2 组，此处按大小列出 \1 组；全部见 cluster_summary.parquet"
+    ),
+    r"([\d,]+) smaller clusters?": r"较小的 \1 组",
+    r"Smaller ones": "较小的组",
+    r"No two documents are similar\.": "没有相似的文档。",
+    r"Near-duplicates by similarity to the first document of their cluster; without exact copies": (
+        "近似重复与本组首篇文档的相似度分布，不含完全相同的文档"
+    ),
+    r"Name": "名称",
+    r"Documents are processed in order of priority \(<code>keep: (.+?)</code>\)\. Each joins the cluster whose first document "
+    r"measures at least (\S+) similar to it, the most similar of several; otherwise it starts a new cluster\. Every document "
+    r"is therefore similar to the first document of its cluster\.": (
+        r"文档按优先次序处理（<code>keep: \1</code>）。如果某组的首篇文档与它的实测相似度不低于 \2，它就加入该组，有多组时取最相似的；"
+        r"否则自成一组。因此每篇文档都与本组的首篇文档相似。"
+    ),
+    r"The common part of some of its documents: for pages compared by structure, a path through elements that all of them "
+    r"have and few other clusters have \(\* replaces numbers, × marks repeated rows, dots mark omissions\); for texts, the "
+    r"start of the longest passage that their beginnings share\.": (
+        "组内部分文档的共同部分。按结构比较的网页：这些网页都有、其他组少有的一条元素路径（* 代替数字，× 表示重复，省略号表示省略）；"
+        "文本：各篇开头共有的最长段落的起始部分。"
+    ),
+    r"Similar to no other document; a cluster of one in clusters\.parquet\.": (
+        "与其他文档都不相似，在 clusters.parquet 中自成一组。"
+    ),
+    r"Empty documents, or documents without anything to compare\. They are single\.": (
+        "空文档，或没有可比较内容的文档，各自单独。"
     ),
     # Stages and inputs
     r"read": "读取",

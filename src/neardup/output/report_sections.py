@@ -130,7 +130,7 @@ def _figures(report: Report, other: str) -> str:
     )
     if not figures:
         return "<p>No duplicates were found.</p>"
-    figures += figure("Compared pairs; those below the threshold removed nothing", charts.pairs_chart(report))
+    figures += figure("Compared pairs; those below the threshold are not duplicates", charts.pairs_chart(report))
     return f'<div class="pair">{figures}</div>'
 
 
