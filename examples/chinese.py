@@ -1,4 +1,4 @@
-"""Does it work for Chinese, in which words are not set apart, and for two scripts of one text?"""
+"""Does it work for Chinese, which has no spaces between words, and across its two scripts?"""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ import neardup
 
 DATA = Path(__file__).parent / "data"
 
-# A Chinese character is a token, so ngram counts characters. Laws are long: the default of 5 serves.
+# A Chinese character is a token, so ngram counts characters. Laws are long, so the default of 5 works.
 print("Laws:  ", neardup.dedup(DATA / "laws.parquet"))
 
-# Poems are short: one other character changes five 5-grams. Shorter shingles forgive more.
+# Poems are short, and one different character changes five 5-grams. Shorter shingles tolerate more.
 for ngram in (5, 3, 2):
     print(f"Poems, {ngram} characters:", neardup.dedup(DATA / "poems.jsonl.zst", method=neardup.MinHash(ngram=ngram)))
 

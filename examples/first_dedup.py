@@ -6,7 +6,7 @@ import neardup
 
 DATA = Path(__file__).parent / "data"
 
-result = neardup.dedup(DATA / "licenses.parquet")  # 0.8 of the word 5-grams must be shared, or it is no duplicate
+result = neardup.dedup(DATA / "licenses.parquet")  # duplicates share at least 0.8 of their word 5-grams
 print(result)
 
 print(f"\nKept, with all columns: {result.kept.num_rows} rows of {', '.join(result.kept.column_names)}.")

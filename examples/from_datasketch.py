@@ -1,4 +1,4 @@
-"""Can a program written for datasketch, and the signatures it stored, go on with neardup?"""
+"""Can I run a program written for datasketch, and use its stored signatures, with neardup?"""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from neardup.compat.datasketch import LeanMinHash, MinHash, MinHashLSH, v1
 
-# from datasketch import LeanMinHash, MinHash, MinHashLSH    <- the line that the one above takes the place of
+# from datasketch import LeanMinHash, MinHash, MinHashLSH    <- replaced by the line above
 
 DATA = Path(__file__).parent / "data"
 
@@ -31,12 +31,12 @@ print(f"{len(pairs)} pairs share a band; those with the lowest estimates:")
 for estimate, left, right in sorted((signatures[a].jaccard(signatures[b]), a, b) for a, b in pairs)[:3]:
     print(f"  {estimate:.2f}  {left}  {right}")
 
-# The bytes are those of datasketch, both ways. These were written by datasketch 1.10: "Hello", 4 permutations.
+# Serialised bytes are compatible in both directions. These were written by datasketch 1.10: "Hello", 4 permutations.
 stored = bytes.fromhex("010000000000000004000000038ccc2bae3e4439b95e721579696d14")
 old = LeanMinHash.deserialize(stored, "<")
 print(f"read: scheme {old.scheme!r}, {len(old)} values")
 
-# A program for datasketch 1.x imports from v1: its signatures are of the old scheme without being told.
+# A program for datasketch 1.x imports from v1, whose signatures use the old scheme by default.
 new = v1.MinHash(num_perm=4)
 new.update(b"Hello")
 print(f"the same set, signed now: Jaccard similarity {new.jaccard(old)}")

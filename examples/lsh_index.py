@@ -1,6 +1,6 @@
-"""What is each new text like, of all that came before it?
+"""Which earlier text is each new text similar to?
 
-Signatures come one after the other; the index takes what is new, and says of the rest what it is like.
+Signatures arrive one by one. The index stores new ones, and returns the similar documents of the others.
 """
 
 import json
@@ -26,9 +26,9 @@ print(index)
 
 found = {}
 for name, text in new.items():  # as they arrive
-    alike = index.add_if_new(name, neardup.sign([text]))
-    if alike:
-        found[name] = alike[0]
+    similar = index.add_if_new(name, neardup.sign([text]))
+    if similar:
+        found[name] = similar[0]
 
 print(f"{len(found)} of {len(new)} are like an earlier one; {len(index)} are in the index now")
 for name, (earlier, similarity) in list(found.items())[:5]:

@@ -1,4 +1,4 @@
-"""How alike are these sets, how many distinct things are in all of them, and can 2 kB a document tell?"""
+"""How similar are sets, and how many distinct elements do they have, from signatures of 2 kB or less?"""
 
 import tempfile
 from pathlib import Path
@@ -11,7 +11,7 @@ baskets = {
     "wed": {"rice", "beans", "corn", "tea"},
 }
 
-# Sets of strings are taken as they are; a list of texts would be cut into shingles.
+# Sets of strings are used unchanged; a list of texts would be split into shingles.
 signatures = neardup.sign(list(baskets.values()), method=neardup.MinHash(num_hashes=512))
 
 print("Jaccard similarity to mon, estimated and exact:")
@@ -23,12 +23,12 @@ for (day, basket), estimate in zip(baskets.items(), estimates, strict=True):
 week = signatures.union()
 print(f"distinct things in the week: about {week.cardinality()[0]:.0f} of {len(set().union(*baskets.values()))}")
 
-# Counts matter too: weighted sets have the weighted Jaccard similarity, sum(min) / sum(max).
+# Weighted sets: their signatures estimate the weighted Jaccard similarity, sum(min) / sum(max).
 weighted = [{"bread": 2, "milk": 6}, {"bread": 2, "milk": 3, "jam": 1}]
 monday, tuesday = neardup.sign(weighted, method=neardup.MinHash(num_hashes=512))
 print(f"weighted: {monday.similarity(tuesday)[0]:.2f}, exactly {(2 + 3) / (2 + 6 + 1):.2f}")
 
-# Four bits of each hash are an eighth of the bytes, and nearly as good.
+# Four bits per hash take an eighth of the space and are nearly as accurate.
 packed = signatures.pack(4)
 print(f"{signatures.values.nbytes} bytes, packed {packed.nbytes}: {packed[0].similarity(packed).round(2)}")
 

@@ -1,6 +1,6 @@
-"""Which of the new documents are not in the collection that I have already?
+"""Which new documents are not in my existing collection?
 
-The old collection is never removed from; the new one loses what resembles the old one, and its own near-duplicates.
+All documents of the old collection stay. New documents are removed if they are similar to an old or an earlier new one.
 """
 
 import tempfile

@@ -9,7 +9,7 @@ DATA = Path(__file__).parent / "data"
 
 result = neardup.dedup(DATA / "licenses.parquet", audit_sample=200)
 
-# removed: a row for each removed document; `cluster` is the number of the kept one, equal within a cluster.
+# removed: a row for each removed document; `cluster` is the number of the kept document.
 sizes = Counter(result.removed["cluster"].to_pylist())
 cluster, size = sizes.most_common(1)[0]
 members = [row for row in result.removed.to_pylist() if row["cluster"] == cluster]
@@ -17,7 +17,7 @@ print(f"The largest cluster: {members[0]['kept_id']} was kept, {size} others wer
 for row in members[:3]:
     print(f"  {row['similarity']:.2f}  {row['id']}  (row {row['row']} of {Path(row['source_file']).name})")
 
-# pairs: every removed document beside all kept ones that would have removed it, not only the nearest.
+# pairs: every removed document with all kept ones that are similar enough, not only the most similar.
 several = Counter(result.pairs["right_id"].to_pylist())
 print(f"{sum(count > 1 for count in several.values())} documents resemble more than one kept document.")
 

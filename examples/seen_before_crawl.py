@@ -1,6 +1,6 @@
-"""Which pages of today's crawl did an earlier crawl bring, perhaps from another address?
+"""Which pages of today's crawl were already in an earlier crawl, possibly at another address?
 
-The index compares the main text of pages; their templates play no part. It needs the extra `web`.
+The index compares the main text of pages, not their templates. It needs the extra `web`.
 """
 
 import json
@@ -14,7 +14,7 @@ DATA = Path(__file__).parent / "data"
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "pages.index"
     with neardup.Index.create(path, method="content", storage="text") as index:
-        # Monday's crawl, from its WARC file. Its documents have the name of a run.
+        # Monday's crawl, from its WARC file. Its documents belong to a named run.
         answers = index.add_many_if_new(DATA / "crawl.warc.gz", payload_column=["url", "date"], run="monday")
         print(f"Monday: {len(answers)} pages, {len(index)} different ones")
 
@@ -27,5 +27,5 @@ with tempfile.TemporaryDirectory() as folder:
             earlier = json.loads(answer["payload"]) if answer["payload"] else {}
             print(f"  {name}: " + ("new" if answer["kept"] else f"{answer['similarity']:.0%} of {earlier['url']}"))
 
-        # A crawl that went wrong is forgotten as a whole.
+        # Forget a failed crawl as a whole.
         print(f"Without Monday: {index.remove_run('monday')} documents forgotten, {len(index)} pages left")

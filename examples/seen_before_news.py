@@ -1,6 +1,6 @@
-"""Texts arrive all day: has this one, or one like it, come before?
+"""Texts arrive continuously: was this one, or a similar one, seen before?
 
-An index in a folder remembers what came, today and last week; each answer is on disk when it is returned.
+An index in a folder stores all earlier texts; every document is on disk when its answer is returned.
 """
 
 import json
@@ -23,12 +23,12 @@ def read(name: str) -> list[dict[str, str]]:
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "news.index"
 
-    # Last week: many at once.
+    # Last week's texts: many at once.
     with neardup.Index.create(path, threshold=0.7) as index:
         answers = index.add_many_if_new(DATA / "terms-old.jsonl.zst")
         print(f"{len(answers)} texts came last week, {len(index)} were kept")
 
-    # Today: one by one. The payload comes back with each answer about the document.
+    # Today's texts: one by one. The payload comes back with each answer about the document.
     with neardup.Index.open(path) as index:
         found = []
         for text in read("terms-new.jsonl.zst"):
@@ -39,11 +39,11 @@ with tempfile.TemporaryDirectory() as folder:
         for answer in found[:3]:
             print(f"  {answer.id} is {answer.similarity:.1%} of {answer.kept_id}, first seen {answer.first_seen:%A}")
 
-        # A stream that broke off is sent again: each text gets its first answer, and nothing changes.
+        # Send an interrupted stream again: each text gets the same answer, and nothing changes.
         again = index.add_if_new(text["text"], id=text["id"])
         print(f"Sent again: kept is {again.kept}, repeated is {again.repeated}")
 
-        # To ask without adding.
+        # Query without adding.
         for hit in index.query(text["text"], limit=2):
             print(f"  like {hit.id} ({hit.similarity:.1%}), {hit.payload}")
 

@@ -1,4 +1,4 @@
-"""Have I seen this article before? Keep 64 bits of each, and ask for every new one."""
+"""Have I seen this article before? Keep 64 bits of each article, and look up every new one."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import neardup
 
 DATA = Path(__file__).parent / "data"
 
-# Words that weigh 1: in long texts, counts would let "the" and "of" decide.
+# Every word has weight 1: with counts, "the" and "of" would dominate in long texts.
 method = neardup.SimHash(weights="one")
 
 seen = neardup.sign(DATA / "terms-old.jsonl.zst", method=method)
@@ -16,7 +16,7 @@ print(f"{len(index)} texts seen; only their fingerprints are kept, {8 * len(inde
 
 arrived = neardup.sign(DATA / "terms-new.jsonl.zst", method=method)
 found = {}
-for row in index.query_many(arrived).to_pylist():  # the nearest first
+for row in index.query_many(arrived).to_pylist():  # nearest first
     found.setdefault(arrived.ids[row["query"]].as_py(), (row["id"], row["distance"]))
 
 print(f"{len(found)} of {len(arrived)} that arrived were seen before, or nearly so:")

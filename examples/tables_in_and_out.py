@@ -1,6 +1,6 @@
-"""Can I pass a polars, pandas or duckdb table, and go on with the result in the same library?
+"""Can I pass a polars, pandas or duckdb table, and use the result in the same library?
 
-A table goes in as it is, if it speaks Arrow's PyCapsule stream; `kept` is a pyarrow table, which all of them read.
+Any table with Arrow's PyCapsule interface is accepted; `kept` is a pyarrow table, which all of them can read.
 """
 
 from pathlib import Path

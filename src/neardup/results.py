@@ -111,7 +111,10 @@ class Deduplication(_Reported):
 
     @property
     def kept(self) -> pa.Table:
-        """The kept documents with all their columns, in their order, as an Arrow table; read on each use."""
+        """The kept documents in their order, as an Arrow table, read on each use; with all columns of a table.
+
+        Of JSON lines and text, the table has the id and the text; the files of `output` have the whole lines.
+        """
         return self._read_kept()
 
     def __str__(self) -> str:
