@@ -19,18 +19,18 @@ help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 demo: $(VENV)/package.stamp  ## remove the near-duplicates of the collections in examples/data
-	@echo "The first run compiles for this processor, which takes some ten seconds; later runs do not."
+	@echo "The first run compiles the kernels for this processor, which takes about ten seconds."
 	$(BIN)/neardup dedup $(EXAMPLES) -o $(DEMO) --overwrite
 	@echo
-	@echo "The report, a page for any browser: $(DEMO)/report.html"
+	@echo "Open the report in a browser: $(DEMO)/report.html"
 
-test: $(VENV)/test.stamp  ## the tests, in some three minutes
+test: $(VENV)/test.stamp  ## run the quick tests: about three minutes
 	$(BIN)/python -m pytest
 
-test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## all tests: the slow ones too, more examples of each property, larger data
+test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## run all tests: also the slow ones, with more examples of each property and larger data
 	$(BIN)/python -m pytest --thorough --numprocesses 2 --dist loadfile
 
-lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
+lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -38,55 +38,55 @@ lint: $(VENV)/test.stamp $(VENV)/lint.stamp  ## style and types
 format: $(VENV)/lint.stamp  ## format the code
 	$(BIN)/ruff format .
 
-docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## the code in the docs, the README, the docstrings and the examples; the pages made from code
+docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## run the code in the docs, the README, the docstrings and the examples; check the generated pages
 	$(BIN)/python tools/make_cli_docs.py --check
 	$(BIN)/python tools/make_api_docs.py --check
 	$(BIN)/python tools/make_http_docs.py --check
 	$(BIN)/python -m pytest --thorough tests/test_docs.py tests/test_examples.py
 
-write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## write the pages that are made from code: docs/command-line.md, api.md, http.md
+write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## generate docs/command-line.md, api.md and http.md from the code
 	$(BIN)/python tools/make_cli_docs.py
 	$(BIN)/python tools/make_api_docs.py
 	$(BIN)/python tools/make_http_docs.py
 
-site: $(VENV)/site.stamp  ## the documentation as a web site, in out/site; a broken link fails
+site: $(VENV)/site.stamp  ## build the documentation as a web site in out/site; fails on broken links
 	rm -rf out/site
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d out/site-cache -c tools/site . out/site
 
-pictures: $(VENV)/package.stamp  ## the pictures of the README, by a headless Chromium: docs/pictures
+pictures: $(VENV)/package.stamp  ## make the pictures of the README in docs/pictures, with a headless Chromium
 	$(BIN)/python tools/make_pictures.py
 
-notebooks: $(VENV)/notebooks.stamp  ## run the notebooks in examples/notebooks and store what they show
+notebooks: $(VENV)/notebooks.stamp  ## run the notebooks in examples/notebooks and store their output
 	$(BIN)/python tools/run_notebooks.py
 
-bench: $(VENV)/test.stamp  ## the benchmark table: more than an hour, see benchmarks/README.md
+bench: $(VENV)/test.stamp  ## run the benchmark of whole runs: more than an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run.py --neardup "$(BIN)/neardup" $(BENCH)
 
-bench-simhash: $(VENV)/test.stamp  ## the benchmark of SimHash: a quarter of an hour, see benchmarks/README.md
+bench-simhash: $(VENV)/test.stamp  ## run the benchmark of SimHash: a quarter of an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_simhash.py $(BENCH)
 
-bench-minhash: $(VENV)/test.stamp  ## the benchmark of MinHash signatures and LSH: some minutes, see benchmarks/README.md
+bench-minhash: $(VENV)/test.stamp  ## run the benchmark of MinHash signatures and LSH: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_minhash.py $(BENCH)
 
-bench-index: $(VENV)/test.stamp  ## the benchmark of the durable index: a quarter of an hour, see benchmarks/README.md
+bench-index: $(VENV)/test.stamp  ## run the benchmark of the durable index: a quarter of an hour, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_index.py $(BENCH)
 
-bench-service: $(VENV)/test.stamp  ## the HTTP service under load: some minutes, see benchmarks/README.md
+bench-service: $(VENV)/test.stamp  ## run the HTTP service under load: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_service.py $(BENCH)
 
-bench-pages: $(VENV)/test.stamp  ## the benchmark of web pages: some minutes, see benchmarks/README.md
+bench-pages: $(VENV)/test.stamp  ## run the benchmark of web pages: some minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_pages.py --data "$(DATA)/html_sites" $(BENCH)
 
-bench-scale: $(VENV)/test.stamp  ## 30 GB of text, 100 million documents, a billion fingerprints: hours; TEXT= files of real text
+bench-scale: $(VENV)/test.stamp  ## run 30 GB of text, 100 million documents, a billion fingerprints: hours; TEXT= files of real text
 	$(BIN)/python benchmarks/run_scale.py --text $(TEXT) $(SCALE) $(BENCH)
 
-accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## the tables of benchmarks/results/accuracy-*.md, from the labelled sets in DATA; TOOLS=measure_methods for some
+accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## fill the tables of benchmarks/results/accuracy-*.md from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)
 
 wheel: $(VENV)/pip.stamp  ## build dist/*.whl
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
-release-check: $(VENV)/release.stamp  ## build dist/, check it, and run the demo with the wheel in an environment of its own
+release-check: $(VENV)/release.stamp  ## build dist/, check it, and run the demo with the wheel in a new environment
 	rm -rf dist out/release
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
@@ -95,7 +95,7 @@ release-check: $(VENV)/release.stamp  ## build dist/, check it, and run the demo
 	$(subst $(VENV),out/release,$(BIN))/neardup dedup $(EXAMPLES) -o out/release/demo --quiet
 	test -s out/release/demo/report.html
 
-clean:  ## delete all that these commands made, but for the corpora in benchmarks/work
+clean:  ## delete everything that these commands made, except the corpora in benchmarks/work
 	rm -rf $(VENV) benchmarks/.venv-* out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,4 +1,4 @@
-"""neardup finds near-duplicate texts and web pages in collections of any size, keeps one of each, and says why.
+"""neardup finds near-duplicate texts and web pages in collections of any size, keeps one of each, and shows why.
 
 Everything public is importable from here, the parts of LSH from neardup.lsh, the kinds of
 errors from neardup.errors. Nothing heavy is loaded before it is used.
