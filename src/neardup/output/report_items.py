@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from neardup.output.wording import escape_text, plural, shortened_in_the_middle
 
+_MAX_OPENING = 90  # characters of its text there
 _MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
 
 
@@ -62,8 +63,9 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
 
 
 def _removed(number: int, example: Example) -> str:
-    where = location(example.id, example.file, example.row)
-    return _item(f"removed-{number}", example, "near-duplicate", where, ("Removed", "Kept"))
+    opening = " ".join(example.text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
+    shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
+    return _item(f"removed-{number}", example, "near-duplicate", shown, ("Removed", "Kept"))
 
 
 def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str]) -> str:
