@@ -401,3 +401,12 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     ):
         with pytest.raises(neardup.NeardupError, match=message):
             neardup.LSHIndex.open(tmp_path / f"{name}.parquet")
+
+
+def test_an_index_yields_its_ids_in_order():
+    signatures = neardup.sign(["a b c d e", "f g h i j", "k l m n o"], method="minhash")
+    index = neardup.LSHIndex()
+    index.add_many(["x", "y", "z"], signatures)
+    index.remove("y")
+    assert list(index) == ["x", "z"]
+    assert list(neardup.LSHIndex()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -58,6 +58,10 @@ class RowIndex(ABC):
     def __contains__(self, id: object) -> bool:
         """Return whether an id is in the index."""
         return id in self._store
+
+    def __iter__(self) -> Iterator[str | int]:
+        """Yield the ids, in the order in which they were added."""
+        return iter(self._store.ids_of(self._store.alive_rows()).to_pylist())
 
     def remove(self, id: str | int) -> None:
         """Remove an id. Raises InputError if it is not in the index."""
