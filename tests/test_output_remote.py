@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,15 @@ TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it
 
 
 @pytest.fixture
-def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return fsspec's file system in memory, empty; the temporary folder of the system is `tmp`."""
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return fsspec's file system in memory, which all tests share, empty; the system's temporary folder is `tmp`."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     filesystem = fsspec.filesystem("memory")
-    yield filesystem
-    filesystem.rm("/bucket", recursive=True)
+    monkeypatch.setattr(type(filesystem), "store", {})
+    monkeypatch.setattr(type(filesystem), "pseudo_dirs", [""])
+    return filesystem
 
 
 def test_a_folder_on_remote_storage_has_the_files_of_a_local_one(memory: Any, tmp_path: Path) -> None:
