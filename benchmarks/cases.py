@@ -60,7 +60,12 @@ class Case:
 
     def arguments(self, corpus: Corpus, output: Path) -> list[str]:
         """Return the command line for a corpus."""
-        places = {"input": str(corpus.parquet), "text": str(corpus.text), "output": str(output)}
+        places = {
+            "input": str(corpus.parquet),
+            "text": str(corpus.text),
+            "lines": str(corpus.lines),
+            "output": str(output),
+        }
         return [part.format(**places) for part in self.command]
 
 
@@ -82,11 +87,13 @@ def copying() -> list[Case]:
 
 
 def neardup(command: str) -> list[Case]:
-    """Return neardup with its defaults, and without a copy of the kept documents."""
-    parts = (*shlex.split(command), "dedup", "{input}", "-o", "{output}")
+    """Return neardup with its defaults, without a copy of the kept documents, and from JSON lines to JSON lines."""
+    start = (*shlex.split(command), "dedup")
+    parts = (*start, "{input}", "-o", "{output}")
     return [
         Case("neardup", "neardup", "exact", "defaults", parts),
         Case("neardup --write removed", "neardup", "exact", "only removed.parquet", (*parts, "--write", "removed")),
+        Case("neardup, JSON lines", "neardup", "exact", "JSON lines in and out", (*start, "{lines}", "-o", "{output}")),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Build the corpora: make_bulk.py's shards, as one Parquet file and as plain text, one line a document."""
+"""Build the corpora: make_bulk.py's shards as one Parquet file, JSON lines, and plain text, one line a document."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _ROW_GROUP = 10_000
 
 
 class Corpus(NamedTuple):
-    """One corpus on disk. mb : as asked for; megabytes : of UTF-8 text, as it came out."""
+    """One corpus on disk. lines : of JSON. mb : as asked for; megabytes : of UTF-8 text, as it came out."""
 
     mb: int
     parquet: Path
     text: Path
+    lines: Path
     num_rows: int
     megabytes: float
 
@@ -33,7 +34,7 @@ def build(mb: int, work: Path, make_bulk: Path) -> Corpus:
     Each size is made by its own run of make_bulk.py, which keeps the share of Chinese and takes varied
     packages first; the packages are downloaded once. The same package versions give the same bytes.
     """
-    parquet, text = work / f"bulk-{mb}.parquet", work / f"bulk-{mb}.txt"
+    parquet, text, lines = (work / f"bulk-{mb}.{kind}" for kind in ("parquet", "txt", "jsonl"))
     if not parquet.exists():
         shards = work / f"bulk-{mb}"
         if not (shards / "manifest.json").exists():
@@ -42,7 +43,13 @@ def build(mb: int, work: Path, make_bulk: Path) -> Corpus:
             command = [sys.executable, str(make_bulk), "--out", str(shards), "--mb", str(mb)]
             subprocess.run([*command, "--cache", str(work / "packages")], check=True)
         _write(shards, parquet, text)
-    return Corpus(mb, parquet, text, pq.ParquetFile(parquet).metadata.num_rows, text.stat().st_size / 1e6)
+    if not lines.exists():
+        unfinished = lines.with_suffix(".partial")
+        with open(unfinished, "wb") as joined:
+            for path in sorted((work / f"bulk-{mb}").glob("bulk-*.jsonl")):
+                joined.write(path.read_bytes())
+        unfinished.rename(lines)
+    return Corpus(mb, parquet, text, lines, pq.ParquetFile(parquet).metadata.num_rows, text.stat().st_size / 1e6)
 
 
 def _documents(shards: Path) -> Iterator[dict[str, str]]:

@@ -74,7 +74,7 @@ class ClusterPlan:
 # Measured by tools/measure_spark.py on windows of documentation, compressed as Spark does. A document in a candidate
 # pair is shuffled once to its cell, and once before if the list of such documents is too long to be broadcast.
 _COLLAPSE_FIXED, _COLLAPSE_BAND, _BAND_ROW, _BAND_PAIRS, _FEATURE_COPIES = 57, 8, 22.3, 74, 2.3
-_CLUSTER_SECONDS_PER_GB = 240.0
+_CLUSTER_SECONDS_PER_GB = 350.0
 _CORE_MEMORY = 2e9
 
 
