@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
 import neardup
+import servers
 from conftest import REPOSITORY, SHARED_DATA
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError
 from spark_session import IGNORED, require_spark
@@ -138,3 +140,37 @@ def test_a_machine_without_a_fit_java_is_told_which_one(tmp_path, monkeypatch):
     program.chmod(0o755)
     with pytest.raises(ClusterError, match=r"needs Java 17 or later: got Java 8 \(.*/bin/java\)"):
         check_java()
+
+
+def test_a_run_on_spark_writes_the_folder_of_a_local_run_to_s3(spark, tmp_path):
+    (tmp_path / "shared").mkdir()
+    source = [str(EXAMPLES / "licenses.parquet"), str(EXAMPLES / "poems.jsonl.zst")]
+    with servers.S3(servers.s3_program()) as server:
+        # Workers have another environment than this process, so the address has all that their client needs.
+        options = f"?endpoint_override=127.0.0.1:{server.port}&scheme=http&allow_delayed_open=true&region=us-east-1"
+        storage = pafs.S3FileSystem(
+            access_key="key", secret_key="secret", endpoint_override=f"http://127.0.0.1:{server.port}",
+            region="us-east-1", allow_bucket_creation=True,
+        )  # fmt: skip
+        storage.create_dir("bucket")
+        neardup.spark.dedup_files(
+            source, output=f"s3a://key:secret@bucket/out{options}", scratch=tmp_path / "shared", threshold=0.7
+        )
+        neardup.dedup(source, output=tmp_path / "local", threshold=0.7)
+        found = storage.get_file_info(pafs.FileSelector("bucket/out", recursive=True))
+        contents = {info.path: storage.open_input_file(info.path).read() for info in found if info.is_file}
+        local = files_below(tmp_path / "local")
+        assert {path.removeprefix("bucket/out/") for path in contents} == set(local)
+        for name in ("kept/licenses.parquet", "kept/poems.jsonl.zst", "rejected.jsonl"):
+            assert contents[f"bucket/out/{name}"] == local[name]
+        assert pq.read_table(pa.BufferReader(contents["bucket/out/removed.parquet"])).equals(
+            pq.read_table(tmp_path / "local" / "removed.parquet")
+        )
+        assert list((tmp_path / "shared").iterdir()) == []
+        with pytest.raises(OutputError, match="already exists"):
+            neardup.spark.dedup_files(source, output=f"s3a://key:secret@bucket/out{options}")
+        with pytest.raises(
+            ClusterError, match="S3AFileSystem"
+        ):  # this Spark has no client of S3, and no scratch is shared
+            neardup.spark.dedup_files(source, output=f"s3a://key:secret@bucket/other{options}")
+        assert storage.get_file_info("bucket/other").type == pafs.FileType.NotFound

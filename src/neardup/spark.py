@@ -22,7 +22,7 @@ from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import ColumnError, InputError, MissingExtraError, SettingError
 from neardup.methods.registry import method_of
 from neardup.output import write as writing
-from neardup.output.directory import OutputDirectory, refuse_address
+from neardup.output.directory import OutputDirectory
 from neardup.output.report import build_report
 from neardup.output.report_html import render_report
 from neardup.progress import Progress, Stages
@@ -128,6 +128,7 @@ def dedup_files(
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     overwrite: bool = False,
     on_error: str = "reject",
+    scratch: str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
 ) -> dict[str, Any]:
     """Remove the near-duplicates of files on a cluster, and write the folder that `neardup.dedup` writes.
@@ -135,12 +136,15 @@ def dedup_files(
     Parameters
     ----------
     source : a path, a glob, an address, or a list of them. Workers open them under the same names.
-    output : a folder that the driver and all workers share.
+    output : a folder that the driver and all workers share, or an address such as s3a://bucket/clean, to which workers
+        copy the kept documents, and the driver the rest, report.json last.
     write : kept, or removed to write no documents but removed.parquet.
     master : such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
     method, threshold, max_distance, against, keep, linkage, max_bucket_size : as in `neardup.dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `neardup.dedup`.
     overwrite, on_error, progress : as in `neardup.dedup`.
+    scratch : a folder that the driver and all workers share, for temporary files. Default: next to the output; for an
+        address, which Spark must be configured to write to, the address with .partial at its end.
 
     Returns
     -------
@@ -164,8 +168,8 @@ def dedup_files(
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     _refuse_write(write)
     _refuse_several_keys(keep)
-    refuse_address(output, "folder on Spark, which the driver and all workers share")
-    folder = OutputDirectory(output, overwrite=overwrite, resume=False)
+    folder = OutputDirectory(output, overwrite=overwrite, resume=False, scratch=scratch)
+    shared = results.SharedFolder(folder, scratch)
     try:
         folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
         warnings: list[str] = []
@@ -173,16 +177,16 @@ def dedup_files(
         chosen = _searchable(for_pages(settings, tasks))
         with open_stages(progress) as stages, translated():
             spark = open_session(master)
-            spark.sparkContext.setCheckpointDir((folder.scratch.absolute() / "rounds").as_uri())
+            shared.use(spark)
             corpus = Files(spark, spark.sparkContext.broadcast(tasks), on_error)
             outcome = Run(spark, corpus, chosen, selection, stages).decide()
             with stages.stage("write"):
                 totals = results.summarise(outcome, tasks, chosen)
-                results.write_removed(outcome, totals, tasks, chosen, folder.scratch, folder.result / "removed.parquet")
+                results.write_removed(outcome, totals, tasks, chosen, shared, folder.result / "removed.parquet")
                 lines = results.rejected_lines(outcome.light)
                 (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
                 if write == "kept":
-                    results.write_kept(corpus, outcome, folder.result.absolute() / "kept")
+                    results.write_kept(corpus, outcome, folder)
             with stages.stage("report"):
                 shown = results.show_examples(corpus, outcome, totals, tasks, chosen)
         report = build_report("dedup", tasks, chosen, selection, totals, stages, warnings)
@@ -192,7 +196,11 @@ def dedup_files(
         folder.finish()
     except BaseException:
         folder.discard()
+        if folder.remote is not None:
+            folder.remote.delete()
         raise
+    finally:
+        shared.delete()
     warn_if_incomplete(report, on_error)
     return report
 

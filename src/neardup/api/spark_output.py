@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,10 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
+import pyarrow.fs as pafs
 from pyspark import Broadcast
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from neardup.api.spark_session import first_line
 from neardup.arrays import arrow_of
 from neardup.decide.connected import first_connected
 from neardup.decide.decisions import Removals
@@ -23,11 +27,15 @@ from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.reading import Task
 from neardup.documents.rows import PART_SHIFT
+from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome
 from neardup.engines.spark.source import PART, Batches, Files, Read
+from neardup.errors import ClusterError
 from neardup.methods.base import Method
 from neardup.output import write
+from neardup.output.directory import OutputDirectory
 from neardup.output.kept import KeptWriter
+from neardup.output.remote import RemoteFolder
 from neardup.output.report_items import Example
 from neardup.output.tables import DocumentLocations, removed_batches
 from neardup.schemas import Measures, removed_schema
@@ -129,16 +137,48 @@ def _num_overflows(outcome: Outcome) -> int:
     return int(behind.join(copies, ["position", "first"], "left_anti").count())
 
 
+class SharedFolder:
+    """The folder of the temporary files that the driver and all workers share.
+
+    address : a URI that Spark writes to.
+    """
+
+    def __init__(self, output: OutputDirectory, scratch: str | os.PathLike[str] | None) -> None:
+        self._remote = output.remote if scratch is None else None
+        self.address = f"{output.path}.partial" if self._remote else output.scratch.absolute().as_uri()
+
+    def use(self, spark: SparkSession) -> None:
+        """Let Spark keep its checkpoints here. Raises ClusterError if it cannot."""
+        try:
+            spark.sparkContext.setCheckpointDir(f"{self.address}/rounds")
+        except Exception as error:  # what py4j raises has no better name
+            raise ClusterError(
+                f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a client of this storage, such "
+                "as the package org.apache.hadoop:hadoop-aws for s3a://, or pass scratch (--scratch), a folder that "
+                "the driver and all workers share."
+            ) from error
+
+    def read(self, name: str) -> pyarrow.dataset.Dataset:
+        """Return the Parquet files in a folder inside, in their order."""
+        filesystem, path = resolve(f"{self.address}/{name}{self._remote.options if self._remote else ''}")
+        found = filesystem.get_file_info(pafs.FileSelector(path))
+        parts = sorted(info.path for info in found if info.path.endswith(".parquet"))
+        return pyarrow.dataset.dataset(parts, filesystem=filesystem, format="parquet")
+
+    def delete(self) -> None:
+        """Delete what is on remote storage; a local folder is part of the output's temporary folder."""
+        if self._remote:
+            RemoteFolder(self.address + self._remote.options).delete()
+
+
 def write_removed(
-    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method, scratch: Path, file: Path
+    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method, shared: SharedFolder, file: Path
 ) -> None:
     """Write removed.parquet: workers write its rows in order, and the driver puts them together, batch by batch."""
-    folder = scratch.absolute() / "removed"
-    _located(outcome, outcome.removed).orderBy("document").write.parquet(folder.as_uri())
-    parts = sorted(str(part) for part in folder.glob("*.parquet"))
+    _located(outcome, outcome.removed).orderBy("document").write.parquet(f"{shared.address}/removed")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in pyarrow.dataset.dataset(parts).to_batches():
+        for batch in shared.read("removed").to_batches():
             if not batch.num_rows:
                 continue
             yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
@@ -194,26 +234,34 @@ def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([texts["document"], texts["text"].cast(pa.string())], ["document", "text"])
 
 
-def write_kept(corpus: Files, outcome: Outcome, directory: Path) -> None:
-    """Let the workers write the kept documents of each new part, in its format, to a folder that all of them share."""
+def write_kept(corpus: Files, outcome: Outcome, output: OutputDirectory) -> None:
+    """Let the workers write the kept documents of each new part, in its format, to the output."""
     assert outcome.removed is not None
     gone = outcome.documents.join(outcome.removed.selectExpr("right as position"), "position", "left_semi")
     index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
     lists = gone.groupBy(F.expr(PART).alias("part")).agg(index)
-    function = partial(_write_parts, tasks=corpus.tasks, directory=str(directory))
+    remote = None if output.remote is None else output.remote.address + output.remote.options
+    function = partial(_write_parts, tasks=corpus.tasks, folder=str(output.result.absolute()), remote=remote)
     corpus.spread(corpus.all().join(lists, "part", "left")).mapInArrow(function, "part int").count()
 
 
-def _write_parts(batches: Batches, tasks: Broadcast[list[Task]], directory: str) -> Iterator[pa.RecordBatch]:
+def _write_parts(
+    batches: Batches, tasks: Broadcast[list[Task]], folder: str, remote: str | None
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for part, removed in zip(batch["part"].to_pylist(), batch["removed"], strict=True):
             if not tasks.value[part].against:
                 gone = np.empty(0, np.int64) if removed.values is None else removed.values.to_numpy()
-                _write_part(tasks.value[part], gone, directory)
+                if remote is None:
+                    _write_part(tasks.value[part], gone, Path(folder, "kept"))
+                    continue
+                with tempfile.TemporaryDirectory(prefix="neardup-") as own:
+                    _write_part(tasks.value[part], gone, Path(own, "kept"))
+                    RemoteFolder(remote).copy(Path(own))
         yield batch.select(["part"])
 
 
-def _write_part(task: Task, removed: npt.NDArray[np.int64], directory: str) -> None:
+def _write_part(task: Task, removed: npt.NDArray[np.int64], directory: Path) -> None:
     Path(directory, task.part.relative_name).unlink(missing_ok=True)  # of an attempt that was lost
     first = 0
     with KeptWriter(task.part, directory) as writer:

@@ -52,7 +52,7 @@ def open_session(master: str | None = None) -> SparkSession:
         session = builder.getOrCreate()
     except Exception as error:  # py4j and the launcher have many
         raise ClusterError(
-            f"Spark cannot start with master={master!r}: {_first_line(error)}. Check the address, or use local[*]."
+            f"Spark cannot start with master={master!r}: {first_line(error)}. Check the address, or use local[*]."
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -92,7 +92,7 @@ def translated() -> Iterator[None]:
         ) from error
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Return the reason; py4j has it on its second line."""
     lines = [line for line in str(error).strip().splitlines() if not line.startswith("An error occurred while calling")]
     return lines[0].strip(": ")[:300] if lines else type(error).__name__

@@ -26,7 +26,6 @@ _LOCAL = (
     "resume",
     "update",
     "audit_sample",
-    "scratch",
     "threads",
     "batch_rows",
     "cache_bytes",

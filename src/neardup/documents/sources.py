@@ -21,6 +21,7 @@ from neardup.documents.compression import open_decompressed
 from neardup.errors import InputError, MissingExtraError, NeardupError
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
+_HADOOP_S3 = re.compile(r"^s3[an]://")  # the same storage, as Hadoop and Spark name it
 
 
 class CannotOpen(InputError):
@@ -53,7 +54,7 @@ def resolve(address: str) -> tuple[Any, str]:
         If the address is malformed or the storage refuses.
     """
     try:
-        filesystem, path = pafs.FileSystem.from_uri(address)
+        filesystem, path = pafs.FileSystem.from_uri(_HADOOP_S3.sub("s3://", address))
         return filesystem, path
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         refused: Exception = error

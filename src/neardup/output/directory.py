@@ -75,7 +75,7 @@ class OutputDirectory:
     files of an interrupted run remain, so that it can be resumed. If DIR is an address of remote storage, they are
     written to a local folder, and the results are copied at the end.
 
-    path : the folder; an address as str.
+    path : the folder; an address as str. remote : the folder on remote storage, else None.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class OutputDirectory:
         resume: bool,
         scratch: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._remote = RemoteFolder(name_of(path)) if is_address(path) else None
-        self.path = Path(local_path(name_of(path))) if self._remote is None else self._remote.address
+        self.remote = RemoteFolder(name_of(path)) if is_address(path) else None
+        self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address
         self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
         self._refuse_existing(overwrite, resume)
@@ -94,7 +94,7 @@ class OutputDirectory:
             if not resume:
                 self.discard()
             shutil.rmtree(self.result, ignore_errors=True)
-            if self._remote is not None:  # a temporary folder may be shared with other users
+            if self.remote is not None:  # a temporary folder may be shared with other users
                 self.partial.mkdir(mode=0o700, exist_ok=resume)
             self.result.mkdir(parents=True)
         except OSError as error:
@@ -105,9 +105,9 @@ class OutputDirectory:
 
     def _refuse_existing(self, overwrite: bool, resume: bool) -> None:
         """Raise OutputError if there is an output, or none can be written."""
-        if self._remote is not None:
-            self._remote.refuse_existing(resume=resume and (self.scratch / "checkpoint.json").exists())
-            self._remote.check_writable()
+        if self.remote is not None:
+            self.remote.refuse_existing(resume=resume and (self.scratch / "checkpoint.json").exists())
+            self.remote.check_writable()
             return
         path = Path(self.path)
         if path.exists() and not overwrite:
@@ -129,8 +129,8 @@ class OutputDirectory:
                 )
 
     def _overlaps(self, name: str) -> bool:
-        if self._remote is not None:
-            address, other = (PurePosixPath(each.split("?")[0]) for each in (self._remote.address, name))
+        if self.remote is not None:
+            address, other = (PurePosixPath(each.split("?")[0]) for each in (self.remote.address, name))
             return is_address(name) and (address == other or address in other.parents or other in address.parents)
         target, source = Path(self.path).resolve(), Path(name)
         if not source.exists():
@@ -140,8 +140,8 @@ class OutputDirectory:
 
     def finish(self) -> None:
         """Move the result into place, or copy it to the remote storage, and delete everything else."""
-        if self._remote is not None:
-            self._remote.copy(self.result)
+        if self.remote is not None:
+            self.remote.copy(self.result)
         else:
             if Path(self.path).exists():
                 os.replace(self.path, self.partial / "old")

@@ -19,7 +19,7 @@ _WITHOUT_FOLDERS = ("s3", "gcs", "abfs")  # Arrow would write an empty object fo
 class RemoteFolder:
     """A folder at an address such as s3://bucket/folder; it is complete once it has report.json.
 
-    address : without the options of the client, which follow a question mark.
+    address : without the options of the client. options : these, with the question mark before them, or empty.
 
     Raises
     ------
@@ -30,10 +30,10 @@ class RemoteFolder:
     """
 
     def __init__(self, address: str) -> None:
-        self.address, question, options = address.partition("?")  # of the client: s3://bucket/out?region=eu-west-1
-        self.address = self.address.rstrip("/")
+        folder, question, options = address.partition("?")  # of the client: s3://bucket/out?region=eu-west-1
+        self.address, self.options = folder.rstrip("/"), question + options
         with self._reaching():
-            self._filesystem, self._path = resolve(self.address + question + options)
+            self._filesystem, self._path = resolve(self.address + self.options)
 
     def refuse_existing(self, *, resume: bool) -> None:
         """Raise OutputError if there is anything at the address.
@@ -79,6 +79,11 @@ class RemoteFolder:
                 with suppress(Exception):
                     self._filesystem.delete_file(name)
             raise
+
+    def delete(self) -> None:
+        """Delete the folder and all that is inside, as far as the storage allows; nothing is raised."""
+        with suppress(Exception):
+            self._filesystem.delete_dir(self._path)
 
     def _names(self, inside: pafs.FileSelector) -> list[str]:
         infos = self._filesystem.get_file_info(inside)
