@@ -7,6 +7,7 @@ uses `arrow_of` and `arrow_of_strings` instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,10 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def arrow_of(values: npt.NDArray[Any]) -> pa.Array:
     """Return a one-dimensional array of numbers or booleans as an Arrow array; numbers without a copy."""
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(data)])
+    return pa.Array.from_buffers(_arrow_type(values.dtype), len(values), [None, pa.py_buffer(data)])
+
+
+_arrow_type = cache(pa.from_numpy_dtype)
 
 
 def numpy_type(kind: pa.DataType) -> np.dtype[Any]:

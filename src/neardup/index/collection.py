@@ -212,9 +212,9 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     found = snapshot.find(probes, rules.max_bucket_size)
     candidates = rules.lookup.select(probes, found)
     truncated = np.zeros(len(incoming), np.bool_)
-    truncated[probes.document[found.truncated]] = True
     pairs = candidates.take(candidates.kept)
-    if truncated.any():
+    if found.truncated.any():
+        truncated[probes.document[found.truncated]] = True
         pairs = _with_copies(snapshot, incoming, pairs)
     measures = rules.method.measures
     if not len(pairs.row):
