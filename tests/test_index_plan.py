@@ -125,3 +125,9 @@ def test_the_table_of_the_documentation_is_that_of_the_plan():
         plans = {plan.storage: f"{plan.document_bytes:,.0f}" for plan in plan_index(documents=1e7, method=method)}
         cells = [plans.get(storage, "-") for storage in ("fingerprints", "features", "text")]
         assert f"| {name} | {' | '.join(cells)} |" in page
+
+
+@pytest.mark.parametrize(("documents", "num_blocks"), [(1_000, 4), (100_000_000, 4), (1_000_000_000, 5)])
+def test_an_index_has_the_fewest_tables_whose_look_ups_take_less_than_a_fifth_of_a_query(documents, num_blocks):
+    with Index.create("memory:", method=SimHash(), expected_documents=documents) as index:
+        assert index.method.num_blocks == num_blocks

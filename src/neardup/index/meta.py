@@ -24,6 +24,7 @@ from neardup.version import __version__
 
 FORMAT, FORMAT_VERSION = "neardup-index", 1
 _MAX_TABLES = 16  # of SimHash; more take less time for a query, and more bytes a document
+_CHEAP_NS = 20_000  # of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more
 
 
 def fixed(method: Method, settings: IndexSettings) -> Method:
@@ -52,7 +53,8 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
         plans = plan_blocks(settings.expected_documents, search.bits, search.max_distance)
         least = search.max_distance + 1
         fitting = [plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, least)]
-        best = min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables))
+        cheap = [plan for plan in fitting if plan.query_cost <= _CHEAP_NS]
+        best = min(cheap or fitting, key=lambda plan: (plan.num_tables if cheap else plan.query_cost, plan.num_tables))
         chosen = dataclasses.replace(chosen, num_blocks=best.num_blocks)
     return dataclasses.replace(method, settings=chosen)
 
