@@ -251,8 +251,9 @@ def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:
     """Return a warning if most documents have no tags."""
     if 2 * num_without <= num_documents:
         return []
+    have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_without:,} of {num_documents:,} documents have no HTML tags, so they were not compared. For texts use "
+        f"{num_without:,} of {num_documents:,} {have} no HTML tags, so they were not compared. For texts use "
         "method='minhash' (--method minhash)."
     ]
 
