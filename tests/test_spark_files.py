@@ -56,9 +56,11 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     assert files_below(tmp_path / "spark" / "kept") == files_below(tmp_path / "local" / "kept")
     assert (tmp_path / "spark" / "rejected.jsonl").read_text() == (tmp_path / "local" / "rejected.jsonl").read_text()
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
-    equal = ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "recall")
+    equal = ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings")
     for part in (*equal, "bytes", "source_bytes", "removed_bytes"):
         assert report[part] == local.report[part], part
+    # Sums of floats: the pairs of a document come in another order.
+    assert report["recall"] == (local.report["recall"] and pytest.approx(local.report["recall"], rel=1e-12, abs=0))
     for count in set(report["counts"]) - {"compared", "collisions"}:  # Spark does not know beforehand what is kept
         assert report["counts"][count] == local.report["counts"][count], count
     return report

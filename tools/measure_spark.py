@@ -31,8 +31,10 @@ COLUMNS = (
 def make_corpus(shards: list[Path], count: int, directory: Path) -> None:
     """Write the windows as Parquet files, always the same ones."""
     directory.mkdir(parents=True)
-    texts = [json.loads(line)["text"].split(" ") for shard in shards for line in shard.open(encoding="utf-8")]
-    texts = [words for words in texts if len(words) > 60]
+    texts = []
+    for shard in shards:
+        with shard.open(encoding="utf-8") as lines:
+            texts += [words for line in lines if len(words := json.loads(line)["text"].split(" ")) > 60]
     chosen = random.Random(count)
     rows = []
     for number in range(count):

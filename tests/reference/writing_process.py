@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 
@@ -41,7 +42,8 @@ def write_until_killed(path: str, seed: int) -> None:
             first = writer.num_rows
             changes = changes_of(first, rng.choice([1, 1, 1, 40]), rng)
             writer.write(changes)
-            print(first, writer.num_rows, *changes.forgotten.tolist(), flush=True)
+            line = " ".join(map(str, [first, writer.num_rows, *changes.forgotten.tolist()]))
+            os.write(1, f"{line}\n".encode())  # a line or nothing, whenever it is killed
             if rng.random() < 0.05:
                 writer.stage("monday", 1, pa.table({"text": ["a", "b"]}))
                 print("staged", flush=True)

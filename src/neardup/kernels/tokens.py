@@ -271,7 +271,7 @@ def leave_out_repeats(hashes, first, stop, document, seen):
         value = hashes[i]
         slot, entry = value & mask, value ^ tag
         hashes[end] = value
-        end += 1 if seen[slot] != entry else 0
+        end += 1 if seen[slot] != entry or entry == U64(0) else 0  # 0 is where nothing was seen
         seen[slot] = entry
     return end
 

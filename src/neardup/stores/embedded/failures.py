@@ -39,7 +39,8 @@ def store_errors(path: Path) -> Iterator[None]:
             "space on the disk, its limits and the permissions, and repeat the call."
         ) from error
     except sqlite3.DatabaseError as error:
-        if type(error) is sqlite3.DatabaseError:  # as SQLite has it for a damaged file
+        # What SQLite raises for a damaged file, or sqlite3 for a damaged text.
+        if type(error) is sqlite3.DatabaseError or str(error).startswith("Could not decode to UTF-8"):
             raise damaged(path / "index.db", str(error)) from error
         raise StoreError(
             f"The index {path} cannot be read or written: {error}. Nothing was changed. Check the space on the disk, "
