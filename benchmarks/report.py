@@ -99,7 +99,7 @@ def write_markdown(
     for mb in sorted({result.corpus.mb for result in results}):
         lines += _table([result for result in results if result.corpus.mb == mb])
     lines += _settings(results)
-    lines += _scaling([result for result in results if result.case.package == "neardup" and not result.failed])
+    lines += _scaling([result for result in results if result.case.name == "neardup" and not result.failed])
     lines += _profile([result for result in results if result.case.name == "neardup" and not result.failed])
     if startups:
         lines += ["## Start and first run (neardup)", "", "| what | seconds |", "| --- | ---: |"]

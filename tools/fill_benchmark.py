@@ -12,14 +12,15 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 LATEST = REPOSITORY / "benchmarks" / "results" / "latest.md"
 BEGIN, END = "<!-- benchmark -->\n", "<!-- /benchmark -->"
-_LINES_WITHOUT_PEERS = 4  # head, rule, wc -w, neardup
-COLUMNS = ("tool", "version", "confirmed by", "wall, s", "peak, MB", "x wc -w", "found", "removed wrongly")
+_LINES_WITHOUT_PEERS = 8  # head, rule, three yardsticks, three runs of neardup
+_LEFT_OUT = ("wc -w", "pyarrow read", "neardup --write removed", "neardup, JSON lines")
+COLUMNS = ("tool", "version", "confirmed by", "wall, s", "peak, MB", "x copy", "found", "removed wrongly")
 CHINESE = {
     r"(\d+ MB) of text, ([\d,]+) documents": r"\1 文本，\2 篇文档",
     r"exact Jaccard": "精确 Jaccard",
     r"estimate from the signatures": "由签名估计",
     r"tool \| version \| confirmed by": "工具 | 版本 | 确认方式",
-    r"wall, s \| peak, MB \| x wc -w": "耗时（秒） | 峰值内存（MB） | 相对 wc -w",
+    r"wall, s \| peak, MB \| x copy": "耗时（秒） | 峰值内存（MB） | 相对复制",
     r"found \| removed wrongly": "找到 | 误删",
 }
 READMES: dict[str, dict[str, str]] = {"README.md": {}, "README.zh-CN.md": CHINESE}
@@ -34,7 +35,11 @@ def render(page: str) -> str:
     )
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     chosen = [rows[0].index(name) for name in COLUMNS]
-    lines = ["| " + " | ".join(row[i] for i in chosen) + " |" for row in rows if len(row) == len(rows[0])]
+    lines = [
+        "| " + " | ".join(row[i] for i in chosen) + " |"
+        for row in rows
+        if len(row) == len(rows[0]) and row[0] not in _LEFT_OUT
+    ]
     return f"\n{title}:\n\n" + "\n".join(lines) + "\n\n"
 
 
