@@ -59,7 +59,7 @@ def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_writ
             return [number for (number,) in database.execute("SELECT number FROM journal ORDER BY number")]
 
         assert write(9) == [*range(1, 10)]
-        store._maintenance.run()
+        store._maintenance.flush()
         assert store.describe()["journal_records"] == 0
         assert write(1) == [*range(5, 11)]
         assert store.describe()["journal_records"] == 1
@@ -67,7 +67,7 @@ def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_writ
             assert_equal(snapshot, expected, rng)
         assert write(2) == [*range(10, 13)]
         assert write(1) == [*range(10, 14)]
-        store._maintenance.run()
+        store._maintenance.flush()
         store.close()
         assert database.execute("SELECT count(*) FROM journal").fetchone() == (0,)
 
@@ -126,8 +126,8 @@ def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
             changes = random_changes(expected, rng, size)
             writer.write(changes)
             expected.write(changes)
-    store._finish_task()
-    store._maintenance.run()
+    store._finish_tasks()
+    store._maintenance.flush()
     store.close()
     database = sqlite3.connect(folder / "index.db")
     listed = database.execute("SELECT kind, name FROM files ORDER BY kind, first, stop").fetchall()

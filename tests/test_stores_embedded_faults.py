@@ -108,8 +108,8 @@ def filled(path: Path, memory_bytes: int = 1 << 17) -> tuple[list[int], Referenc
         expected.write(Changes(seen=np.array([1, 5]), seen_at=9, forgotten=np.array([2])))
         writer.stage("monday", 1, pa.table({"id": ["a"]}))
         expected.stage("monday", 1, pa.table({"id": ["a"]}))
-    store._finish_task()
-    store._maintenance.run()
+    store._finish_tasks()
+    store._maintenance.flush()
     with store.writing() as writer:
         random_step([writer], expected, random.Random(3), 5)
     store.close()

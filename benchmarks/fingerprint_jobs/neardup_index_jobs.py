@@ -100,7 +100,7 @@ def _measure(
             adding += time.perf_counter() - begun
         facts["add_per_s"] = len(values) / adding
         began = time.perf_counter()
-        index._store._finish_task()
+        index._store._finish_tasks()
         facts["finish_s"] = time.perf_counter() - began
     facts |= {"adding_mb": memory.most, "disk_gb": memory.disk_bytes / 1e9}
     facts |= _ask(index, documents, queries, "")

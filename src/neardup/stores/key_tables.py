@@ -165,6 +165,12 @@ class KeyTables:
         self.runs.append(KeyRun(self.first, stop, tables))
         self.first, self.stop, self._parts = stop, stop, None
 
+    def append_run(self, run: KeyRun) -> None:
+        """Append the entries of the next rows. Requires: the tail is sealed."""
+        self.runs.append(run)
+        self.first = self.stop = run.stop
+        self._parts = None
+
     def seal_tail(self) -> None:
         """Make the tail a run, if rows are in it."""
         if self.first < self.stop:

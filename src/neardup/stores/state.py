@@ -61,6 +61,14 @@ class State:
         if len(forgotten):
             self.forget(forgotten)
 
+    def append_files(self, documents: pa.Table, run: KeyRun, chunk: Chunk) -> None:
+        """Append documents that are in files. Requires: all earlier ones are."""
+        self.keys.append_run(run)
+        self.documents.schema = self.documents.schema or documents.schema
+        self.documents.chunks.append(chunk)
+        self.count_rows(documents)
+        self.least_row = self.num_rows
+
     def restore(
         self, runs: Sequence[KeyRun], chunks: Sequence[Chunk], seen: Sequence[Seen], kept: Bits, forgotten: Bits
     ) -> None:
@@ -76,7 +84,7 @@ class State:
         self.num_rows = self.least_row = runs[-1].stop if runs else 0
         self.keys.restore(runs, self.num_rows)
         self.documents.chunks, self.documents.seen = list(chunks), tuple(seen)
-        self.kept, self.forgotten = _lengthen(kept, self.num_rows), _lengthen(forgotten, self.num_rows)
+        self.kept, self.forgotten = lengthen(kept, self.num_rows), lengthen(forgotten, self.num_rows)
         self.num_kept = int(kernels.key_tables.count_bits(self.kept & ~self.forgotten))
         self.num_removed = self.num_rows - int(kernels.key_tables.count_bits(self.forgotten)) - self.num_kept
 
@@ -102,8 +110,8 @@ class State:
         """Take account of new documents: their number and their states."""
         kept = documents.column("state").to_numpy() == KEPT
         first, self.num_rows = self.num_rows, self.num_rows + len(kept)
-        self.kept = _lengthen(self.kept, self.num_rows)
-        longer = _lengthen(self.forgotten, self.num_rows)
+        self.kept = lengthen(self.kept, self.num_rows)
+        longer = lengthen(self.forgotten, self.num_rows)
         self._viewed &= longer is self.forgotten
         self.forgotten = longer
         kernels.key_tables.set_bits(self.kept, first + np.flatnonzero(kept))
@@ -235,7 +243,7 @@ def contents_of(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     return np.frombuffer(data, np.uint64, 2 * len(column), 16 * column.offset).reshape(-1, 2)
 
 
-def _lengthen(bits: Bits, num_rows: int) -> Bits:
+def lengthen(bits: Bits, num_rows: int) -> Bits:
     """Return bits of so many rows or more, the same array if it is long enough."""
     needed = (num_rows >> 6) + 1
     if needed <= len(bits):

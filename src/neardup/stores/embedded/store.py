@@ -28,6 +28,8 @@ from neardup.stores.writing import StateWriter
 MEMORY_BYTES = 256 << 20
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
 _PARTS = 8  # of the memory: one that grows, one that is written, copies of these, the batch that is added, merges
+_THROUGH_BYTES = 8 << 20  # of a change that is written to files at once, if the memory is not smaller
+_MAX_KEY_FILES = 32  # a writer that is ahead of the merges waits then
 _BYTES_A_ROW = 64  # of memory, beside as many as in the journal
 _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
 _RECORD_BYTES = 64 << 20  # of a row in the database, which has at most a billion
@@ -89,8 +91,9 @@ class EmbeddedStore(Store):
             files = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
             remove_files(self._folder, files - set(self._loader.files))
             self._maintenance = Maintenance(self._folder, database, self._loader, self._lock, self._publish)
-            self._pool = ThreadPoolExecutor(1, "neardup-store", lower_priority)
-            self._task: Future[None] | None = None
+            self._pool = ThreadPoolExecutor(2, "neardup-store", lower_priority)
+            self._flushing: Future[None] | None = None
+            self._merging: Future[None] | None = None
             self._pending_bytes = 0
 
     @contextmanager
@@ -148,7 +151,7 @@ class EmbeddedStore(Store):
     def compact(self) -> None:
         """Drop the documents of forgotten rows, and merge what makes lookups slower."""
         with self.writing(), store_errors(self._folder):
-            self._finish_task()
+            self._finish_tasks()
             self._maintenance.compact()
             with self._lock:
                 self._shorten_database()
@@ -177,9 +180,10 @@ class EmbeddedStore(Store):
     def _finish_writing(self) -> None:
         try:
             with store_errors(self._folder):
-                self._finish_task()
+                self._finish_tasks()
                 if self._loader.number - self._maintenance.flushed > _RECORDS_AT_CLOSE:
-                    self._maintenance.run()
+                    self._maintenance.flush()
+                    self._maintenance.merge()
                 with self._lock:
                     self._shorten_database()
                     self._database.shorten_log()
@@ -232,21 +236,37 @@ class EmbeddedStore(Store):
             self._check_open()
             self._loader.state.check(changes)
             self._limit_memory()
-            records = encode(changes, _RECORD_BYTES)
-            with self._lock:
-                with self._database.transaction():
-                    self._write_settings(changes)
-                    for number, record in enumerate(records, self._loader.number + 1):
-                        self._database.append(number, record)
-                    self._maintenance.trim_journal()
-                self._loader.number += len(records)
-                self._loader.state.apply(changes)
-                if changes.meta is not None:
-                    self.meta = dict(changes.meta)
-                self._publish()
+            if changes.documents is not None and changes.documents.nbytes > min(_THROUGH_BYTES, self._part_bytes):
+                self._write_through(changes)
+            else:
+                self._write_journal(changes)
+            self._start_tasks()
+
+    def _write_through(self, changes: Changes) -> None:
+        """Write a large change to files, after what is in the journal."""
+        self._finish_flushing()
+        if self._loader.number > self._maintenance.flushed:
+            self._maintenance.flush()
+            self._pending_bytes = 0
+        self._maintenance.write_through(changes, lambda: self._write_settings(changes))
+        if changes.meta is not None:
+            self.meta = dict(changes.meta)
+
+    def _write_journal(self, changes: Changes) -> None:
+        records = encode(changes, _RECORD_BYTES)
+        with self._lock:
+            with self._database.transaction():
+                self._write_settings(changes)
+                for number, record in enumerate(records, self._loader.number + 1):
+                    self._database.append(number, record)
+                self._maintenance.trim_journal()
+            self._loader.number += len(records)
+            self._loader.state.apply(changes)
+            if changes.meta is not None:
+                self.meta = dict(changes.meta)
+            self._publish()
         rows = 0 if changes.documents is None else len(changes.documents)
         self._pending_bytes += sum(map(len, records)) + _BYTES_A_ROW * rows
-        self._start_task()
 
     def _write_settings(self, changes: Changes) -> None:
         documents = changes.documents
@@ -271,25 +291,41 @@ class EmbeddedStore(Store):
                             writer.write_table(part)
                         self._database.stage(run, len(part), sink.getvalue().to_pybytes())
 
-    def _is_due(self) -> bool:
-        records = self._loader.number - self._maintenance.flushed
-        return self._pending_bytes > self._memory_bytes // _PARTS or records > _RECORDS_IN_JOURNAL
+    @property
+    def _part_bytes(self) -> int:
+        """The most bytes that wait in memory for the next flush."""
+        return self._memory_bytes // _PARTS
 
-    def _start_task(self) -> None:
-        """Move the journal to files in the background, if it is long and no such task runs."""
-        if self._is_due() and (self._task is None or self._task.done()):
+    def _start_tasks(self) -> None:
+        """Move the journal to files in the background if it is long, and merge files."""
+        records = self._loader.number - self._maintenance.flushed
+        if self._flushing is None and (self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL):
             self._pending_bytes = 0
-            self._task = self._pool.submit(self._maintenance.run)
+            self._flushing = self._pool.submit(self._maintenance.flush)
+        if self._merging is None and self._maintenance.unmerged:
+            self._merging = self._pool.submit(self._maintenance.merge)
 
     def _limit_memory(self) -> None:
-        """Wait for the task while another would be due. Raises what the task raised."""
-        if self._task is not None and (self._task.done() or self._pending_bytes > self._memory_bytes // _PARTS):
-            self._finish_task()
+        """Wait for a task where the next is due. Raises what a task raised."""
+        if self._flushing is not None and (self._flushing.done() or self._pending_bytes > self._part_bytes):
+            self._finish_flushing()
+        if self._merging is not None and (self._merging.done() or self._maintenance.num_key_files > _MAX_KEY_FILES):
+            self._finish_merging()
 
-    def _finish_task(self) -> None:
-        if self._task is not None:
-            task, self._task = self._task, None
+    def _finish_flushing(self) -> None:
+        if self._flushing is not None:
+            task, self._flushing = self._flushing, None
             task.result()
+
+    def _finish_merging(self) -> None:
+        if self._merging is not None:
+            task, self._merging = self._merging, None
+            task.result()
+
+    def _finish_tasks(self) -> None:
+        """Wait for what runs in the background."""
+        self._finish_flushing()
+        self._finish_merging()
 
     def _check_open(self) -> None:
         if self._closed:
