@@ -59,6 +59,12 @@ def test_a_sketch_has_the_bits_that_the_hashes_name(documents):
             assert bits == {value % (64 * words) for value in document}
 
 
+def lists_of(documents) -> tuple[np.ndarray, np.ndarray]:
+    documents = list(documents)
+    offsets = np.cumsum([0, *map(len, documents)], dtype=np.int64)
+    return np.array([value for document in documents for value in document], np.uint64), offsets
+
+
 def test_a_sketch_has_eight_bits_or_more_an_element():
     for size in range(1, 2000):
         words = kernel.sketch_words(size)
@@ -103,13 +109,17 @@ def test_random_hashes_of_any_number_are_sorted(size):
 
 @given(DOCUMENTS)
 def test_overlaps_are_those_of_python_sets(documents):
-    hashes, starts, sizes = written_sets(documents)
-    pairs = [(i, j) for i in range(len(documents)) for j in range(len(documents))]
-    left, right = (np.array([pair[side] for pair in pairs], np.uint32) for side in (0, 1))
-    shared = np.empty(len(pairs), np.int64)
-    kernel.pair_overlaps(hashes, starts, sizes, left, right, shared)
     python = [set(document) for document in documents]
-    assert shared.tolist() == [reference.overlap(python[i], python[j]) for i, j in pairs]
+    lists, rising = lists_of(documents), lists_of(map(sorted, python))
+    pairs = [(i, j) for i in range(len(documents)) for j in range(len(documents))]
+    left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    for others in (lists, rising):
+        counts = np.empty((3, len(pairs)), np.int64)
+        kernel.list_overlaps(*lists, left, *others, right, counts)
+        shared, sizes, other_sizes = counts
+        assert shared.tolist() == [reference.overlap(python[i], python[j]) for i, j in pairs]
+        assert sizes.tolist() == [len(python[i]) for i, _ in pairs]
+        assert other_sizes.tolist() == [len(python[j]) for _, j in pairs]
 
 
 @given(st.sets(HASHES, max_size=40), st.sets(HASHES, max_size=40))

@@ -23,11 +23,11 @@ import pyarrow as pa
 from make_examples import Record, read_records
 
 import neardup
+from neardup.features.described import Lists
 from neardup.features.segmenters import segmenter_of
-from neardup.features.weights import distinct_features
 from neardup.fingerprints.simhash_documents import describe
-from neardup.kernels.sorted_sets import pair_overlaps
 from neardup.verify.hamming import hamming_distances
+from neardup.verify.similarity import similarity_of_lists
 
 Ints = npt.NDArray[np.int64]
 Pairs = Ints  # (num_pairs, 2), left < right
@@ -171,13 +171,8 @@ def pairs_within(texts: list[str], method: neardup.SimHash) -> Pairs:
 def jaccard_of(texts: list[str], method: neardup.SimHash, pairs: Pairs) -> npt.NDArray[np.float64]:
     """Return the Jaccard similarity of the features of each pair."""
     shingles = describe(pa.array(texts, pa.large_string()), method).shingles
-    features = distinct_features(shingles.hashes, shingles.offsets)
-    sizes = np.diff(features.offsets).astype(np.uint32)
-    left, right = (np.ascontiguousarray(pairs[:, side]).astype(np.uint32) for side in (0, 1))
-    shared = np.empty(len(pairs), np.int64)
-    pair_overlaps(features.hashes, features.offsets[:-1], sizes, left, right, shared)
-    result: npt.NDArray[np.float64] = shared / (sizes[left].astype(np.int64) + sizes[right] - shared)
-    return result
+    lists = Lists(shingles.hashes, shingles.offsets)
+    return similarity_of_lists(lists, lists, pairs[:, 0], pairs[:, 1], "jaccard")
 
 
 def count_distances(fingerprints: npt.NDArray[np.uint64], featured: npt.NDArray[np.bool_]) -> Ints:

@@ -181,7 +181,7 @@ def assert_equal(store: Any, expected: ReferenceStore, rng: random.Random) -> No
         wanted_rows = expected.take(some, ["content", "featured", "sketch"]).to_pylist()
         found_rows = [
             {"content": content.tobytes(), "featured": bool(featured), "sketch": sketch.tobytes()}
-            for content, featured, sketch in zip(*store.sketched(some), strict=True)
+            for content, featured, sketch in zip(*store.take_sketched(some, (), ())[0][:3], strict=True)
         ]
         assert found_rows == wanted_rows
     assert store.runs() == expected.runs()

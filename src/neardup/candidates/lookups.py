@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -183,9 +183,16 @@ def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.ND
 def dense_entries(values: npt.NDArray[np.uint64]) -> Entries:
     """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
     num_documents, num_tables = values.shape
+    if num_documents == 1:
+        return Entries(*_entries_of_one(num_tables), np.ascontiguousarray(values).reshape(-1))
     document, table = np.empty(values.shape, np.int64), np.empty(values.shape, np.uint16)
     document[:], table[:] = np.arange(num_documents)[:, None], np.arange(num_tables)
     return Entries(document.reshape(-1), table.reshape(-1), np.ascontiguousarray(values).reshape(-1))
+
+
+@cache
+def _entries_of_one(num_tables: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+    return np.zeros(num_tables, np.int64), np.arange(num_tables, dtype=np.uint16)
 
 
 def _set_entries(sets: Lists, most: float) -> Entries:
@@ -203,4 +210,5 @@ def _set_entries(sets: Lists, most: float) -> Entries:
 
 def take_entries(entries: Entries, documents: npt.NDArray[np.bool_]) -> Entries:
     """Return the entries of some documents, which keep their positions. documents : bool (num_documents,)."""
-    return entries if documents.all() else entries.take(documents[entries.document])
+    whole = documents.item() if len(documents) == 1 else documents.all()
+    return entries if whole else entries.take(documents[entries.document])

@@ -221,15 +221,12 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
         return Hits(_no_hits(measures), truncated)
     measured, stored, position = measure_stored(rules, snapshot, described, pairs, "id", *_MOMENTS)
     chosen = _best(rules, pairs, measured, limit)
-    measured, found_rows = measured.take(chosen), stored
-    if len(stored) != len(chosen) or (len(chosen) > 1 and (position[chosen] != np.arange(len(chosen))).any()):
-        found_rows = stored.take(arrow_of(position[chosen]))
-    columns = {name: found_rows.column(name) for name in ("id", *_MOMENTS)}
-    columns["query"] = arrow_of(pairs.query[chosen])
-    for measure in measures:
-        columns[measure.name] = arrow_of(measured[measure.name])
-    schema = schemas.hits_schema(measures)
-    return Hits(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema), truncated)
+    if len(chosen) != len(position) or len(chosen) > 1:
+        where = arrow_of(position[chosen])
+        stored = [column.take(where) for column in stored]
+    told = [arrow_of(measured[measure.name][chosen]) for measure in measures]
+    columns = [arrow_of(pairs.query[chosen]), stored[0], *told, *stored[1:]]
+    return Hits(pa.Table.from_arrays(columns, schema=schemas.hits_schema(measures)), truncated)
 
 
 @cache
@@ -254,7 +251,7 @@ def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -
 
 def _best(rules: Rules, pairs: CandidateRows, measured: Measured, limit: int) -> Rows:
     """Return the duplicates among pairs, by query, the strongest first, at most `limit` of a query."""
-    confirmed = np.flatnonzero(rules.method.is_duplicate(measured) | measured.exact)
+    confirmed: Rows = (rules.method.is_duplicate(measured) | measured.exact).nonzero()[0]
     if len(confirmed) < 2:
         return confirmed
     strength = rules.method.strength(measured.take(confirmed))

@@ -16,7 +16,7 @@ from neardup.candidates.buckets import find_copies
 from neardup.candidates.lookups import CandidateRows, Lookup, take_entries
 from neardup.decide.sieve import decide
 from neardup.features.binary import binary_rows
-from neardup.index.incoming import DETAILS, Incoming, arrays_of, stored_described
+from neardup.index.incoming import DETAILS, Incoming, stored_described
 from neardup.index.listing import list_after, sketches_of
 from neardup.methods.base import Described, Method
 from neardup.stores.base import Entries, Found, Layout, Snapshot
@@ -209,17 +209,16 @@ def _confirm(
 
 def measure_stored(
     rules: Rules, snapshot: Snapshot, described: Described, pairs: CandidateRows, *columns: str
-) -> tuple[Measured, pa.Table, Rows]:
+) -> tuple[Measured, list[pa.Array], Rows]:
     """Return the measures of documents with stored rows. columns : of these, wanted besides.
 
     Returns
     -------
-    The measures; a table with `columns` of the stored rows; and the row of each pair in it.
+    The measures; `columns` of the stored rows; and the row of each pair in them.
     """
     rows, position = pairs.row, np.arange(len(pairs.row))
     if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):  # they rise for one query
         rows, position = np.unique(pairs.row, return_inverse=True)
-    details = DETAILS[rules.storage]
-    table = snapshot.take(rows, (*details, *columns))
-    stored = stored_described(snapshot.sketched(rows), arrays_of(table, details), rules.method)
-    return rules.method.measure(stored, described, position, pairs.query), table, position
+    sketched, taken = snapshot.take_sketched(rows, DETAILS[rules.storage], columns)
+    stored = stored_described(sketched, rules.method)
+    return rules.method.measure(stored, described, position, pairs.query), taken, position

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,10 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of
 from neardup.errors import StoreError
-from neardup.features.binary import binary_rows, flat_numbers, lists_of
+from neardup.features.binary import binary_rows, flat_numbers
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
-from neardup.stores.documents import Sketched
+from neardup.stores.documents import Binaries, Sketched, array_of
 from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
@@ -23,7 +24,7 @@ SETS = ("features", "tags")
 DETAILS: dict[str, tuple[str, ...]] = {FINGERPRINTS: (), FEATURES: SETS, TEXT: ("text",)}
 """The columns that documents are compared by besides `Sketched`, for each choice of storage."""
 _CODEC = "zstd"
-_LENGTH_BYTES = 4
+_LENGTH_BYTES, _HASH_BYTES = 4, 8
 
 Rows = npt.NDArray[np.int64]
 
@@ -106,18 +107,18 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
     return columns
 
 
-def stored_described(sketched: Sketched, details: Mapping[str, pa.Array], method: Method) -> Described:
+def stored_described(sketched: Sketched, method: Method) -> Described:
     """Return stored documents as input of `Method.measure`; their keys are their sketches.
 
-    details : DETAILS of the storage.
+    sketched : with the DETAILS of the storage.
     """
-    features = _stored_features(sketched, details, method)
+    features = _stored_features(sketched, method)
     return Described(features, Keys(stored_sketches(sketched, method), features.content, sketched.featured))
 
 
-def stored_keys(sketched: Sketched, sets: Mapping[str, pa.Array], method: Method) -> Keys:
-    """Return the keys by which stored documents are found. sets : SETS."""
-    features = _stored_features(sketched, sets, method)
+def stored_keys(sketched: Sketched, method: Method) -> Keys:
+    """Return the keys by which stored documents are found. sketched : with SETS."""
+    features = _stored_features(sketched, method)
     return method.keys_of(stored_sketches(sketched, method), features)._replace(featured=sketched.featured)
 
 
@@ -127,20 +128,23 @@ def stored_sketches(sketched: Sketched, method: Method) -> npt.NDArray[Any]:
     return sketched.sketch.view(kind.newbyteorder("<")).astype(kind, copy=False)
 
 
-def _stored_features(sketched: Sketched, details: Mapping[str, pa.Array], method: Method) -> Features:
-    content = sketched.content
+def _stored_features(sketched: Sketched, method: Method) -> Features:
+    content, details = sketched.content, sketched.details
     if "text" in details:
-        return method.describe(pa.array(decompress(details["text"].to_pylist()), pa.large_string()))
+        return method.describe(pa.array(decompress(_rows_of(details["text"])), pa.large_string()))
     if "features" not in details:
         return Features(content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64)))
-    tags = details["tags"]
-    structure = lists_of(tags) if tags.null_count < len(tags) else None
-    return Features(content, lists_of(details["features"]), structure)
+    return Features(content, _lists_of(details["features"]), _lists_of(details["tags"]) if "tags" in details else None)
 
 
-def arrays_of(table: pa.Table, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return columns of a table, each as one array."""
-    return {name: _array(table.column(name)) for name in names}
+def _lists_of(binaries: Binaries) -> Lists:
+    return Lists(binaries.data.view("<u8").astype(np.uint64, copy=False), binaries.offsets // _HASH_BYTES)
+
+
+def _rows_of(binaries: Binaries) -> list[bytes | None]:
+    """Return bytes row by row, None for none."""
+    data, ends = binaries.data.tobytes(), binaries.offsets.tolist()
+    return [data[begin:end] or None for begin, end in itertools.pairwise(ends)]
 
 
 def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
@@ -151,7 +155,7 @@ def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
 
 def contents_of(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     """Return a column of binary(16) as uint64 (n, 2)."""
-    return flat_numbers(_array(column), np.uint64).reshape(-1, 2)
+    return flat_numbers(array_of(column), np.uint64).reshape(-1, 2)
 
 
 def compress(texts: pa.Array, wanted: npt.NDArray[np.bool_]) -> pa.Array:
@@ -195,10 +199,3 @@ def _binary_lists(lists: Lists, wanted: npt.NDArray[np.bool_]) -> pa.Array:
     valid = np.packbits(wanted, bitorder="little")
     buffers = [pa.py_buffer(valid), pa.py_buffer(offsets * 8), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(wanted), buffers)
-
-
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

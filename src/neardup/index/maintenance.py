@@ -19,7 +19,6 @@ from neardup.index.incoming import (
     DETAILS,
     SETS,
     Incoming,
-    arrays_of,
     decompress,
     stored_described,
     stored_keys,
@@ -57,7 +56,7 @@ def shown(rules: Rules, table: pa.Table) -> pa.Table:
 
 
 def _sketch(rules: Rules, snapshot: Snapshot, row: Rows) -> npt.NDArray[Any]:
-    sketch: npt.NDArray[Any] = stored_sketches(snapshot.sketched(row), rules.method)[0]
+    sketch: npt.NDArray[Any] = stored_sketches(snapshot.take_sketched(row, (), ())[0], rules.method)[0]
     return sketch
 
 
@@ -135,8 +134,8 @@ def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[I
     for table in snapshot.scan(("id", "state", "payload", *SKETCHED, *dict.fromkeys(("text", *details)))):
         table = table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
         if table.num_rows:
-            sketched = sketched_of(table)
-            described = stored_described(sketched, arrays_of(table, details), rules.method)
+            sketched = sketched_of(table, details)
+            described = stored_described(sketched, rules.method)
             sketch = stored_sketches(sketched, rules.method)
             keys = rules.method.keys_of(sketch, described.features)
             texts = pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
@@ -168,7 +167,7 @@ def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
 
 
 def _keys_of(rules: Rules, table: pa.Table) -> Keys:
-    return stored_keys(sketched_of(table), arrays_of(table, SETS), rules.method)
+    return stored_keys(sketched_of(table, SETS), rules.method)
 
 
 def verify(rules: Rules, snapshot: Snapshot) -> list[str]:

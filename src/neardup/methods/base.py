@@ -300,6 +300,8 @@ def without_version(features: dict[str, Any]) -> dict[str, Any]:
 
 def is_exact(left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> npt.NDArray[np.bool_]:
     """Return a mask of the pairs whose texts are equal after normalisation."""
-    same = (left.features.content[left_rows] == right.features.content[right_rows]).all(axis=1)
-    exact: npt.NDArray[np.bool_] = same & left.keys.featured[left_rows] & right.keys.featured[right_rows]
+    same = left.features.content[left_rows] == right.features.content[right_rows]
+    exact: npt.NDArray[np.bool_] = (
+        same[:, 0] & same[:, 1] & left.keys.featured[left_rows] & right.keys.featured[right_rows]
+    )
     return exact

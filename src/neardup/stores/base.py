@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.documents import SKETCHED, Sketched, sketched_of
+from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
 
 MAX_ROWS = 2**32 - 1
 Rows = npt.NDArray[np.int64]
@@ -155,9 +155,15 @@ class Snapshot(ABC):
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order, repeats allowed. Requires: none of them was forgotten."""
 
-    def sketched(self, rows: Rows) -> Sketched:
-        """Return what the documents of some rows are compared by, in this order; requires the same as `take`."""
-        return sketched_of(self.take(rows, SKETCHED))
+    def take_sketched(
+        self, rows: Rows, details: Sequence[str], columns: Sequence[str]
+    ) -> tuple[Sketched, list[pa.Array]]:
+        """Return what the documents of some rows are compared by, and columns; requires the same as `take`.
+
+        details : names for `Sketched.details`.
+        """
+        table = self.take(rows, (*SKETCHED, *details, *columns))
+        return sketched_of(table, details), [array_of(table.column(name)) for name in columns]
 
     @abstractmethod
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:

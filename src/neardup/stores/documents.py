@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import schemas
-from neardup.arrays import arrow_of, view_strings
+from neardup import kernels, schemas
+from neardup.arrays import flatten_strings
+from neardup.errors import StoreError
 
 Rows = npt.NDArray[np.int64]
 EMPTY_SCHEMA = schemas.indexed_schema((schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT))
@@ -24,52 +23,60 @@ _WORD = 8
 _GROWTH = 2
 
 
-class Sketched(NamedTuple):
-    """What documents are first compared by, row by row.
+class Binaries(NamedTuple):
+    """Bytes of any length, row by row; those of a null are none.
 
-    content : uint64 (num_rows, 2). featured : bool (num_rows,). sketch : uint8 (num_rows, width).
+    data : uint8, aligned for numbers. offsets : int64 (num_rows + 1,); row i is data[offsets[i] : offsets[i + 1]].
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+
+
+class Sketched(NamedTuple):
+    """What documents are compared by, row by row.
+
+    content : uint64 (num_rows, 2). featured : bool (num_rows,). sketch : uint8 (num_rows, width). details : more
+    columns, by name, without those of nulls.
     """
 
     content: npt.NDArray[np.uint64]
     featured: npt.NDArray[np.bool_]
     sketch: npt.NDArray[np.uint8]
-
-    def take(self, rows: Rows) -> Sketched:
-        """Return some of the rows."""
-        return Sketched(self.content[rows], self.featured[rows], self.sketch[rows])
+    details: dict[str, Binaries]
 
 
-SKETCHED = Sketched._fields
+SKETCHED = ("content", "featured", "sketch")
 """The columns of the same names."""
 
 
-def sketched_of(table: pa.Table) -> Sketched:
-    """Return SKETCHED of a table as numbers."""
-    content, featured, sketch = (_array_of(table.column(name)) for name in SKETCHED)
+def sketched_of(table: pa.Table, details: Sequence[str] = ()) -> Sketched:
+    """Return SKETCHED of a table, and other columns of bytes, as numbers."""
+    content, featured, sketch = (array_of(table.column(name)) for name in SKETCHED)
+    more = {name: array_of(table.column(name)) for name in details if table.column(name).null_count < len(table)}
+    words = np.frombuffer(content.buffers()[1] or b"", np.uint64)[2 * content.offset :][: 2 * len(content)]
     return Sketched(
-        _fixed_bytes(content).view(np.uint64), np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_),
-        _fixed_bytes(sketch),
+        words.reshape(-1, 2), np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_),
+        _rows_of(_binaries(sketch).data, len(sketch)), {name: _binaries(array) for name, array in more.items()},
     )  # fmt: skip
 
 
-def _array_of(column: pa.ChunkedArray) -> pa.Array:
+def _binaries(array: pa.Array) -> Binaries:
+    data, offsets = flatten_strings(array)
+    return Binaries(data if data.ctypes.data % _WORD == 0 else data.copy(), offsets)
+
+
+def array_of(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
-def _fixed_bytes(column: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return a column of bytes, whose rows have one length, as uint8 (num_rows, length), aligned for numbers."""
-    size = len(column)
-    if pa.types.is_fixed_size_binary(column.type):
-        width, first, buffer = column.type.byte_width, column.offset * column.type.byte_width, column.buffers()[1]
-        data = np.frombuffer(buffer, np.uint8, size * width, first) if size else np.empty(0, np.uint8)
-    else:
-        data, offsets = view_strings(column)
-        data = data[int(offsets[0]) : int(offsets[-1])]
-    data = data if data.ctypes.data % _WORD == 0 else data.copy()
+def _rows_of(data: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.uint8]:
+    """Return bytes as rows of one length."""
     return data.reshape(size, len(data) // max(1, size))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Chunk:
     """The documents of the rows from `first` to `stop`, some of which may be gone.
 
@@ -81,77 +88,153 @@ class Chunk:
     stop: int
     batch: pa.RecordBatch
     name: str | None = None
+    _fields: list[npt.NDArray[np.int64]] = field(default_factory=list, repr=False)
 
-    @cached_property
-    def columns(self) -> dict[str, pa.Array]:
-        """The columns by name, without a `row` that counts on, with a `last_seen`."""
-        columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
-        if self.batch.num_rows == self.stop - self.first:
-            columns.pop("row", None)
-        if "last_seen" not in columns:
-            columns["last_seen"] = columns["first_seen"]
-        return columns
-
-    @cached_property
-    def _numbers(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], int, npt.NDArray[np.uint8]]:
-        """The columns of `Sketched`, without a copy: those that are bits as bytes, and where these begin."""
-        content, featured, sketch = (self.columns[name] for name in SKETCHED)
-        bits = np.frombuffer(featured.buffers()[1], np.uint8)
-        return _fixed_bytes(content).view(np.uint64), bits, featured.offset, _fixed_bytes(sketch)
-
-    def sketched(self, positions: Rows) -> Sketched:
-        """Return what documents at some positions are compared by."""
-        content, bits, offset, sketch = self._numbers
-        at = positions + offset
-        featured = (bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1
-        return Sketched(content[positions], featured.view(np.bool_), sketch[positions])
+    @property
+    def listed(self) -> npt.NDArray[np.uint32] | None:
+        """The rows that are there, None if all are."""
+        return None if self.batch.num_rows == self.stop - self.first else self.batch.column("row").to_numpy()
 
     def rows(self, begin: int, end: int) -> Rows:
         """Return the rows at the positions from `begin` to `end`."""
-        if "row" not in self.columns:
+        if self.listed is None:
             return np.arange(self.first + begin, self.first + end)
-        rows: Rows = self.columns["row"].to_numpy()[begin:end].astype(np.int64)
-        return rows
+        return self.listed[begin:end].astype(np.int64)
 
-    def positions(self, rows: Rows) -> Rows:
-        """Return where rows are in the chunk. Requires: they are there."""
-        if "row" not in self.columns:
-            return rows - self.first
-        return np.searchsorted(self.columns["row"].to_numpy(), rows.astype(np.uint32))
+    @property
+    def place(self) -> tuple[int, ...]:
+        """The numbers of the chunk for `gather_rows`, without the address of those of its fields."""
+        return self.first, 0 if self.listed is None else self.listed.ctypes.data, self.batch.num_rows, 0
 
-    def select(self, positions: Rows, schema: pa.Schema) -> list[pa.Array]:
-        """Return columns at some positions."""
-        first, size = int(positions[0]) if len(positions) else 0, len(positions)
-        if size == 1 or bool((positions == np.arange(first, first + size)).all()):
-            # A slice takes a tenth of the time of `take`.
-            return [self._column(field, positions, lambda column: column.slice(first, size)) for field in schema]
-        where = arrow_of(positions)
-        return [self._column(field, positions, lambda column: column.take(where)) for field in schema]
-
-    def _column(self, field: pa.Field, positions: Rows, take: Callable[[pa.Array], pa.Array]) -> pa.Array:
-        column = self.columns.get(field.name)
-        if column is None:
-            if field.name == "row":
-                return arrow_of((positions + self.first).astype(np.uint32))
-            return pa.nulls(len(positions), field.type)
-        return widen(take(column), field.type)
+    def locate(self, schema: pa.Schema) -> int:
+        """Return the address of the numbers of the columns of the schema of the store, which stay with the chunk."""
+        if self._fields:
+            return self._fields[0].ctypes.data
+        columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
+        if self.listed is None:
+            columns["row"] = None
+        columns.setdefault("last_seen", columns.get("first_seen"))
+        fields = np.array([_numbers_of(name, columns.get(name)) for name in schema.names], np.int64)
+        self._fields.append(fields)  # of two threads at once, both may
+        return self._fields[0].ctypes.data
 
 
-def widen(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column of strings or bytes with offsets of 64 bits, over the same bytes; others as they are.
+def _numbers_of(name: str, column: pa.Array | None) -> tuple[int, ...]:
+    """Return the numbers of a column for `gather_rows`."""
+    codes = kernels.gather
+    if column is None or column.null_count == len(column):
+        return (codes.NUMBERED if name == "row" else codes.MISSING, 0, 0, 0, 0, 0, 0)
+    buffers, first, kind = column.buffers(), column.offset, column.type
+    valid = buffers[0].address if column.null_count else 0
+    data = buffers[-1]
+    address, size = (0, 0) if data is None else (data.address, data.size)
+    if pa.types.is_boolean(kind):
+        return codes.BITS, 1, address, size, 0, valid, first
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return codes.SHORT, 0, address, size, buffers[1].address + 4 * first, valid, first
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return codes.LONG, 0, address, size, buffers[1].address + 8 * first, valid, first
+    width = kind.bit_width // 8
+    return codes.FIXED, width, address + width * first, size - width * first, 0, valid, first
 
-    A cast of one row takes 40 microseconds, ten times as long.
+
+class Selection(NamedTuple):
+    """Some columns as `gather_rows` takes them.
+
+    schema : of these columns. wanted : their numbers in the schema of the store. widths : as returned. kinds : the
+    types. last_seen : its number among them, or -1.
     """
-    if column.type == kind:
-        return column
-    if column.null_count or not len(column):
-        return column.cast(kind)
-    size, first, buffers = len(column), column.offset, column.buffers()
-    if pa.types.is_fixed_size_binary(column.type):
-        offsets = np.arange(first, first + size + 1, dtype=np.int64) * column.type.byte_width
-    else:
-        offsets = np.frombuffer(buffers[1], np.int32, size + 1, 4 * first).astype(np.int64)
-    return pa.Array.from_buffers(kind, size, [None, pa.py_buffer(offsets), buffers[-1]])
+
+    schema: pa.Schema
+    wanted: npt.NDArray[np.int64]
+    widths: npt.NDArray[np.int64]
+    kinds: tuple[pa.DataType, ...]
+    last_seen: int
+
+
+def selection_of(schema: pa.Schema, names: Sequence[str]) -> Selection:
+    """Return the selection of columns by name."""
+    kinds = tuple(schema.field(name).type for name in names)
+    return Selection(
+        pa.schema([schema.field(name) for name in names]),
+        np.array([schema.get_field_index(name) for name in names], np.int64),
+        np.array([_width_of(kind) for kind in kinds], np.int64),
+        kinds,
+        names.index("last_seen") if "last_seen" in names else -1,
+    )
+
+
+def _width_of(kind: pa.DataType) -> int:
+    """Return the bytes of a value of a column, 0 if they vary."""
+    if pa.types.is_boolean(kind):
+        return 1
+    return 0 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else kind.bit_width // 8
+
+
+class Gathered(NamedTuple):
+    """Columns of rows: the arrays that `gather_rows` returns."""
+
+    selection: Selection
+    data: npt.NDArray[np.uint8]
+    numbers: npt.NDArray[np.int64]
+    there: npt.NDArray[np.bool_]
+
+    def bytes_of(self, column: int) -> npt.NDArray[np.uint8]:
+        """Return the bytes of a column."""
+        begin, width = self.numbers.item(column, _BEGIN), self.selection.widths.item(column)
+        size = self.there.shape[1] * width if width else self.numbers.item(column, -1)
+        return self.data[begin : begin + size]
+
+    def binaries(self, column: int) -> Binaries:
+        """Return a column of bytes of any length."""
+        return Binaries(self.bytes_of(column), self.numbers[column, _ENDS:])
+
+    def has_values(self, column: int) -> bool:
+        """Return whether a column has more than nulls."""
+        return bool(self.numbers.item(column, _NULLS) < self.there.shape[1])
+
+    def arrays(self, first: int = 0) -> list[pa.Array]:
+        """Return the columns from number `first` on."""
+        selection, size, arrays = self.selection, self.there.shape[1], []
+        for column in range(first, len(selection.kinds)):
+            kind, nulls = selection.kinds[column], self.numbers.item(column, _NULLS)
+            if nulls == size:
+                arrays.append(pa.nulls(size, kind))
+                continue
+            values = self.bytes_of(column)
+            buffers = [pa.py_buffer(np.packbits(values, bitorder="little") if kind == _BOOL else values)]
+            if not selection.widths.item(column):
+                buffers.insert(0, pa.py_buffer(self.numbers[column, _ENDS:]))
+            valid = pa.py_buffer(np.packbits(self.there[column], bitorder="little")) if nulls else None
+            arrays.append(pa.Array.from_buffers(kind, size, [valid, *buffers], nulls))
+        return arrays
+
+    def table(self) -> pa.Table:
+        """Return all columns."""
+        return pa.Table.from_arrays(self.arrays(), schema=self.selection.schema)
+
+
+_BOOL = pa.bool_()
+_NULLS, _BEGIN, _ENDS = range(3)  # of kernels.gather
+
+
+def gather(rows: Rows, places: npt.NDArray[np.int64], selection: Selection) -> Gathered:
+    """Return columns of rows, in this order.
+
+    places : of chunks by rows, located.
+
+    Raises
+    ------
+    StoreError
+        If a row is in no chunk, or its bytes in no file.
+    """
+    gathered = Gathered(selection, *kernels.gather.gather_rows(rows, places, selection.wanted, selection.widths))
+    if len(gathered.numbers) != len(selection.wanted):
+        raise StoreError(
+            "Documents of the index are damaged: a row, or the end of one, is not where the files of the index list "
+            "it. `verify` names the file (neardup index verify). Restore the index from a backup."
+        )
+    return gathered
 
 
 class Seen(NamedTuple):
@@ -191,80 +274,65 @@ def merge_seen(runs: Sequence[Seen]) -> Seen:
 class DocumentsView(NamedTuple):
     """The documents at one moment.
 
-    starts : int64, the first row of each chunk. selected : the schema of columns that were taken before.
+    places : of the chunks, for `gather_rows`; the fields of the last ones may not be located yet. selected : columns
+    that were taken before, by their names.
     """
 
     schema: pa.Schema
     chunks: tuple[Chunk, ...]
-    starts: Rows
+    places: npt.NDArray[np.int64]
     seen: tuple[Seen, ...]
-    selected: dict[tuple[str, ...], pa.Schema]
+    selected: dict[tuple[str, ...], Selection]
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of rows, in this order. Requires: they are there."""
-        schema = self._select(columns)
-        if not len(rows):
-            return schema.empty_table()
-        which = self._chunks_of(rows)
-        if len(which) == 1 or which.min() == which.max():
-            chunk = self.chunks[which[0]]
-            arrays = chunk.select(chunk.positions(rows), schema)
-            return self._with_times(pa.Table.from_arrays(arrays, schema=schema), rows)
-        order = np.argsort(which, kind="stable")
-        edges = np.flatnonzero(np.diff(which[order], prepend=-1, append=len(self.chunks)))
-        parts = []
-        for begin, end in pairwise(edges):
-            chunk = self.chunks[which[order[begin]]]
-            parts.append(chunk.select(chunk.positions(rows[order[begin:end]]), schema))
-        joined = [pa.concat_arrays(arrays) for arrays in zip(*parts, strict=True)]
-        inverse = np.empty_like(order)
-        inverse[order] = np.arange(len(order))
-        back = arrow_of(inverse)
-        return self._with_times(pa.Table.from_arrays([array.take(back) for array in joined], schema=schema), rows)
+        return self._gather(rows, tuple(columns)).table()
 
-    def sketched(self, rows: Rows) -> Sketched:
-        """Return what documents are compared by. Requires: they are there."""
-        which = self._chunks_of(rows)
-        if len(which) == 1 or (len(which) and which.min() == which.max()):
-            chunk: Chunk = self.chunks[which[0]]
-            return chunk.sketched(chunk.positions(rows))
-        return sketched_of(self.take(rows, SKETCHED))
+    def take_sketched(
+        self, rows: Rows, details: Sequence[str], columns: Sequence[str]
+    ) -> tuple[Sketched, list[pa.Array]]:
+        """Return what documents are compared by, and columns. Requires: they are there."""
+        gathered = self._gather(rows, (*SKETCHED, *details, *columns))
+        content, featured, sketch = gathered.bytes_of(0), gathered.bytes_of(1), gathered.bytes_of(2)
+        first = len(SKETCHED) + len(details)
+        more = {name: gathered.binaries(i) for i, name in enumerate(details, len(SKETCHED)) if gathered.has_values(i)}
+        sketched = Sketched(
+            content.view(np.uint64).reshape(-1, 2), featured.view(np.bool_), _rows_of(sketch, len(rows)), more
+        )
+        return sketched, gathered.arrays(first)
 
     def scan(self, columns: Sequence[str], forgotten: npt.NDArray[np.uint64]) -> Iterator[pa.Table]:
         """Yield columns of all rows that were not forgotten, some thousand at a time."""
-        schema = self._select(columns)
         for chunk in self.chunks:
             for begin in range(0, chunk.batch.num_rows, _ROWS_A_SCAN):
                 rows = chunk.rows(begin, min(begin + _ROWS_A_SCAN, chunk.batch.num_rows))
-                alive = np.flatnonzero(~bits_at(forgotten, rows))
+                alive = rows[~bits_at(forgotten, rows)]
                 if len(alive):
-                    table = pa.Table.from_arrays(chunk.select(alive + begin, schema), schema=schema)
-                    yield self._with_times(table, rows[alive])
+                    yield self.take(alive, columns)
 
-    def _select(self, columns: Sequence[str]) -> pa.Schema:
-        names = tuple(columns)
-        found = self.selected.get(names)
-        if found is None:
-            found = self.selected[names] = pa.schema([self.schema.field(name) for name in names])
-        return found
+    def _gather(self, rows: Rows, names: tuple[str, ...]) -> Gathered:
+        selection = self.selected.get(names)
+        if selection is None:
+            selection = self.selected[names] = selection_of(self.schema, names)
+        self._locate()
+        gathered = gather(rows, self.places, selection)
+        if self.seen and selection.last_seen >= 0:
+            self._correct_times(gathered.bytes_of(selection.last_seen).view(np.int64), rows.astype(np.uint32))
+        return gathered
 
-    def _chunks_of(self, rows: Rows) -> Rows:
-        """Return the number of the chunk of each row."""
-        found: Rows = self.starts.searchsorted(rows, "right") - 1
-        return found
+    def _locate(self) -> None:
+        """Locate the fields of the last chunks, if they are not."""
+        number = len(self.chunks) - 1
+        while number >= 0 and not self.places.item(number, kernels.gather.FIELDS):
+            self.places[number, kernels.gather.FIELDS] = self.chunks[number].locate(self.schema)
+            number -= 1
 
-    def _with_times(self, table: pa.Table, rows: Rows) -> pa.Table:
-        """Return a table in which `last_seen`, if it is there, has the times that changed."""
-        index = table.schema.get_field_index("last_seen")
-        if index < 0 or not self.seen:
-            return table
-        times = np.array(table.column(index).cast(pa.int64()).to_numpy())
-        wanted = rows.astype(np.uint32)
+    def _correct_times(self, times: Rows, rows: npt.NDArray[np.uint32]) -> None:
+        """Replace the times of rows that changed."""
         for run in self.seen:
             if len(run.rows):
-                at = np.minimum(np.searchsorted(run.rows, wanted), len(run.rows) - 1)
-                times = np.where(run.rows[at] == wanted, run.times[at], times)
-        return table.set_column(index, table.schema.field(index), arrow_of(times).cast(schemas.TIME))
+                at = np.minimum(np.searchsorted(run.rows, rows), len(run.rows) - 1)
+                np.copyto(times, run.times[at], where=run.rows[at] == rows)
 
 
 class Documents:
@@ -274,7 +342,9 @@ class Documents:
         self.schema: pa.Schema | None = None
         self.chunks: list[Chunk] = []
         self.seen: tuple[Seen, ...] = ()
-        self._selected: tuple[pa.Schema, dict[tuple[str, ...], pa.Schema]] = (EMPTY_SCHEMA, {})
+        self._selected: tuple[pa.Schema, dict[Any, Selection]] = (EMPTY_SCHEMA, {})
+        self._places = np.zeros((0, 4), np.int64)  # of the first chunks, views have parts of it
+        self._num_placed = 0
 
     def append(self, documents: pa.Table, first: int, least_row: int) -> None:
         """Append documents of the rows from `first` on; combine small chunks that begin at `least_row` or later."""
@@ -283,24 +353,43 @@ class Documents:
         while (begin := self._first_to_combine(least_row)) is not None:
             combined = self.chunks[begin:]
             table = pa.Table.from_batches([chunk.batch for chunk in combined])
-            self.chunks[begin:] = [Chunk(combined[0].first, combined[-1].stop, as_batch(table))]
+            self._put(begin, len(self.chunks), [Chunk(combined[0].first, combined[-1].stop, as_batch(table))])
+
+    def restore(self, chunks: Sequence[Chunk], seen: Sequence[Seen]) -> None:
+        """Begin with these chunks of all rows, and times."""
+        self._put(0, len(self.chunks), chunks)
+        self.seen = tuple(seen)
 
     def drop(self, forgotten: npt.NDArray[np.uint64]) -> None:
         """Drop the documents of forgotten rows."""
-        self.chunks = [without(chunk, forgotten, self.schema) for chunk in self.chunks]
+        self._put(0, len(self.chunks), [without(chunk, forgotten, self.schema) for chunk in self.chunks])
 
     def replace(self, chunk: Chunk) -> None:
         """Put a chunk instead of those whose rows it covers."""
         inside = [i for i, old in enumerate(self.chunks) if chunk.first <= old.first and old.stop <= chunk.stop]
-        self.chunks[inside[0] : inside[-1] + 1] = [chunk]
+        self._put(inside[0], inside[-1] + 1, [chunk])
 
     def view(self) -> DocumentsView:
         """Return the documents of this moment."""
-        starts = np.array([chunk.first for chunk in self.chunks], np.int64)
         schema = self.schema or EMPTY_SCHEMA
         if schema is not self._selected[0]:
             self._selected = (schema, {})
-        return DocumentsView(schema, tuple(self.chunks), starts, self.seen, self._selected[1])
+        size = len(self.chunks)
+        if len(self._places) < size:
+            longer = np.zeros((2 * size, 4), np.int64)
+            longer[: self._num_placed] = self._places[: self._num_placed]
+            self._places = longer
+        for number in range(self._num_placed, size):
+            self._places[number] = self.chunks[number].place
+        self._num_placed = size
+        return DocumentsView(schema, tuple(self.chunks), self._places[:size], self.seen, self._selected[1])
+
+    def _put(self, begin: int, end: int, chunks: Sequence[Chunk]) -> None:
+        """Replace the chunks from `begin` to `end`."""
+        self.chunks[begin:end] = chunks
+        if begin < self._num_placed:
+            self._places = self._places.copy()  # views have the old one
+            self._num_placed = begin
 
     def _first_to_combine(self, least_row: int) -> int | None:
         """Return the first of the last sixteen chunks if all of them are about as small as the last."""
@@ -316,8 +405,22 @@ def without(chunk: Chunk, forgotten: npt.NDArray[np.uint64], schema: pa.Schema) 
     alive = ~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))
     if alive.all():
         return chunk
-    arrays = chunk.select(np.flatnonzero(alive), schema)
-    return Chunk(chunk.first, chunk.stop, pa.RecordBatch.from_arrays(arrays, schema=schema))
+    rows = chunk.rows(0, chunk.batch.num_rows)[alive]
+    return Chunk(chunk.first, chunk.stop, as_batch(take_of(chunk, rows, schema)))
+
+
+def all_of(chunk: Chunk, schema: pa.Schema) -> pa.Table:
+    """Return a chunk with all columns of a schema."""
+    if chunk.batch.schema == schema:
+        return pa.Table.from_batches([chunk.batch])
+    return take_of(chunk, chunk.rows(0, chunk.batch.num_rows), schema)
+
+
+def take_of(chunk: Chunk, rows: Rows, schema: pa.Schema) -> pa.Table:
+    """Return rows of a chunk with all columns of a schema."""
+    places = np.array([chunk.place])
+    places[0, kernels.gather.FIELDS] = chunk.locate(schema)
+    return gather(rows, places, selection_of(schema, schema.names)).table()
 
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:

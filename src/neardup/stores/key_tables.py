@@ -100,7 +100,8 @@ class KeyView(NamedTuple):
         limit : the greatest number of rows of one key.
         states : bits of all rows.
         """
-        return FoundRows(*kernels.key_tables.find_rows(table, key, self.tables(limit), states))
+        rules = (self.prefix_bits, self.max_distance, limit)
+        return FoundRows(*kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states))
 
     def tables(self, limit: int) -> Tables:
         """Return the tables as kernels read them, of which as many rows of one key are found as `limit`."""

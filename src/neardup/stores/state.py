@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import arrow_of, view_strings
+from neardup.arrays import arrow_of, view_strings, writable
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, check_changes
 from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, Sketched, add_seen, bits_at, seen_at
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _MOST_COPIES = 64
 """Members of one content that are looked at: only `add` makes more than one, and all of these are kept."""
 Bits = npt.NDArray[np.uint64]
-T = TypeVar("T", bound=np.generic)
 
 
 class State:
@@ -83,7 +82,7 @@ class State:
         """
         self.num_rows = self.least_row = runs[-1].stop if runs else 0
         self.keys.restore(runs, self.num_rows)
-        self.documents.chunks, self.documents.seen = list(chunks), tuple(seen)
+        self.documents.restore(chunks, seen)
         self.kept, self.forgotten = lengthen(kept, self.num_rows), lengthen(forgotten, self.num_rows)
         self.num_kept = int(kernels.key_tables.count_bits(self.kept & ~self.forgotten))
         self.num_removed = self.num_rows - int(kernels.key_tables.count_bits(self.forgotten)) - self.num_kept
@@ -163,7 +162,7 @@ class View(Snapshot):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         """Return the rows in the buckets of keys."""
-        return Found(*self.keys.find(_writable(lookups.table), _writable(lookups.key), limit, self.states))
+        return Found(*self.keys.find(writable(lookups.table), writable(lookups.key), limit, self.states))
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
         """Return the row of each id; -1 if there is none."""
@@ -192,9 +191,11 @@ class View(Snapshot):
         """Return columns of some rows, in this order."""
         return self.documents.take(np.asarray(rows, np.int64), columns)
 
-    def sketched(self, rows: Rows) -> Sketched:
-        """Return what the documents of some rows are compared by."""
-        return self.documents.sketched(np.asarray(rows, np.int64))
+    def take_sketched(
+        self, rows: Rows, details: Sequence[str], columns: Sequence[str]
+    ) -> tuple[Sketched, list[pa.Array]]:
+        """Return what the documents of some rows are compared by, and columns."""
+        return self.documents.take_sketched(np.asarray(rows, np.int64), details, columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield columns of all rows in their order."""
@@ -216,11 +217,6 @@ class View(Snapshot):
         """Return the numbers of keys, and the rows that have them, at most `limit` of a key."""
         found = self.keys.find(np.full(len(keys), table, np.uint16), keys, limit, self.states)
         return found.entry, found.row
-
-
-def _writable(array: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Return an array in the layout that kernels are compiled for; `np.require` alone takes five times as long."""
-    return array if array.flags.carray else np.require(array, requirements=["C", "W"])
 
 
 def hash_ids(ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:

@@ -52,9 +52,11 @@ class StateWriter(Writer):
         """Return columns of some rows, in this order."""
         return self._latest().take(rows, columns)
 
-    def sketched(self, rows: Rows) -> Sketched:
-        """Return what the documents of some rows are compared by."""
-        return self._latest().sketched(rows)
+    def take_sketched(
+        self, rows: Rows, details: Sequence[str], columns: Sequence[str]
+    ) -> tuple[Sketched, list[pa.Array]]:
+        """Return what the documents of some rows are compared by, and columns."""
+        return self._latest().take_sketched(rows, details, columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield columns of all rows in their order."""

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import writable
 from neardup.features.described import Lists
 
 if TYPE_CHECKING:
-    from neardup.kernels.sorted_sets import Sets
+    pass
 
 
 class Rule(NamedTuple):
@@ -38,29 +39,6 @@ def sort_sets(lists: Lists) -> kernels.sorted_sets.Sets:
         lists.hashes, offsets[:-1], offsets[1:], np.ones(count, np.bool_), hashes, starts, sizes
     )
     return kernels.sorted_sets.Sets(hashes[:used], starts, sizes)
-
-
-def exact_similarity(
-    sets: Sets, documents: npt.NDArray[Any], others: npt.NDArray[Any], similarity: str
-) -> npt.NDArray[np.float64]:
-    """Return the exact similarity of sets, row by row.
-
-    Parameters
-    ----------
-    sets : sorted.
-    documents, others : integers (num_pairs,), rows of `sets`. Containment is that of the first in the second.
-    similarity : jaccard, containment or cosine.
-
-    Returns
-    -------
-    float64 (num_pairs,); 1 for a row with itself, sorted or not.
-    """
-    shared = np.empty(len(documents), np.int64)
-    kernels.sorted_sets.pair_overlaps(*sets, documents, others, shared)
-    size, other_size = sets.sizes[documents].astype(np.int64), sets.sizes[others].astype(np.int64)
-    result = similarity_of_counts(shared, size, other_size, similarity)
-    result[documents == others] = 1.0
-    return result
 
 
 def similarity_of_counts(
@@ -102,18 +80,9 @@ def similarity_of_lists(
     left, right : the lists, which may be the same.
     left_rows, right_rows : integers (num_pairs,), rows of `left` and of `right`.
     """
-    chosen, left_rows = _used(left, left_rows)
-    others, right_rows = _used(right, right_rows)
-    both = Lists(
-        np.concatenate([chosen.hashes, others.hashes]),
-        np.concatenate([chosen.offsets, others.offsets[1:] + len(chosen.hashes)]),
-    )
-    return exact_similarity(sort_sets(both), right_rows + len(chosen.sizes), left_rows, similarity)
-
-
-def _used(lists: Lists, rows: npt.NDArray[Any]) -> tuple[Lists, npt.NDArray[Any]]:
-    """Return the lists that are in `rows`, and the place of each row among them."""
-    if len(rows) == len(lists.offsets) - 1 and bool((rows == np.arange(len(rows))).all()):
-        return lists, rows
-    used, places = np.unique(rows, return_inverse=True)
-    return lists.take(used), places
+    counts = np.empty((3, len(left_rows)), np.int64)
+    kernels.sorted_sets.list_overlaps(
+        writable(left.hashes), writable(left.offsets), writable(left_rows, np.int64),
+        writable(right.hashes), writable(right.offsets), writable(right_rows, np.int64), counts,
+    )  # fmt: skip
+    return similarity_of_counts(counts[0], counts[2], counts[1], similarity)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes
-from neardup.stores.documents import Chunk, Seen, as_batch, merge_seen, seen_at, without
+from neardup.stores.documents import Chunk, Seen, all_of, as_batch, merge_seen, seen_at, without
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
@@ -244,11 +244,7 @@ class Maintenance:
     def _write_documents(self, written: Written, chunks: Sequence[Chunk], schema: pa.Schema | None = None) -> None:
         schema = schema or self._state.documents.schema
         first, stop = chunks[0].first, chunks[-1].stop
-        tables = []
-        for chunk in chunks:
-            positions = np.arange(chunk.batch.num_rows)
-            tables.append(pa.Table.from_arrays(chunk.select(positions, schema), schema=schema))
-        batch = as_batch(pa.concat_tables(tables))
+        batch = as_batch(pa.concat_tables([all_of(chunk, schema) for chunk in chunks]))
         info = row_files.write_documents(self._folder, self._next(), first, stop, batch)
         written.infos.append(info)
         written.opened.append(row_files.open_documents(self._folder, info))

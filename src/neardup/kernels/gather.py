@@ -1,0 +1,188 @@
+"""Rows of documents that lie in chunks of Arrow arrays, gathered column by column.
+
+A chunk is described by addresses, so that one call reads any number of chunks, in memory and in mapped files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neardup.kernels.compiled import kernel
+from neardup.kernels.intrinsics import load_at, load_byte_at, load_half_at, prefetch, store_u64
+
+KIND, WIDTH, VALUES, NUM_BYTES, OFFSETS, VALID, FIRST = range(7)
+"""The numbers of a field of a chunk: its kind, the bytes of a value if all have so many, the address of values and how
+many bytes they are, the addresses of offsets and of the bits of values that are not null (0 if none is), and the bit of
+the first value."""
+MISSING, NUMBERED, FIXED, BITS, SHORT, LONG = range(6)
+"""The kinds: nulls only; the number of the row; values of one width; bits; values between offsets of 32, of 64 bits."""
+START, ROWS, SIZE, FIELDS = range(4)
+"""The numbers of a chunk: its first row, the address of its rows, uint32 (0 if they count on), how many there are, and
+the address of the numbers of its fields, int64 (num_fields, 7)."""
+NULLS, BEGIN, ENDS = range(3)
+"""The numbers of a gathered column: how many nulls, where its bytes begin, and from there on its offsets."""
+
+
+_FIELD_BYTES = 8 * 7
+_FEW = 64
+
+
+@kernel
+def _chunk_of(chunks, row):
+    """Return the last chunk that begins at a row or before it."""
+    low, high = 0, len(chunks)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if chunks[middle, START] <= row:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _position_of(address, size, row):
+    """Return where a row is among rising rows, uint32, at an address. Requires: it is there."""
+    low, high = 0, size
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if np.int64(load_half_at(address + 4 * middle)) <= row:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _find_rows(rows, chunks, found):
+    """Set found[0] to the chunk of each row, found[1] to its position there; return whether all are there."""
+    chunk = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < chunks[chunk, START] or (chunk + 1 < len(chunks) and row >= chunks[chunk + 1, START]):
+            chunk = _chunk_of(chunks, row)
+        found[0, i], found[1, i] = chunk, row - chunks[chunk, START]
+        if chunks[chunk, ROWS] != 0:
+            found[1, i] = _position_of(chunks[chunk, ROWS], chunks[chunk, SIZE], row)
+        if found[1, i] < 0 or found[1, i] >= chunks[chunk, SIZE]:
+            return False
+    return True
+
+
+@kernel
+def _number(field, number):
+    """Return a number of a field at an address."""
+    return np.int64(load_at(field + 8 * number))
+
+
+@kernel
+def _has_bit(address, bit):
+    return (load_byte_at(address + (bit >> 3)) >> np.uint64(bit & 7)) & np.uint64(1) != np.uint64(0)
+
+
+@kernel
+def _is_there(field, position):
+    """Return whether a value is not null."""
+    valid = _number(field, VALID)
+    return _number(field, KIND) != MISSING and (valid == 0 or _has_bit(valid, _number(field, FIRST) + position))
+
+
+@kernel
+def _span_of(field, position):
+    """Return the address of the bytes of a value, and how many they are: -1 if the offsets are damaged."""
+    values, offsets, width = _number(field, VALUES), _number(field, OFFSETS), _number(field, WIDTH)
+    kind = _number(field, KIND)
+    if kind == FIXED:
+        return values + width * position, width
+    if kind == SHORT:
+        at = offsets + 4 * position
+        begin, end = np.int64(load_half_at(at)), np.int64(load_half_at(at + 4))
+    else:
+        at = offsets + 8 * position
+        begin, end = np.int64(load_at(at)), np.int64(load_at(at + 8))
+    whole = begin >= 0 and end >= begin and end <= _number(field, NUM_BYTES)
+    return values + begin, end - begin if whole else -1
+
+
+@kernel
+def _fetch(found, chunks, wanted):
+    """Ask for the first bytes that each value needs to be brought into the cache."""
+    for i in range(found.shape[1]):
+        for column in range(len(wanted)):
+            field, position = chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column], found[1, i]
+            kind = _number(field, KIND)
+            if kind == FIXED:
+                prefetch(_number(field, VALUES) + _number(field, WIDTH) * position)
+            elif kind == BITS:
+                prefetch(_number(field, VALUES) + ((_number(field, FIRST) + position) >> 3))
+            else:
+                prefetch(_number(field, OFFSETS) + (4 if kind == SHORT else 8) * position)
+
+
+@kernel
+def _copy(address, length, data, at):
+    """Copy bytes from an address to data, uint8, from `at` on."""
+    done = 0
+    while done + 8 <= length:
+        store_u64(data, at + done, load_at(address + done))
+        done += 8
+    while done < length:
+        data[at + done] = np.uint8(load_byte_at(address + done))
+        done += 1
+
+
+@kernel
+def _copy_number(number, width, data, at):
+    for byte in range(width):
+        data[at + byte] = np.uint8((number >> (8 * byte)) & 255)
+
+
+@kernel
+def gather_rows(rows, chunks, wanted, widths):
+    """Return columns of rows: their bytes, uint8; numbers of each, int64 (num_columns, 3 + num_rows); which are there.
+
+    rows : int64. chunks : int64 (num_chunks, 4), by rows. wanted : int64 (num_columns,), of the fields. widths : int64,
+    the bytes of a value as it is returned, 0 where they vary; a bit is a byte. Columns begin at multiples of 8 bytes;
+    the bytes of a null are zero. The last, bool (num_columns, num_rows), is false for a null. All are empty if a row is
+    not there, or offsets are damaged.
+    """
+    num_rows, num_columns = len(rows), len(wanted)
+    found = np.empty((2, num_rows), np.int64)
+    nothing = np.empty(0, np.uint8), np.empty((0, 0), np.int64), np.empty((0, 0), np.bool_)
+    if not _find_rows(rows, chunks, found):
+        return nothing
+    if num_rows <= _FEW:  # of more, the processor itself works on several at a time
+        _fetch(found, chunks, wanted)
+    numbers, there = np.zeros((num_columns, ENDS + num_rows + 1), np.int64), np.empty((num_columns, num_rows), np.bool_)
+    total = 0
+    for column in range(num_columns):
+        used = 0
+        for i in range(num_rows):
+            field = chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column]
+            there[column, i] = _is_there(field, found[1, i])
+            numbers[column, NULLS] += not there[column, i]
+            if widths[column] == 0 and there[column, i]:
+                address, length = _span_of(field, found[1, i])
+                if length < 0:
+                    return nothing
+                prefetch(address)
+                used += length
+            numbers[column, ENDS + i + 1] = used
+        numbers[column, BEGIN] = total
+        total += (used + widths[column] * num_rows + 7) >> 3 << 3
+    data = np.zeros(total, np.uint8)
+    for column in range(num_columns):
+        width, begin = widths[column], numbers[column, BEGIN]
+        for i in range(num_rows):
+            field, position = chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column], found[1, i]
+            kind = _number(field, KIND)
+            at = begin + (width * i if width else numbers[column, ENDS + i])
+            if kind == NUMBERED:
+                _copy_number(rows[i], width, data, at)
+            elif kind == BITS:
+                bit = _number(field, FIRST) + position
+                data[at] = there[column, i] and _has_bit(_number(field, VALUES), bit)
+            elif there[column, i]:
+                address, length = _span_of(field, position)
+                _copy(address, length, data, at)
+    return data, numbers, there
