@@ -90,8 +90,8 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
     documents = _documents(rules, snapshot, arriving, verdicts, now, run)
     repeated = existing[:stop][same[:stop]]
     forgotten = np.array([row for row, position in dying.items() if position < num_decided], np.int64)
-    seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
-    if len(forgotten):
+    seen = np.concatenate([verdicts.remover[~verdicts.kept], repeated])
+    if len(seen):
         seen = np.setdiff1d(seen, forgotten)
     entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
     changes = Changes(documents, entries, seen, now, forgotten)
@@ -169,6 +169,8 @@ def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence
     if len(rows) == len(documents) and bool((rows == snapshot.num_rows + np.arange(len(rows))).all()):
         return documents.select(columns)
     is_stored = (rows >= 0) & (rows < snapshot.num_rows)
+    if is_stored.all():
+        return snapshot.take(rows, columns)
     stored = np.unique(rows[is_stored])
     both = documents.select(columns)
     if len(stored):
@@ -179,25 +181,27 @@ def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence
 
 def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Rows) -> pa.Table:
     """Return the answers about new documents, then about repeated ones."""
-    names = ["id", "state", "kept_row", "kept_id", *(measure.name for measure in rules.method.measures), "truncated"]
-    told = documents.select(names)
+    measures = [measure.name for measure in rules.method.measures]
+    names = ["id", "state", "kept_row", "kept_id", *measures, "truncated"]
+    told = documents
     if len(repeated):
-        told = pa.concat_tables([told, snapshot.take(repeated, names).cast(told.schema)])
+        told = pa.concat_tables([told.select(names), snapshot.take(repeated, names).cast(told.select(names).schema)])
     kept = told["state"].to_numpy() == KEPT
-    own = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
-    keeper = own
-    if not kept.all():
+    moments = documents
+    if len(repeated) or not kept.all():
+        own = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
         keeper = np.where(kept, own, told["kept_row"].fill_null(0).to_numpy().astype(np.int64))
-    gone = np.flatnonzero(~kept & (own < snapshot.num_rows))
-    if len(gone):
-        alive = snapshot.rows_of_ids(told["kept_id"].combine_chunks().take(arrow_of(gone)))
-        keeper[gone] = np.where(alive == keeper[gone], alive, -1)
-    moments = _take(snapshot, documents, keeper, _MOMENTS)
-    columns = {name: told[name] for name in names} | {name: moments[name] for name in _MOMENTS}
-    columns["kept"] = pa.chunked_array([arrow_of(kept)])
-    columns["repeated"] = pa.chunked_array([arrow_of(np.arange(len(told)) >= len(documents))])
-    schema = schemas.answers_schema(rules.method.measures)
-    return pa.table([columns[name] for name in schema.names], schema=schema)
+        gone = np.flatnonzero(~kept & (own < snapshot.num_rows))
+        if len(gone):
+            alive = snapshot.rows_of_ids(told["kept_id"].combine_chunks().take(arrow_of(gone)))
+            keeper[gone] = np.where(alive == keeper[gone], alive, -1)
+        moments = _take(snapshot, documents, keeper, _MOMENTS)
+    was_there = arrow_of(np.arange(len(told)) >= len(documents))
+    columns = [
+        told["id"], arrow_of(kept), was_there, told["kept_id"], *(told[name] for name in measures), told["truncated"],
+        *(moments[name] for name in _MOMENTS),
+    ]  # fmt: skip
+    return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
 
 def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> Hits:

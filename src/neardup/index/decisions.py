@@ -79,8 +79,9 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int,
     first = np.arange(len(incoming))
     if len(incoming) > 1:
         first = find_copies(incoming.content, first.astype(np.uint32), incoming.featured).astype(np.int64)
-    first[representatives >= 0] = np.flatnonzero(representatives >= 0)
-    members = incoming.featured & (representatives < 0) & (first == np.arange(len(incoming)))
+    stored = representatives >= 0
+    first[stored] = stored.nonzero()[0]
+    members = incoming.featured & ~stored & (first == np.arange(len(incoming)))
     proposed = _propose(rules, snapshot, incoming, members, dying)
     if not len(proposed.stored.row) + len(proposed.inner.row) and bool((members | ~incoming.featured).all()):
         return keep_all(rules, incoming)._replace(truncated=proposed.truncated & rules.method.confirms_sets)
@@ -108,7 +109,7 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int,
         member | (kept & incoming.featured),
     )  # fmt: skip
     # The copy of a document whose own remover is gone takes its place: those after it must see it.
-    revived = np.flatnonzero(kept & (representatives >= 0))
+    revived = np.flatnonzero(kept & stored)
     return _first_verdicts(verdicts, int(revived[0]) + 1) if len(revived) else verdicts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,18 +125,29 @@ def _numbers_of(name: str, column: pa.Array | None) -> tuple[int, ...]:
     codes = kernels.gather
     if column is None or column.null_count == len(column):
         return (codes.NUMBERED if name == "row" else codes.MISSING, 0, 0, 0, 0, 0, 0)
-    buffers, first, kind = column.buffers(), column.offset, column.type
+    buffers, first = column.buffers(), column.offset
     valid = buffers[0].address if column.null_count else 0
     data = buffers[-1]
     address, size = (0, 0) if data is None else (data.address, data.size)
+    code, width = _code_of(column.type)
+    if code == codes.BITS:
+        return code, width, address, size, 0, valid, first
+    if code == codes.FIXED:
+        return code, width, address + width * first, size - width * first, 0, valid, first
+    return code, 0, address, size, buffers[1].address + width * first, valid, first
+
+
+@cache
+def _code_of(kind: pa.DataType) -> tuple[int, int]:
+    """Return the kind of a column for `gather_rows`, and the bytes of a value, or else of an offset."""
+    codes = kernels.gather
     if pa.types.is_boolean(kind):
-        return codes.BITS, 1, address, size, 0, valid, first
+        return codes.BITS, 1
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return codes.SHORT, 0, address, size, buffers[1].address + 4 * first, valid, first
+        return codes.SHORT, 4
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return codes.LONG, 0, address, size, buffers[1].address + 8 * first, valid, first
-    width = kind.bit_width // 8
-    return codes.FIXED, width, address + width * first, size - width * first, 0, valid, first
+        return codes.LONG, 8
+    return codes.FIXED, kind.bit_width // 8
 
 
 class Selection(NamedTuple):

@@ -44,10 +44,14 @@ class State:
 
     def apply(self, changes: Changes) -> None:
         """Apply the changes of rows. Requires: they were checked by `check`."""
-        seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
+        seen = None
+        if len(changes.seen):
+            seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
         self.apply_all(changes.documents, changes.entries, seen, changes.forgotten)
 
-    def apply_all(self, documents: pa.Table | None, entries: Entries | None, seen: Seen, forgotten: Rows) -> None:
+    def apply_all(
+        self, documents: pa.Table | None, entries: Entries | None, seen: Seen | None, forgotten: Rows
+    ) -> None:
         """Apply several changes as one: documents and their entries, times, rows to forget."""
         if documents is not None and len(documents):
             stop = self.num_rows + len(documents)
@@ -55,7 +59,7 @@ class State:
             self.documents.append(documents, self.num_rows, self.least_row)
             self.count_rows(documents)
             self.keys.merge_latest(self.forgotten, self.least_row)
-        if len(seen.rows):
+        if seen is not None and len(seen.rows):
             self.documents.seen = add_seen(self.documents.seen, seen)
         if len(forgotten):
             self.forget(forgotten)

@@ -28,7 +28,7 @@ from neardup.stores.writing import StateWriter
 MEMORY_BYTES = 256 << 20
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
 _PARTS = 8  # of the memory: one that grows, one that is written, copies of these, the batch that is added, merges
-_THROUGH_BYTES = 8 << 20  # of a change that is written to files at once, if the memory is not smaller
+_THROUGH_DOCUMENTS, _THROUGH_BYTES = 100, 8 << 20  # of a change that is written to files at once; fewer of less memory
 _MAX_KEY_FILES = 32  # a writer that is ahead of the merges waits then
 _BYTES_A_ROW = 64  # of memory, beside as many as in the journal
 _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
@@ -236,11 +236,17 @@ class EmbeddedStore(Store):
             self._check_open()
             self._loader.state.check(changes)
             self._limit_memory()
-            if changes.documents is not None and changes.documents.nbytes > min(_THROUGH_BYTES, self._part_bytes):
+            if self._is_large(changes.documents):
                 self._write_through(changes)
             else:
                 self._write_journal(changes)
             self._start_tasks()
+
+    def _is_large(self, documents: pa.Table | None) -> bool:
+        """Return whether documents are written to files at once."""
+        if documents is None or len(documents) < _THROUGH_DOCUMENTS:  # to count the bytes takes 70 microseconds
+            return False
+        return bool(documents.nbytes > min(_THROUGH_BYTES, self._part_bytes))
 
     def _write_through(self, changes: Changes) -> None:
         """Write a large change to files, after what is in the journal."""
