@@ -130,7 +130,8 @@ def describe(
     """Return the features of documents; also as strings if requested, or if the hash needs them."""
     texts = preprocess(extract_text(texts, method), method)
     settled = resolve_scheme(method)
-    described = _describe(texts, replace(settled, html=None), workspace, with_strings=with_strings)
+    plain = settled if settled.html is None else replace(settled, html=None)
+    described = _describe(texts, plain, workspace, with_strings=with_strings)
     return described._replace(method=settled)
 
 

@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import neardup
+from neardup.api.documents_of_index import Batch
+from neardup.arrays import arrow_of_strings
 from neardup.features.outline import Line
 from neardup.results import Document as Indexed
 from neardup.schemas import TIME
@@ -30,6 +32,7 @@ from neardup.service.messages import (
     Run,
     Stretch,
 )
+from neardup.stores.documents import array_of
 from neardup.verify import alignment
 from neardup.verify.outlines import Outlines
 
@@ -63,16 +66,16 @@ class Library:
 
     def add(self, documents: list[Document]) -> list[Answer]:
         """Add documents, similar ones too; return the decision about each."""
-        return _answers(self.index.add_many(_table(documents), threads=1))
+        return _answers(self.index._add_batch(_batch(documents), if_new=False, run=None))
 
     def add_if_new(self, documents: list[Document]) -> list[Answer]:
         """Add the documents that are similar to no kept one; return the decision about each."""
-        return _answers(self.index.add_many_if_new(_table(documents), threads=1))
+        return _answers(self.index._add_batch(_batch(documents), if_new=True, run=None))
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
-        texts = pa.table({"text": pa.array([query.text for query in queries], pa.large_string())})
-        table = self.index.query_many(texts, limit=max(query.limit for query in queries))
+        texts, none = arrow_of_strings([query.text for query in queries]), pa.nulls(len(queries), pa.large_string())
+        table = self.index._query_batch(Batch(texts, none, none), max(query.limit for query in queries)).hits
         found: list[list[Hit]] = [[] for _ in queries]
         for query, *values in _rows(table, ("query", *_HIT)):
             if len(found[query]) < queries[query].limit:
@@ -137,7 +140,7 @@ class Library:
 
     def stage(self, name: str, documents: list[Document]) -> list[None]:
         """Stage documents in a run."""
-        self.index.stage(name, _table(documents))
+        self.index.stage(name, _batch(documents).table())
         return [None] * len(documents)
 
     def runs(self, questions: list[None]) -> list[list[Run]]:
@@ -167,31 +170,35 @@ class Library:
         return [None] * len(questions)
 
 
-def _table(documents: Sequence[Document]) -> pa.Table:
-    """Return documents as a table."""
+def _batch(documents: Sequence[Document]) -> Batch:
+    """Return documents, whose texts and ids are Unicode, as a batch."""
     payloads = [_stored(document.payload) for document in documents]
-    return pa.table(
-        {
-            "id": pa.array([document.id for document in documents], pa.large_string()),
-            "text": pa.array([document.text for document in documents], pa.large_string()),
-            "payload": pa.array(payloads, pa.large_string()),
-        }
+    return Batch(
+        arrow_of_strings([document.text for document in documents]),
+        arrow_of_strings([document.id for document in documents]),
+        pa.array(payloads, pa.large_string()),
     )
 
 
 def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     """Return columns as rows; a column that is missing is null."""
-    return zip(*(_values(table, name) for name in names), strict=True)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    return zip(
+        *(_values(name, columns[name]) if name in columns else [None] * len(table) for name in names), strict=True
+    )
 
 
-def _values(table: pa.Table, name: str) -> list[Any]:
+def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
     """Return a column; times as datetime, which Arrow does ten times as slowly, and payloads as JSON."""
-    if name not in table.column_names:
-        return [None] * table.num_rows
-    column = table[name]
+    if column.null_count == len(column):
+        return [None] * len(column)
+    array = array_of(column)
     if column.type == TIME:
-        return [None if value is None else _time(value) for value in column.cast(pa.int64()).to_pylist()]
-    values: list[Any] = column.to_pylist()
+        return [None if value is None else _time(value) for value in array.view(pa.int64()).to_pylist()]
+    if not array.null_count and column.type != pa.large_string():
+        numbers: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+        return numbers
+    values: list[Any] = array.to_pylist()
     return [_payload(text) for text in values] if name == "payload" else values
 
 
