@@ -23,7 +23,8 @@ def texts(number: int, seed: int = 1) -> list[str]:
 
 
 class Load:
-    """Connections that send one document after the other, at a rate in total; times count from when each was due.
+    """Connections that send one document after the other, at a rate in total; times count from when each was due,
+    on connections that are open.
 
     answers : by id, which is the position of the text. times : in seconds.
     """
@@ -37,7 +38,8 @@ class Load:
 
     async def run(self) -> None:
         waiting: asyncio.Queue[tuple[float, str] | None] = asyncio.Queue()
-        workers = [asyncio.create_task(self._work(waiting)) for _ in range(self.connections)]
+        opened = [await asyncio.open_connection(self.host, self.port) for _ in range(self.connections)]
+        workers = [asyncio.create_task(self._work(waiting, *streams)) for streams in opened]
         begun = time.perf_counter()
         for i, body in enumerate(self._bodies):
             due = begun + i / self.rate
@@ -48,8 +50,12 @@ class Load:
             waiting.put_nowait(None)
         await asyncio.gather(*workers)
 
-    async def _work(self, waiting: asyncio.Queue[tuple[float, str] | None]) -> None:
-        reader, writer = await asyncio.open_connection(self.host, self.port)
+    async def _work(
+        self,
+        waiting: asyncio.Queue[tuple[float, str] | None],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         head = f"POST /v1/documents HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length:"
         contents = []
         while (item := await waiting.get()) is not None:

@@ -31,7 +31,7 @@ from neardup.stores.embedded.failures import damaged, later_version
 MAGIC, VERSION = b"ndarrays", 1
 _HEAD = struct.Struct("<8sIII")
 _BYTES_AN_ARRAY, _ALIGNMENT, _PAGE = 128, 64, 4096
-_STEP = 1 << 23
+_STEP = 1 << 20
 
 
 class FileInfo(NamedTuple):

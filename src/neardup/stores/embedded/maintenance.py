@@ -6,8 +6,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,31 +29,40 @@ from neardup.stores.state import State, lengthen
 FROZEN = ""
 """The name of times in memory that are being written to a file."""
 _MAX_DOCUMENTS_BYTES = 32 << 20  # of files that are merged, in memory
+_FILES_OF_A_JOB = 4  # at most
 _NICENESS = 10
 _RECORDS_AT_ONCE = 4  # deleted with each write, which appends one: faster than the journal grows
 
 
 @dataclass
-class Written:
-    """Files that were written and what they replace. record : all changes up to that number are in files then."""
+class Job:
+    """Files to write, in any thread, and to install by the writer.
 
-    infos: list[FileInfo]
-    opened: list[Any]
+    write : writes them. numbers : for their names. replaced : the files that they replace. record : all changes up to
+    that number are in files then. forgotten : those on disk then, if they change. infos, opened : what was written.
+    """
+
+    write: Callable[[Job], None]
+    numbers: Iterator[int]
     replaced: list[str]
     record: int | None = None
+    forgotten: Bits | None = None
+    infos: list[FileInfo] = field(default_factory=list)
+    opened: list[Any] = field(default_factory=list)
 
 
 class Maintenance:
     """The files of an index, for its only writer.
 
-    One thread at a time may call `flush` or `write_through`, and another one `merge`; nobody else while `compact` runs.
+    Only `run` may be called by another thread: it takes no lock, so that a thread of low priority that holds one makes
+    nobody wait. Of flushes one at a time is under way, and one of merges.
 
     Parameters
     ----------
     folder : of the index.
     database : the connection of the writer.
     loader : has the state.
-    lock : is held while the state or the database is used, never while files are written.
+    lock : is held while the state or the database is used.
     publish : is called, with the lock held, after the state has changed.
     """
 
@@ -64,7 +73,7 @@ class Maintenance:
         self._lock, self._publish = lock, publish
         self._forgotten_on_disk = loader.forgotten_on_disk
         self.flushed = loader.flushed  # as far as the journal is in files
-        self.unmerged = True  # whether there may be files to merge
+        self._unmerged = True  # whether there may be files to merge
         self._trimmed = (database.first_record() or self.flushed + 1) - 1  # as far as its records were deleted
         # Files whose commit failed: it may still be in the log, so they are removed after the next commit.
         self._leftovers: list[str] = []
@@ -73,13 +82,6 @@ class Maintenance:
     def _state(self) -> State:
         return self._loader.state
 
-    def merge(self) -> None:
-        """Merge files until their sizes differ enough. Raises OSError, sqlite3.Error."""
-        while self.unmerged:
-            self.unmerged = False
-            while self._merge_keys() or self._merge_documents() or self._merge_seen():
-                pass
-
     @property
     def num_key_files(self) -> int:
         """The number of files that a lookup visits."""
@@ -87,35 +89,49 @@ class Maintenance:
 
     def flush(self) -> None:
         """Move the journal to files. Raises OSError, sqlite3.Error; the journal is as before then."""
+        self._finish(self.begin_flush())
+
+    def merge(self) -> None:
+        """Merge files until their sizes differ enough. Raises OSError, sqlite3.Error."""
+        while (job := self.begin_merge()) is not None:
+            self._finish(job)
+
+    def begin_flush(self) -> Job | None:
+        """Return the job that moves the journal to files, None if all of it is."""
         with self._lock:
-            state, record = self._state, self._loader.number
+            state, record, flushed = self._state, self._loader.number, self.flushed
             state.keys.seal_tail()
             runs = [run for run in state.keys.runs if run.name is None]
             chunks = [chunk for chunk in state.documents.chunks if chunk.name is None]
             on_disk = tuple(run for run in state.documents.seen if run.name)
-            memory = [run for run in state.documents.seen if not run.name]
-            seen = merge_seen(memory)._replace(name=FROZEN) if memory else None
-            state.documents.seen = (*on_disk, *([seen] if seen else []))
+            seen = tuple(run._replace(name=FROZEN) for run in state.documents.seen if not run.name)
+            state.documents.seen = (*on_disk, *seen)
             forgotten, kept, num_rows = state.forgotten.copy(), state.kept, state.num_rows
             state.least_row = num_rows
             self._publish()
-        written = Written([], [], [], record)
-        try:
+        changed = not _same_bits(forgotten, self._forgotten_on_disk)
+        if not (runs or seen or changed):
+            return None
+
+        def write(job: Job) -> None:
             if runs:
-                self._write_keys(written, runs, kept, forgotten)
-                self._write_documents(written, chunks)
+                self._write_keys(job, runs, kept, forgotten)
+                self._write_documents(job, chunks)
             if seen:
-                self._write_seen(written, self.flushed, record, seen)
-            if not _same_bits(forgotten, self._forgotten_on_disk):
-                self._write_forgotten(written, num_rows, forgotten)
-        except BaseException:
-            self._discard(written)
-            raise
-        if written.infos:
-            self._install(written, lambda: self._use(written))
-            self._forgotten_on_disk = forgotten
-        for pool in (pa.default_memory_pool(), pa.system_memory_pool()):  # the latter has the memory of NumPy too
-            pool.release_unused()
+                self._write_seen(job, flushed, record, merge_seen(seen))
+            if changed:
+                self._write_forgotten(job, num_rows, forgotten)
+
+        replaced = self._names(row_files.FORGOTTEN) if changed else []
+        return self._job(write, replaced, record, forgotten if changed else None)
+
+    def begin_merge(self) -> Job | None:
+        """Return the next job that merges files, None if their sizes differ enough."""
+        if not self._unmerged:
+            return None
+        job = self._begin_merge_of_keys() or self._begin_merge_of_documents() or self._begin_merge_of_seen()
+        self._unmerged = job is not None
+        return job
 
     def write_through(self, changes: Changes, write_settings: Callable[[], None]) -> None:
         """Write a large change to files at once, not to the journal: it takes a third of the time.
@@ -136,28 +152,28 @@ class Maintenance:
         kernels.key_tables.set_bits(kept, first + np.flatnonzero(documents.column("state").to_numpy() == KEPT))
         kernels.key_tables.set_bits(forgotten, changes.forgotten)
         seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
-        written = Written([], [], [], record)
-        try:
-            self._write_keys(written, [run], kept, forgotten)
-            self._write_documents(written, [Chunk(first, stop, as_batch(documents))], documents.schema)
-            if len(seen.rows):
-                self._write_seen(written, self.flushed, record, seen)
-            if not _same_bits(forgotten, self._forgotten_on_disk):
-                self._write_forgotten(written, stop, forgotten)
-        except BaseException:
-            self._discard(written)
-            raise
+        changed = not _same_bits(forgotten, self._forgotten_on_disk)
 
-        def use() -> None:
-            opened = {info.kind: opened for info, opened in zip(written.infos, written.opened, strict=True)}
+        def write(job: Job) -> None:
+            self._write_keys(job, [run], kept, forgotten)
+            self._write_documents(job, [Chunk(first, stop, as_batch(documents))], documents.schema)
+            if len(seen.rows):
+                self._write_seen(job, self.flushed, record, seen)
+            if changed:
+                self._write_forgotten(job, stop, forgotten)
+
+        def use(job: Job) -> None:
+            opened = {info.kind: opened for info, opened in zip(job.infos, job.opened, strict=True)}
             state.append_files(documents, opened[row_files.KEYS][0], opened[row_files.DOCUMENTS])
             if row_files.SEEN in opened:
                 state.documents.seen = (*state.documents.seen, opened[row_files.SEEN])
             state.forget(changes.forgotten)
             self._loader.number = record
 
-        self._install(written, use, write_settings)
-        self._forgotten_on_disk = forgotten
+        replaced = self._names(row_files.FORGOTTEN) if changed else []
+        job = self._job(write, replaced, record, forgotten if changed else None)
+        self.run(job)
+        clean(self._folder, self.install(job, use, write_settings))
 
     def compact(self) -> None:
         """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error."""
@@ -168,50 +184,36 @@ class Maintenance:
         for chunk in list(state.documents.chunks):
             smaller = without(chunk, forgotten, state.documents.schema)
             if smaller is not chunk:
-                self._replace_documents([smaller], [chunk.name or ""])
-        while self._merge_documents():
-            pass
+                self._finish(self._job_of_documents([smaller], [chunk.name or ""]))
+        while (job := self._begin_merge_of_documents()) is not None:
+            self._finish(job)
         runs = list(state.keys.runs)
         listed = sum(len(run.tables[-2].keys) for run in runs)  # in the table of ids
         if len(runs) > 1 or listed > state.num_kept + state.num_removed:
-            names = [run.name or "" for run in runs]
-            self._write(Written([], [], names), lambda w: self._write_keys(w, runs, state.kept, forgotten))
-        self._merge_seen(everything=True)
+            self._finish(self._job_of_keys(runs))
+        self._finish(self._begin_merge_of_seen(everything=True))
 
-    def _merge_keys(self) -> bool:
-        """Merge the latest runs in files, if their sizes demand it; return whether they did."""
-        with self._lock:
-            runs = [run for run in self._state.keys.runs if run.name]
-            kept, forgotten = self._state.kept, self._state.forgotten.copy()
+    def _begin_merge_of_keys(self) -> Job | None:
+        runs = [run for run in self._state.keys.runs if run.name]
         runs = runs[first_to_merge([run.num_entries for run in runs]) :] if runs else []
-        if len(runs) < 2:
-            return False
-        names = [run.name or "" for run in runs]
-        self._write(Written([], [], names), lambda written: self._write_keys(written, runs, kept, forgotten))
-        return True
+        return self._job_of_keys(runs) if len(runs) > 1 else None
 
-    def _merge_documents(self) -> bool:
-        with self._lock:
-            chunks = [chunk for chunk in self._state.documents.chunks if chunk.name]
-            sizes = [self._loader.files[chunk.name or ""].num_bytes for chunk in chunks]
+    def _begin_merge_of_documents(self) -> Job | None:
+        chunks = [chunk for chunk in self._state.documents.chunks if chunk.name]
+        sizes = [self._loader.files[chunk.name or ""].num_bytes for chunk in chunks]
         chunks = chunks[first_to_merge(sizes, _MAX_DOCUMENTS_BYTES) :] if chunks else []
-        if len(chunks) < 2:
-            return False
-        self._replace_documents(chunks, [chunk.name or "" for chunk in chunks])
-        return True
+        return self._job_of_documents(chunks, [chunk.name or "" for chunk in chunks]) if len(chunks) > 1 else None
 
-    def _merge_seen(self, everything: bool = False) -> bool:
-        with self._lock:
-            runs = [run for run in self._state.documents.seen if run.name]
-        begin = 0 if everything or not runs else first_to_merge([len(run.rows) for run in runs])
-        runs = runs[begin:]
+    def _begin_merge_of_seen(self, everything: bool = False) -> Job | None:
+        runs = [run for run in self._state.documents.seen if run.name]
+        runs = runs[0 if everything or not runs else first_to_merge([len(run.rows) for run in runs]) :]
         if len(runs) < 2:
-            return False
+            return None
         infos = [self._loader.files[run.name or ""] for run in runs]
-        written = Written([], [], [info.name for info in infos])
-        merged = merge_seen(runs)
-        self._write(written, lambda written: self._write_seen(written, infos[0].first, infos[-1].stop, merged))
-        return True
+        first, stop = infos[0].first, infos[-1].stop
+        return self._job(
+            lambda job: self._write_seen(job, first, stop, merge_seen(runs)), [info.name for info in infos]
+        )
 
     def trim_journal(self, everything: bool = False) -> None:
         """Delete the records of the journal that are in files: a few, or all of them. Requires: the lock.
@@ -222,96 +224,111 @@ class Maintenance:
             self._trimmed = self.flushed if everything else min(self.flushed, self._trimmed + _RECORDS_AT_ONCE)
             self._database.drop_records(self._trimmed)
 
-    # Writing files, without the lock.
+    # Writing files.
 
-    def _replace_documents(self, chunks: Sequence[Chunk], names: list[str]) -> None:
-        self._write(Written([], [], names), lambda written: self._write_documents(written, chunks))
-
-    def _write(self, written: Written, write: Callable[[Written], None]) -> None:
+    def run(self, job: Job) -> None:
+        """Write the files of a job. Raises OSError, StoreError; there are none then."""
         try:
-            write(written)
+            job.write(job)
+            sync_folder(self._folder)
         except BaseException:
-            self._discard(written)
+            remove_files(self._folder, [info.name for info in job.infos])
             raise
-        self._install(written, lambda: self._use(written))
 
-    def _write_keys(self, written: Written, runs: Sequence[KeyRun], kept: Bits, forgotten: Bits) -> None:
-        keys = self._state.keys
-        info = row_files.write_keys(self._folder, self._next(), runs, keys.prefix_bits, kept, forgotten)
-        written.infos.append(info)
-        written.opened.append(row_files.open_keys(self._folder, info, len(keys.prefix_bits)))
+    def _job(
+        self,
+        write: Callable[[Job], None],
+        replaced: list[str],
+        record: int | None = None,
+        forgotten: Bits | None = None,
+    ) -> Job:
+        first = self._loader.file_number + 1
+        self._loader.file_number += _FILES_OF_A_JOB
+        return Job(write, iter(range(first, first + _FILES_OF_A_JOB)), replaced, record, forgotten)
 
-    def _write_documents(self, written: Written, chunks: Sequence[Chunk], schema: pa.Schema | None = None) -> None:
+    def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
+        kept, forgotten = self._state.kept, self._state.forgotten.copy()
+        return self._job(lambda job: self._write_keys(job, runs, kept, forgotten), [run.name or "" for run in runs])
+
+    def _job_of_documents(self, chunks: Sequence[Chunk], names: list[str]) -> Job:
+        return self._job(lambda job: self._write_documents(job, chunks), names)
+
+    def _write_keys(self, job: Job, runs: Sequence[KeyRun], kept: Bits, forgotten: Bits) -> None:
+        prefix_bits = self._state.keys.prefix_bits
+        info = row_files.write_keys(self._folder, next(job.numbers), runs, prefix_bits, kept, forgotten)
+        job.infos.append(info)
+        job.opened.append(row_files.open_keys(self._folder, info, len(prefix_bits)))
+
+    def _write_documents(self, job: Job, chunks: Sequence[Chunk], schema: pa.Schema | None = None) -> None:
         schema = schema or self._state.documents.schema
         first, stop = chunks[0].first, chunks[-1].stop
         batch = as_batch(pa.concat_tables([all_of(chunk, schema) for chunk in chunks]))
-        info = row_files.write_documents(self._folder, self._next(), first, stop, batch)
-        written.infos.append(info)
-        written.opened.append(row_files.open_documents(self._folder, info))
+        info = row_files.write_documents(self._folder, next(job.numbers), first, stop, batch)
+        job.infos.append(info)
+        job.opened.append(row_files.open_documents(self._folder, info))
 
-    def _write_seen(self, written: Written, first: int, stop: int, seen: Seen) -> None:
-        info = row_files.write_seen(self._folder, self._next(), first, stop, seen)
-        written.infos.append(info)
-        written.opened.append(row_files.open_seen(self._folder, info))
+    def _write_seen(self, job: Job, first: int, stop: int, seen: Seen) -> None:
+        info = row_files.write_seen(self._folder, next(job.numbers), first, stop, seen)
+        job.infos.append(info)
+        job.opened.append(row_files.open_seen(self._folder, info))
 
-    def _write_forgotten(self, written: Written, num_rows: int, forgotten: Bits) -> None:
-        written.infos.append(row_files.write_forgotten(self._folder, self._next(), num_rows, forgotten))
-        written.opened.append(None)
-        written.replaced += self._names(row_files.FORGOTTEN)
+    def _write_forgotten(self, job: Job, num_rows: int, forgotten: Bits) -> None:
+        job.infos.append(row_files.write_forgotten(self._folder, next(job.numbers), num_rows, forgotten))
+        job.opened.append(None)
 
-    def _next(self) -> int:
-        with self._lock:
-            self._loader.file_number += 1
-            return self._loader.file_number
+    # Installing them.
 
-    def _discard(self, written: Written) -> None:
-        remove_files(self._folder, [info.name for info in written.infos])
+    def _finish(self, job: Job | None) -> None:
+        """Do a job, if there is one."""
+        if job is not None:
+            self.run(job)
+            clean(self._folder, self.install(job))
 
-    # Listing files, with the lock.
-
-    def _install(
-        self, written: Written, use: Callable[[], None], write_settings: Callable[[], None] | None = None
-    ) -> None:
-        """List files in the database, use them, and remove those that they replace.
+    def install(
+        self, job: Job, use: Callable[[Job], None] | None = None, write_settings: Callable[[], None] | None = None
+    ) -> list[str]:
+        """List the files of a job in the database, and use them; return the files that may be removed.
 
         Parameters
         ----------
-        use : is called with the lock held, after the commit.
+        job : was run.
+        use : is called with the lock held, after the commit, instead of `_use`.
         write_settings : is called in the transaction, if given.
         """
-        sync_folder(self._folder)
         with self._lock:
-            record = self.flushed if written.record is None else written.record
+            record = self.flushed if job.record is None else job.record
             counters = Counters(record, self._loader.file_number)
-            self._leftovers += [info.name for info in written.infos]
+            self._leftovers += [info.name for info in job.infos]
             with self._database.transaction():
                 if write_settings is not None:
                     write_settings()
-                self._database.drop_files(written.replaced)
-                for info in written.infos:
+                self._database.drop_files(job.replaced)
+                for info in job.infos:
                     self._database.add_file(info)
                 self._database.set_setting(COUNTERS, json.dumps(counters._asdict()).encode())
-            self.flushed, self.unmerged = record, True
-            self._loader.forget(written.replaced)
-            for info, opened in zip(written.infos, written.opened, strict=True):
+            self.flushed, self._unmerged = record, True
+            if job.forgotten is not None:
+                self._forgotten_on_disk = job.forgotten
+            self._loader.forget(job.replaced)
+            for info, opened in zip(job.infos, job.opened, strict=True):
                 self._loader.keep(info, opened)
                 self._leftovers.remove(info.name)
-            use()
+            (use or self._use)(job)
             self._publish()
-            gone = [*written.replaced, *self._leftovers]
+            gone = [*job.replaced, *self._leftovers]
             self._leftovers.clear()
-        remove_files(self._folder, gone)
+        return gone
 
-    def _use(self, written: Written) -> None:
+    def _use(self, job: Job) -> None:
         """Put what files contain where it was in memory or in other files."""
         state = self._state
-        for info, opened in zip(written.infos, written.opened, strict=True):
+        for info, opened in zip(job.infos, job.opened, strict=True):
             if info.kind == row_files.KEYS:
                 state.keys.replace(opened[0])
             elif info.kind == row_files.DOCUMENTS:
                 state.documents.replace(opened)
             elif info.kind == row_files.SEEN:
-                names = written.replaced if written.record is None else [FROZEN]
+                names = job.replaced if job.record is None else [FROZEN]
                 runs = list(state.documents.seen)
                 first = next(i for i, run in enumerate(runs) if run.name in names)
                 rest = [run for run in runs if run.name not in names]
@@ -319,6 +336,13 @@ class Maintenance:
 
     def _names(self, kind: str) -> list[str]:
         return [info.name for info in self._loader.files.values() if info.kind == kind]
+
+
+def clean(folder: Path, names: Sequence[str]) -> None:
+    """Remove files that nobody needs, and give memory back to the system."""
+    remove_files(folder, names)
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):  # the latter has the memory of NumPy too
+        pool.release_unused()
 
 
 def lower_priority() -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,7 +20,7 @@ from neardup.stores.embedded.folder import remove_files
 from neardup.stores.embedded.journal import encode
 from neardup.stores.embedded.loading import COUNTERS, SCHEMA, Counters, Loader
 from neardup.stores.embedded.lock import WriterLock
-from neardup.stores.embedded.maintenance import Maintenance, lower_priority
+from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
 from neardup.stores.embedded.settings import LAYOUT, META, attachment_name, dump, layout_of
 from neardup.stores.state import View
 from neardup.stores.writing import StateWriter
@@ -33,6 +33,18 @@ _MAX_KEY_FILES = 32  # a writer that is ahead of the merges waits then
 _BYTES_A_ROW = 64  # of memory, beside as many as in the journal
 _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
 _RECORD_BYTES = 64 << 20  # of a row in the database, which has at most a billion
+
+
+class _Running(NamedTuple):
+    """A job that another thread does."""
+
+    job: Job
+    future: Future[None]
+
+    @property
+    def done(self) -> bool:
+        """Whether its files are written, or have failed."""
+        return self.future.done()
 
 
 class EmbeddedStore(Store):
@@ -92,8 +104,8 @@ class EmbeddedStore(Store):
             remove_files(self._folder, files - set(self._loader.files))
             self._maintenance = Maintenance(self._folder, database, self._loader, self._lock, self._publish)
             self._pool = ThreadPoolExecutor(2, "neardup-store", lower_priority)
-            self._flushing: Future[None] | None = None
-            self._merging: Future[None] | None = None
+            self._flushing: _Running | None = None
+            self._merging: _Running | None = None
             self._pending_bytes = 0
 
     @contextmanager
@@ -307,26 +319,32 @@ class EmbeddedStore(Store):
         records = self._loader.number - self._maintenance.flushed
         if self._flushing is None and (self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL):
             self._pending_bytes = 0
-            self._flushing = self._pool.submit(self._maintenance.flush)
-        if self._merging is None and self._maintenance.unmerged:
-            self._merging = self._pool.submit(self._maintenance.merge)
+            self._flushing = self._run(self._maintenance.begin_flush())
+        if self._merging is None:
+            self._merging = self._run(self._maintenance.begin_merge())
+
+    def _run(self, job: Job | None) -> _Running | None:
+        return None if job is None else _Running(job, self._pool.submit(self._maintenance.run, job))
 
     def _limit_memory(self) -> None:
-        """Wait for a task where the next is due. Raises what a task raised."""
-        if self._flushing is not None and (self._flushing.done() or self._pending_bytes > self._part_bytes):
+        """Install what is written; wait for it where the next is due. Raises what its thread raised."""
+        if self._flushing is not None and (self._flushing.done or self._pending_bytes > self._part_bytes):
             self._finish_flushing()
-        if self._merging is not None and (self._merging.done() or self._maintenance.num_key_files > _MAX_KEY_FILES):
+        if self._merging is not None and (self._merging.done or self._maintenance.num_key_files > _MAX_KEY_FILES):
             self._finish_merging()
 
     def _finish_flushing(self) -> None:
-        if self._flushing is not None:
-            task, self._flushing = self._flushing, None
-            task.result()
+        running, self._flushing = self._flushing, None
+        self._install(running)
 
     def _finish_merging(self) -> None:
-        if self._merging is not None:
-            task, self._merging = self._merging, None
-            task.result()
+        running, self._merging = self._merging, None
+        self._install(running)
+
+    def _install(self, running: _Running | None) -> None:
+        if running is not None:
+            running.future.result()
+            self._pool.submit(clean, self._folder, self._maintenance.install(running.job))
 
     def _finish_tasks(self) -> None:
         """Wait for what runs in the background."""
