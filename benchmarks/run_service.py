@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import neardup
 from neardup.client import Client
@@ -39,7 +39,7 @@ def main() -> None:
         begun = time.perf_counter()
         fill(path, METHODS[arguments.method], arguments.documents)
         print(f"an index of {arguments.documents:,} documents made in {time.perf_counter() - begun:.0f} s")
-        process, url = start(path, Path(folder) / "log")
+        process, url = start(path)
         load = Load(url, sent, arguments.rate, arguments.connections)
         figures = measure(load, url, process.pid)
         process.send_signal(signal.SIGTERM)
@@ -72,18 +72,27 @@ def fill(path: Path, method: Any, number: int) -> None:
         index.compact()
 
 
-def start(path: Path, log: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """Start the service on the first processor; leave the others to this process."""
+def start(path: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """Start the service on the first processor; leave the others to this process, which reads its log.
+
+    A log in a file would be written to the disk that is measured.
+    """
     processors = os.sched_getaffinity(0)
     first = min(processors)
     os.sched_setaffinity(0, {first})
-    with log.open("wb") as stderr:
-        command = [sys.executable, "-m", "neardup", "serve", str(path), "--port", "0"]
-        process = subprocess.Popen(command, stderr=stderr)
+    command = [sys.executable, "-m", "neardup", "serve", str(path), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
     os.sched_setaffinity(0, (processors - {first}) or processors)
-    while not (line := log.read_text().partition("\n"))[1]:
-        time.sleep(0.05)
-    return process, json.loads(line[0])["address"]
+    assert process.stderr is not None
+    address = json.loads(process.stderr.readline())["address"]
+    threading.Thread(target=read_all, args=(process.stderr,), daemon=True).start()
+    return process, address
+
+
+def read_all(log: IO[bytes]) -> None:
+    """Read a log to its end."""
+    while log.read1(1 << 16):
+        pass
 
 
 def measure(load: Load, url: str, process: int) -> dict[str, float]:

@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 
@@ -48,14 +49,17 @@ class Load:
             waiting.put_nowait((due, body))
         for _ in workers:
             waiting.put_nowait(None)
-        await asyncio.gather(*workers)
+        answered = await asyncio.gather(*workers)
+        for content in chain.from_iterable(answered):  # read after the measurement
+            [answer] = json.loads(content)["answers"]
+            self.answers[answer["id"]] = answer
 
     async def _work(
         self,
         waiting: asyncio.Queue[tuple[float, str] | None],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-    ) -> None:
+    ) -> list[bytes]:
         head = f"POST /v1/documents HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length:"
         contents = []
         while (item := await waiting.get()) is not None:
@@ -67,9 +71,7 @@ class Load:
             self.times.append(time.perf_counter() - due)
             assert answer_head.startswith(b"http/1.1 200 "), contents[-1]
         writer.close()
-        for content in contents:  # read after the measurement
-            [answer] = json.loads(content)["answers"]
-            self.answers[answer["id"]] = answer
+        return contents
 
     def percentile(self, share: float) -> float:
         return sorted(self.times)[int(share * (len(self.times) - 1))]

@@ -18,7 +18,7 @@ from neardup.errors import StoreError
 Rows = npt.NDArray[np.int64]
 EMPTY_SCHEMA = schemas.indexed_schema((schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT))
 """The columns of a store without documents, whatever its method measures."""
-_FAN_IN, _MAX_COMBINED = 16, 1 << 15  # small chunks are combined sixteen at a time, up to so many rows
+_FAN_IN, _MAX_COMBINED = 16, 1 << 12  # small chunks are combined sixteen at a time, up to so many rows: some ms
 _ROWS_A_SCAN = 1 << 14
 _WORD = 8
 _GROWTH = 2
