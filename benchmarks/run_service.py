@@ -99,19 +99,17 @@ def measure(load: Load, url: str, process: int) -> dict[str, float]:
     """Run the load, and return its figures."""
     with Client(url, timeout_s=300) as client:
         before = metrics(client)
-        begun = time.perf_counter()
         thread = threading.Thread(target=lambda: asyncio.run(load.run()))
         thread.start()
         memory = [anonymous_mb(process)]
         while thread.is_alive():
             thread.join(5)
             memory.append(anonymous_mb(process))
-        seconds = time.perf_counter() - begun
         after = metrics(client)
     number = len(load.times)
     batches = after['neardup_batch_size_count{queue="writes"}']
     return {
-        "requests/s": number / seconds,
+        "requests/s": number / load.seconds,
         "p50, ms": 1000 * load.percentile(0.5),
         "p90, ms": 1000 * load.percentile(0.9),
         "p99, ms": 1000 * load.percentile(0.99),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import sqlite3
 import struct
 import zlib
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from neardup.errors import StoreError
 from neardup.schemas import TIME
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Layout
+from neardup.stores.embedded import row_files
 from neardup.stores.embedded import store as store_module
 from reference.store import ReferenceStore, assert_equal, random_changes, random_step
 
@@ -43,6 +47,55 @@ def test_a_large_change_is_several_records_and_one_transaction(tmp_path, monkeyp
         assert_equal(snapshot, expected, rng)
     assert store.verify() == []
     store.close()
+
+
+def test_a_batch_of_many_bytes_goes_to_files_at_once(tmp_path):
+    """It follows what is in the journal, and what comes after it goes to the journal again."""
+    path, rng, expected = str(tmp_path / "index"), random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(path, {}, LAYOUTS[0], memory_bytes=1 << 17)
+    records = []
+    for size in (5, 3, 700, 2, 900, 800, 1, 1):
+        with store.writing() as writer:
+            changes = random_changes(expected, rng, size)
+            writer.write(changes)
+            expected.write(changes)
+            assert_equal(writer, expected, rng)
+        records.append(store.describe()["journal_records"])
+        with closing(embedded.open(path, read_only=True)) as other, other.reading() as snapshot:
+            assert_equal(snapshot, expected, rng)
+    assert records == [1, 2, 0, 1, 0, 0, 1, 2]
+    store.close()
+    with closing(embedded.open(path)) as store, store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
+        assert store.verify() == []
+
+
+@pytest.mark.parametrize("failing", ["write_keys", "write_documents", "write_seen", "write_forgotten"])
+def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch, failing):
+    folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(str(folder), {}, LAYOUTS[0], memory_bytes=1 << 17)
+    with store.writing() as writer:
+        random_step([writer], expected, rng, 300)
+    changes = random_changes(expected, rng, 700)
+    changes = replace(changes, seen=np.array([1, 400]), seen_at=7, forgotten=np.array([2, 350]))
+    before = sorted(path.name for path in folder.iterdir())
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch, store.writing() as writer:
+        patch.setattr(row_files, failing, fail)
+        with pytest.raises(StoreError, match="No space left"):
+            writer.write(changes)
+        assert_equal(writer, expected, rng)
+    assert sorted(path.name for path in folder.iterdir()) == before
+    with store.writing() as writer:
+        writer.write(changes)
+        expected.write(changes)
+        assert_equal(writer, expected, rng)
+    store.close()
+    with closing(embedded.open(str(folder))) as store, store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
 
 
 def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_write(tmp_path):

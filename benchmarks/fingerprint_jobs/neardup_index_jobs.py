@@ -26,7 +26,7 @@ from neardup.index.incoming import Incoming
 from neardup.methods.base import Described
 
 _AT_ONCE = 100_000
-_SINGLE = 2_000
+_SINGLE, _BEFORE = 2_000, 10_000
 _SET_SIZE = 32
 
 
@@ -170,16 +170,18 @@ def anonymous_mb() -> float:
 
 
 def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix: str) -> dict[str, float]:
-    """Return the percentiles of single queries, and the time of a query in a batch."""
-    singles = [documents(queries[number : number + 1], 0, "q") for number in range(_SINGLE)]
-    took = []
+    """Return the percentiles of single queries, of which some were asked before, and the time of a query in a batch."""
+    singles = [documents(queries[number : number + 1], 0, "q") for number in range(_BEFORE + _SINGLE)]
+    took, hit = [], []
     for incoming in singles:
         begun = time.perf_counter()
         with index._store.reading() as snapshot:
-            collection.query(index._rules, snapshot, incoming, 10)
+            hits = collection.query(index._rules, snapshot, incoming, 10).hits
         took.append(time.perf_counter() - begun)
+        if len(hits):
+            hit.append(took[-1])
     found = []
-    for incoming in singles:
+    for incoming in singles[_BEFORE:]:
         with index._store.reading() as snapshot:
             probes = index._rules.lookup.probes(incoming.described.keys)
             begun = time.perf_counter()
@@ -192,7 +194,7 @@ def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix:
             collection.query(index._rules, snapshot, batch.take(np.arange(first, min(first + 10_000, len(batch)))), 10)
     batch_s = (time.perf_counter() - begun) / len(batch)
     facts = {"batch_s": batch_s, "batch_per_s": 1 / batch_s}
-    for name, values in (("query", took[100:]), ("find", found[100:])):
+    for name, values in (("query", took[_BEFORE:]), ("hit", hit[_BEFORE // 2 :]), ("find", found)):
         facts[f"{name}_p50_us"], facts[f"{name}_p99_us"] = (np.percentile(values, [50, 99]) * 1e6).tolist()
     return {prefix + name: value for name, value in facts.items()}
 

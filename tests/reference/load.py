@@ -27,13 +27,15 @@ class Load:
     """Connections that send one document after the other, at a rate in total; times count from when each was due,
     on connections that are open.
 
-    answers : by id, which is the position of the text. times : in seconds.
+    answers : by id, which is the position of the text. times : in seconds. seconds : from the first that was due to the
+    last answer.
     """
 
     def __init__(self, url: str, sent: Sequence[str], rate: float, connections: int) -> None:
         self.host, _, port = url.removeprefix("http://").rpartition(":")
         self.port, self.rate, self.connections = int(port), rate, connections
         self.times: list[float] = []
+        self.seconds = 0.0
         self.answers: dict[str, dict[str, Any]] = {}
         self._bodies = [json.dumps({"documents": [{"id": str(i), "text": text}]}) for i, text in enumerate(sent)]
 
@@ -50,6 +52,7 @@ class Load:
         for _ in workers:
             waiting.put_nowait(None)
         answered = await asyncio.gather(*workers)
+        self.seconds = time.perf_counter() - begun
         for content in chain.from_iterable(answered):  # read after the measurement
             [answer] = json.loads(content)["answers"]
             self.answers[answer["id"]] = answer

@@ -437,7 +437,9 @@ def take_of(chunk: Chunk, rows: Rows, schema: pa.Schema) -> pa.Table:
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:
     """Return a table as one batch."""
-    batches = table.combine_chunks().to_batches()
+    batches = table.to_batches()
+    if len(batches) > 1:
+        batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 

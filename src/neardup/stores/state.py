@@ -97,17 +97,18 @@ class State:
 
     def entries_of(self, documents: pa.Table, entries: Entries | None) -> KeyEntries:
         """Return the entries of new documents in all tables."""
-        first, num_tables = self.num_rows, len(self.layout.prefix_bits)
-        rows = np.arange(first, first + len(documents), dtype=np.uint32)
-        members = documents.column("member").to_numpy()
-        tables = [np.full(len(rows), num_tables, np.uint16), np.full(int(members.sum()), num_tables + 1, np.uint16)]
-        keys = [hash_ids(documents.column("id")), contents_of(documents.column("content"))[members, 0]]
-        numbers = [rows, rows[members]]
+        first, size, num_tables = self.num_rows, len(documents), len(self.layout.prefix_bits)
+        members = documents.column("member").to_numpy().nonzero()[0]
+        stop = size + len(members)
+        total = stop + (0 if entries is None else len(entries.key))
+        found = KeyEntries(np.empty(total, np.uint16), np.empty(total, np.uint64), np.empty(total, np.int64))
+        found.table[:size], found.table[size:stop] = num_tables, num_tables + 1
+        found.key[:size] = hash_ids(documents.column("id"))
+        found.key[size:stop] = contents_of(documents.column("content"))[members, 0]
+        found.row[:size], found.row[size:stop] = np.arange(size), members
         if entries is not None:
-            tables.append(entries.table)
-            keys.append(entries.key)
-            numbers.append((entries.document + first).astype(np.uint32))
-        return KeyEntries(np.concatenate(tables), np.concatenate(keys), np.concatenate(numbers))
+            found.table[stop:], found.key[stop:], found.row[stop:] = entries.table, entries.key, entries.document
+        return found._replace(row=(found.row + first).astype(np.uint32))
 
     def count_rows(self, documents: pa.Table) -> None:
         """Take account of new documents: their number and their states."""
