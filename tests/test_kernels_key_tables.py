@@ -92,3 +92,17 @@ def test_the_rest_of_a_hot_key_is_skipped():
     found = tables.view().find(np.zeros(1, np.uint16), np.array([7], np.uint64), 50, states)
     assert found.row.tolist() == list(range(100, 150))
     assert found.truncated.tolist() == [True]
+
+
+@given(BATCHES, st.lists(st.tuples(st.integers(0, 1), KEYS), max_size=30), st.integers(1, 4))
+def test_lookups_in_the_order_of_the_tables_find_the_same(batches, lookups, limit):
+    tables, entries = fill(batches, (4, 8), 3)
+    states = kernels.key_tables.States(bits_of([], len(entries)), bits_of(range(0, len(entries), 2), len(entries)))
+    table = np.array([lookup[0] for lookup in lookups], np.uint16)
+    key = np.array([lookup[1] for lookup in lookups], np.uint64)
+    view = tables.view()
+    for found, expected in zip(
+        view._find_sorted(table, key, limit, states), view.find(table, key, limit, states), strict=True
+    ):
+        assert found.dtype == expected.dtype
+        assert found.tolist() == expected.tolist()

@@ -26,6 +26,7 @@ MAX_ENTRIES = 2**32 - 1
 ALL = 2**62
 """A limit that no bucket reaches."""
 _TAIL_ENTRIES = 512  # of a table, scanned in a quarter of a microsecond
+_MANY_LOOKUPS, _MANY_ENTRIES = 1024, 1 << 22  # of tables that do not fit the caches of a processor
 _ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 24
 
 Keys = npt.NDArray[np.uint64]
@@ -100,8 +101,23 @@ class KeyView(NamedTuple):
         limit : the greatest number of rows of one key.
         states : bits of all rows.
         """
+        if len(key) >= _MANY_LOOKUPS and self.parts.fields[:, kernels.key_tables.SIZE].sum() >= _MANY_ENTRIES:
+            return self._find_sorted(table, key, limit, states)
+        return self._find(table, key, limit, states)
+
+    def _find(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
         rules = (self.prefix_bits, self.max_distance, limit)
         return FoundRows(*kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states))
+
+    def _find_sorted(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
+        """Look keys up in the order of the tables: neighbours share pages, which takes two thirds of the time."""
+        order = np.lexsort((key, table))
+        found = self._find(table[order], key[order], limit, states)
+        entry = order[found.entry]
+        back = np.argsort(entry, kind="stable")
+        truncated = np.empty_like(found.truncated)
+        truncated[order] = found.truncated
+        return FoundRows(entry[back], found.row[back], found.kept[back], truncated)
 
     def tables(self, limit: int) -> Tables:
         """Return the tables as kernels read them, of which as many rows of one key are found as `limit`."""
