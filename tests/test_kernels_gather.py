@@ -10,7 +10,7 @@ import pytest
 
 from neardup import kernels
 from neardup.errors import StoreError
-from neardup.stores.documents import Chunk, gather, selection_of
+from neardup.stores.chunks import Chunk, gather, selection_of
 
 SCHEMA = pa.schema(
     [

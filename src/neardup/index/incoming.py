@@ -16,7 +16,8 @@ from neardup.errors import StoreError
 from neardup.features.binary import binary_rows, flat_numbers
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
-from neardup.stores.documents import Binaries, Sketched, array_of
+from neardup.stores.chunks import Binaries, array_of
+from neardup.stores.documents import Sketched
 from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"

@@ -32,7 +32,7 @@ from neardup.service.messages import (
     Run,
     Stretch,
 )
-from neardup.stores.documents import array_of
+from neardup.stores.chunks import array_of
 from neardup.verify import alignment
 from neardup.verify.outlines import Outlines
 

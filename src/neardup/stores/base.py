@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
+from neardup.stores.chunks import array_of
+from neardup.stores.documents import SKETCHED, Sketched, sketched_of
 
 MAX_ROWS = 2**32 - 1
 Rows = npt.NDArray[np.int64]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +11,18 @@ import pyarrow as pa
 
 from neardup import kernels, schemas
 from neardup.arrays import flatten_strings
-from neardup.errors import StoreError
+from neardup.stores.chunks import (
+    Binaries,
+    Chunk,
+    Gathered,
+    Selection,
+    array_of,
+    as_batch,
+    bits_at,
+    gather,
+    selection_of,
+    without,
+)
 
 Rows = npt.NDArray[np.int64]
 EMPTY_SCHEMA = schemas.indexed_schema((schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT))
@@ -22,16 +31,6 @@ _FAN_IN, _MAX_COMBINED = 16, 1 << 12  # small chunks are combined sixteen at a t
 _ROWS_A_SCAN = 1 << 14
 _WORD = 8
 _GROWTH = 2
-
-
-class Binaries(NamedTuple):
-    """Bytes of any length, row by row; those of a null are none.
-
-    data : uint8, aligned for numbers. offsets : int64 (num_rows + 1,); row i is data[offsets[i] : offsets[i + 1]].
-    """
-
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
 
 
 class Sketched(NamedTuple):
@@ -67,186 +66,9 @@ def _binaries(array: pa.Array) -> Binaries:
     return Binaries(data if data.ctypes.data % _WORD == 0 else data.copy(), offsets)
 
 
-def array_of(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
-
-
 def _rows_of(data: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.uint8]:
     """Return bytes as rows of one length."""
     return data.reshape(size, len(data) // max(1, size))
-
-
-@dataclass(eq=False)
-class Chunk:
-    """The documents of the rows from `first` to `stop`, some of which may be gone.
-
-    batch : columns of the documents. One that is missing has nulls only, but for `row`, which counts on from `first`,
-    and `last_seen`, which is `first_seen`. name : of the file that contains the chunk, if any.
-    """
-
-    first: int
-    stop: int
-    batch: pa.RecordBatch
-    name: str | None = None
-    _fields: list[npt.NDArray[np.int64]] = field(default_factory=list, repr=False)
-
-    @property
-    def listed(self) -> npt.NDArray[np.uint32] | None:
-        """The rows that are there, None if all are."""
-        return None if self.batch.num_rows == self.stop - self.first else self.batch.column("row").to_numpy()
-
-    def rows(self, begin: int, end: int) -> Rows:
-        """Return the rows at the positions from `begin` to `end`."""
-        if self.listed is None:
-            return np.arange(self.first + begin, self.first + end)
-        return self.listed[begin:end].astype(np.int64)
-
-    @property
-    def place(self) -> tuple[int, ...]:
-        """The numbers of the chunk for `gather_rows`, without the address of those of its fields."""
-        return self.first, 0 if self.listed is None else self.listed.ctypes.data, self.batch.num_rows, 0
-
-    def locate(self, schema: pa.Schema) -> int:
-        """Return the address of the numbers of the columns of the schema of the store, which stay with the chunk."""
-        if self._fields:
-            return self._fields[0].ctypes.data
-        columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
-        if self.listed is None:
-            columns["row"] = None
-        columns.setdefault("last_seen", columns.get("first_seen"))
-        fields = np.array([_numbers_of(name, columns.get(name)) for name in schema.names], np.int64)
-        self._fields.append(fields)  # of two threads at once, both may
-        return self._fields[0].ctypes.data
-
-
-def _numbers_of(name: str, column: pa.Array | None) -> tuple[int, ...]:
-    """Return the numbers of a column for `gather_rows`."""
-    codes = kernels.gather
-    if column is None or column.null_count == len(column):
-        return (codes.NUMBERED if name == "row" else codes.MISSING, 0, 0, 0, 0, 0, 0)
-    buffers, first = column.buffers(), column.offset
-    valid = buffers[0].address if column.null_count else 0
-    data = buffers[-1]
-    address, size = (0, 0) if data is None else (data.address, data.size)
-    code, width = _code_of(column.type)
-    if code == codes.BITS:
-        return code, width, address, size, 0, valid, first
-    if code == codes.FIXED:
-        return code, width, address + width * first, size - width * first, 0, valid, first
-    return code, 0, address, size, buffers[1].address + width * first, valid, first
-
-
-@cache
-def _code_of(kind: pa.DataType) -> tuple[int, int]:
-    """Return the kind of a column for `gather_rows`, and the bytes of a value, or else of an offset."""
-    codes = kernels.gather
-    if pa.types.is_boolean(kind):
-        return codes.BITS, 1
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return codes.SHORT, 4
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return codes.LONG, 8
-    return codes.FIXED, kind.bit_width // 8
-
-
-class Selection(NamedTuple):
-    """Some columns as `gather_rows` takes them.
-
-    schema : of these columns. wanted : their numbers in the schema of the store. widths : as returned. kinds : the
-    types. last_seen : its number among them, or -1.
-    """
-
-    schema: pa.Schema
-    wanted: npt.NDArray[np.int64]
-    widths: npt.NDArray[np.int64]
-    kinds: tuple[pa.DataType, ...]
-    last_seen: int
-
-
-def selection_of(schema: pa.Schema, names: Sequence[str]) -> Selection:
-    """Return the selection of columns by name."""
-    kinds = tuple(schema.field(name).type for name in names)
-    return Selection(
-        pa.schema([schema.field(name) for name in names]),
-        np.array([schema.get_field_index(name) for name in names], np.int64),
-        np.array([_width_of(kind) for kind in kinds], np.int64),
-        kinds,
-        names.index("last_seen") if "last_seen" in names else -1,
-    )
-
-
-def _width_of(kind: pa.DataType) -> int:
-    """Return the bytes of a value of a column, 0 if they vary."""
-    if pa.types.is_boolean(kind):
-        return 1
-    return 0 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else kind.bit_width // 8
-
-
-class Gathered(NamedTuple):
-    """Columns of rows: the arrays that `gather_rows` returns."""
-
-    selection: Selection
-    data: npt.NDArray[np.uint8]
-    numbers: npt.NDArray[np.int64]
-    there: npt.NDArray[np.bool_]
-
-    def bytes_of(self, column: int) -> npt.NDArray[np.uint8]:
-        """Return the bytes of a column."""
-        begin, width = self.numbers.item(column, _BEGIN), self.selection.widths.item(column)
-        size = self.there.shape[1] * width if width else self.numbers.item(column, -1)
-        return self.data[begin : begin + size]
-
-    def binaries(self, column: int) -> Binaries:
-        """Return a column of bytes of any length."""
-        return Binaries(self.bytes_of(column), self.numbers[column, _ENDS:])
-
-    def has_values(self, column: int) -> bool:
-        """Return whether a column has more than nulls."""
-        return bool(self.numbers.item(column, _NULLS) < self.there.shape[1])
-
-    def arrays(self, first: int = 0) -> list[pa.Array]:
-        """Return the columns from number `first` on."""
-        selection, size, arrays = self.selection, self.there.shape[1], []
-        for column in range(first, len(selection.kinds)):
-            kind, nulls = selection.kinds[column], self.numbers.item(column, _NULLS)
-            if nulls == size:
-                arrays.append(pa.nulls(size, kind))
-                continue
-            values = self.bytes_of(column)
-            buffers = [pa.py_buffer(np.packbits(values, bitorder="little") if kind == _BOOL else values)]
-            if not selection.widths.item(column):
-                buffers.insert(0, pa.py_buffer(self.numbers[column, _ENDS:]))
-            valid = pa.py_buffer(np.packbits(self.there[column], bitorder="little")) if nulls else None
-            arrays.append(pa.Array.from_buffers(kind, size, [valid, *buffers], nulls))
-        return arrays
-
-    def table(self) -> pa.Table:
-        """Return all columns."""
-        return pa.Table.from_arrays(self.arrays(), schema=self.selection.schema)
-
-
-_BOOL = pa.bool_()
-_NULLS, _BEGIN, _ENDS = range(3)  # of kernels.gather
-
-
-def gather(rows: Rows, places: npt.NDArray[np.int64], selection: Selection) -> Gathered:
-    """Return columns of rows, in this order.
-
-    places : of chunks by rows, located.
-
-    Raises
-    ------
-    StoreError
-        If a row is in no chunk, or its bytes in no file.
-    """
-    gathered = Gathered(selection, *kernels.gather.gather_rows(rows, places, selection.wanted, selection.widths))
-    if len(gathered.numbers) != len(selection.wanted):
-        raise StoreError(
-            "Documents of the index are damaged: a row, or the end of one, is not where the files of the index list "
-            "it. `verify` names the file (neardup index verify). Restore the index from a backup."
-        )
-    return gathered
 
 
 class Seen(NamedTuple):
@@ -410,40 +232,3 @@ class Documents:
             return None
         most = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * last[-1].batch.num_rows)
         return len(self.chunks) - _FAN_IN if all(chunk.batch.num_rows < most for chunk in last) else None
-
-
-def without(chunk: Chunk, forgotten: npt.NDArray[np.uint64], schema: pa.Schema) -> Chunk:
-    """Return a chunk in memory, with all columns, without the documents of forgotten rows; itself if none are."""
-    alive = ~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))
-    if alive.all():
-        return chunk
-    rows = chunk.rows(0, chunk.batch.num_rows)[alive]
-    return Chunk(chunk.first, chunk.stop, as_batch(take_of(chunk, rows, schema)))
-
-
-def all_of(chunk: Chunk, schema: pa.Schema) -> pa.Table:
-    """Return a chunk with all columns of a schema."""
-    if chunk.batch.schema == schema:
-        return pa.Table.from_batches([chunk.batch])
-    return take_of(chunk, chunk.rows(0, chunk.batch.num_rows), schema)
-
-
-def take_of(chunk: Chunk, rows: Rows, schema: pa.Schema) -> pa.Table:
-    """Return rows of a chunk with all columns of a schema."""
-    places = np.array([chunk.place])
-    places[0, kernels.gather.FIELDS] = chunk.locate(schema)
-    return gather(rows, places, selection_of(schema, schema.names)).table()
-
-
-def as_batch(table: pa.Table) -> pa.RecordBatch:
-    """Return a table as one batch."""
-    batches = table.to_batches()
-    if len(batches) > 1:
-        batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
-
-
-def bits_at(bits: npt.NDArray[np.uint64], rows: Rows) -> npt.NDArray[np.bool_]:
-    """Return the bit of each row."""
-    found: npt.NDArray[np.bool_] = (bits[rows >> 6] >> (rows & 63).astype(np.uint64)) & np.uint64(1) != 0
-    return found

@@ -15,7 +15,8 @@ from neardup import kernels
 from neardup.arrays import arrow_of, view_strings, writable
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, check_changes
-from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, Sketched, add_seen, bits_at, seen_at
+from neardup.stores.chunks import Chunk, bits_at
+from neardup.stores.documents import Documents, DocumentsView, Seen, Sketched, add_seen, seen_at
 from neardup.stores.key_tables import ALL, KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
 
 if TYPE_CHECKING:

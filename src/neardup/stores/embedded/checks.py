@@ -9,7 +9,7 @@ import numpy as np
 
 from neardup import kernels
 from neardup.errors import StoreError
-from neardup.stores.documents import bits_at
+from neardup.stores.chunks import bits_at
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.row_files import check_file
 from neardup.stores.key_tables import KeyRun

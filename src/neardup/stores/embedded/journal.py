@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.stores.base import Changes, Entries, Rows
-from neardup.stores.documents import Seen, as_batch, seen_at
+from neardup.stores.chunks import as_batch
+from neardup.stores.documents import Seen, seen_at
 
 _HEAD = struct.Struct("<qqqqqq")  # documents, bytes of their batch, entries, seen, its time, forgotten
 _ROW, _TABLE, _KEY = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<u8")

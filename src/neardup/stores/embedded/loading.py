@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.stores.base import Layout
-from neardup.stores.documents import Chunk, Seen
+from neardup.stores.chunks import Chunk
+from neardup.stores.documents import Seen
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database, Record

@@ -17,7 +17,8 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes
-from neardup.stores.documents import Chunk, Seen, all_of, as_batch, merge_seen, seen_at, without
+from neardup.stores.chunks import Chunk, all_of, as_batch, without
+from neardup.stores.documents import Seen, merge_seen, seen_at
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.stores.documents import Chunk, Seen, bits_at
+from neardup.stores.chunks import Chunk, bits_at
+from neardup.stores.documents import Seen
 from neardup.stores.embedded.array_files import ArrayFile, ArraySpace, FileInfo, check_arrays, open_arrays, write_at
 from neardup.stores.embedded.failures import damaged
 from neardup.stores.key_tables import Bits, KeyRun, SortedTable, choose_shift, parts_of
