@@ -195,13 +195,13 @@ class View(Snapshot):
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""
-        return self.documents.take(np.asarray(rows, np.int64), columns)
+        return self.documents.take(writable(np.asarray(rows), np.int64), columns)
 
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
         """Return what the documents of some rows are compared by, and columns."""
-        return self.documents.take_sketched(np.asarray(rows, np.int64), details, columns)
+        return self.documents.take_sketched(writable(np.asarray(rows), np.int64), details, columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield columns of all rows in their order."""

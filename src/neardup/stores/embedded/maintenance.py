@@ -130,9 +130,8 @@ class Maintenance:
         """Return the next job that merges files, None if their sizes differ enough."""
         if not self._unmerged:
             return None
-        job = self._begin_merge_of_keys() or self._begin_merge_of_documents() or self._begin_merge_of_seen()
-        self._unmerged = job is not None
-        return job
+        self._unmerged = False  # until files are installed: those of this job, or if it fails, of a flush
+        return self._begin_merge_of_keys() or self._begin_merge_of_documents() or self._begin_merge_of_seen()
 
     def write_through(self, changes: Changes, write_settings: Callable[[], None]) -> None:
         """Write a large change to files at once, not to the journal: it takes a third of the time.
