@@ -29,11 +29,12 @@ from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, describe_r
 from neardup.documents.reading import Task, known_total
 from neardup.documents.tables import TablePart
 from neardup.engines.local.scratch import Scratch
-from neardup.errors import InputError, SchemeError, SettingError
+from neardup.errors import InputError, NeardupError, SchemeError, SettingError
 from neardup.executor import count_threads, map_ordered
 from neardup.index import collection, meta
 from neardup.index.incoming import Incoming, decompress
 from neardup.index.overlay import Overlay
+from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Stages
@@ -189,6 +190,8 @@ class IndexRun:
     def __init__(self, index: Index, snapshot: Snapshot, inputs: Inputs, run_settings: RunSettings) -> None:
         self.index, self._snapshot, self._inputs, self._run_settings = index, snapshot, inputs, run_settings
         self._overlay = Overlay(snapshot, index._store.layout)
+        self._updates = isinstance(snapshot, Writer)
+        self._sent = np.zeros(snapshot.num_rows if self._updates else 0, np.bool_)  # rows that the run repeats
         self._tally, self._unread, self._num_repeated = Tally(), list[str](), 0
 
     def decide(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Run:
@@ -250,10 +253,13 @@ class IndexRun:
             yield documents, incoming
 
     def _incoming(self, batch: Batch) -> Incoming:
-        incoming = self.index._describe(batch)
-        if not batch.is_unnamed:
-            return incoming
-        return dataclasses.replace(incoming, ids=pa.nulls(len(batch.texts), pa.large_string()))
+        if self._updates and batch.is_unnamed:
+            raise InputError(
+                "A run that updates an index needs the ids of its documents, to recognise them when it is repeated: "
+                "got documents without ids. Name their column with id_column (--id-column), or add them with "
+                "Index.add_many_if_new (neardup index add-if-new), which gives each an id."
+            )
+        return self.index._describe(batch)
 
     def _shown_ids(self, documents: DocumentBatch) -> pa.Array:
         """Return the ids of documents for the tables: their column, else their running numbers."""
@@ -270,40 +276,35 @@ class IndexRun:
 
     def _decide(self, incoming: Incoming, batch_rows: int | None) -> Iterator[_Decided]:
         """Yield the decisions about documents, some at a time."""
-        if incoming.ids.null_count:
-            incoming = incoming.numbered(self._overlay.num_rows)
-        start, end = 0, len(incoming)
-        while start < end:
-            stop = min(end, start + (batch_rows or end))
-            part = incoming.take(np.arange(start, stop))
-            now = time.time_ns() // 1000
-            existing = self._overlay.rows_of_ids(part.ids)
-            step = collection.next_step(self.index._rules, self._overlay, part, now, True, None)
-            size = step.answers.num_rows
-            decided = self._decided(step, existing[:size], part.featured[:size])
-            self._overlay.write(step.changes)
-            start += size
-            yield decided
+        if not self._updates:  # the index is an earlier collection: its ids are those of other documents
+            incoming = incoming.numbered(self.index._prefix, self._overlay.num_rows)
+        for start in range(0, len(incoming), batch_rows or len(incoming)):
+            stop = min(len(incoming), start + (batch_rows or len(incoming)))
+            part, now = incoming.take(np.arange(start, stop)), time.time_ns() // 1000
+            for step in collection.steps(self.index._rules, self._overlay, part, now):
+                yield self._decided(step, incoming.featured[start : start + len(step.rows)])
+                start += len(step.rows)
 
-    def _decided(self, step: collection.Step, existing: Rows, featured: npt.NDArray[np.bool_]) -> _Decided:
-        """Return the decisions of a step that is not written yet.
+    def _decided(self, step: collection.Step, featured: npt.NDArray[np.bool_]) -> _Decided:
+        """Return the decisions of a step.
 
-        A document that the index has itself is removed as its copy, if it has features.
+        A document that the index had before the run has its answer of then, so that a run that is repeated has the same
+        output. One that the run has twice is removed as a copy of itself, if it has features.
         """
-        answers, documents = step.answers, step.changes.documents
+        answers, documents, row = step.answers, step.changes.documents, step.rows
         assert documents is not None
-        repeated = answers["repeated"].to_numpy()
-        kept = answers["kept"].to_numpy()
-        new = np.flatnonzero(~repeated)
-        row = existing.copy()
-        row[new] = documents["row"].to_numpy().astype(np.int64)
-        keeper = row.copy()
-        removers = documents["kept_row"]
-        keeper[new] = np.where(removers.is_valid().to_numpy(), _rows(removers), row[new])
+        first = self._snapshot.num_rows
+        self._refuse_replaced(step.changes.forgotten, first)
+        repeated, kept = answers["repeated"].to_numpy(), answers["kept"].to_numpy()
+        keeper, removers = row.copy(), documents["kept_row"]
+        keeper[~repeated] = np.where(removers.is_valid().to_numpy(), _rows(removers), row[~repeated])
         removed = np.flatnonzero(repeated & ~kept)
         if len(removed):
             keeper[removed] = _rows(self._overlay.take(row[removed], ["kept_row"])["kept_row"])
-        itself = kept & repeated & featured
+        earlier = repeated & (row < first)
+        itself = kept & featured & repeated & ~earlier
+        itself[earlier] = (kept & featured)[earlier] & self._sent[row[earlier]]
+        self._sent[row[earlier]] = True
         self._num_repeated += int(np.count_nonzero(repeated))
         kept_id = pc.if_else(arrow_of(itself), answers["id"], answers["kept_id"]).combine_chunks()
         measured = {}
@@ -312,6 +313,17 @@ class IndexRun:
             measured[measure.name] = values.to_numpy()
         truncated = answers["truncated"].to_numpy()
         return _Decided(row, keeper, kept & ~itself, truncated, kept_id, Measured(measured))
+
+    def _refuse_replaced(self, forgotten: Rows, first: int) -> None:
+        """Raise InputError if documents of the run are replaced by others of the run."""
+        own = forgotten >= first
+        own[~own] = self._sent[forgotten[~own]]
+        if own.any():
+            (id,) = self._overlay.take(forgotten[own][:1], ["id"])["id"].to_pylist()
+            raise InputError(
+                f"The id {id!r} belongs to two documents of the run with different texts, and an index has one document "
+                "of an id: nothing was written. Name another id_column (--id-column), or leave one of them out."
+            )
 
     def _run(
         self,
@@ -322,7 +334,7 @@ class IndexRun:
         warnings: list[str],
     ) -> Run:
         """Return the run: the documents of the index that removed others come first, as the earlier collection."""
-        nodes, node_ids, removals = _place(decided, self._snapshot.num_rows)
+        nodes, node_ids, removals = _place(decided)
         num_short, self._tally.shingles = self._tally.shingles, 0
         self._tally.documents += len(nodes)
         self._tally.text_bytes = sum(int(lengths.sum()) for lengths in read.lengths)
@@ -356,12 +368,23 @@ class IndexRun:
         if report["fingerprints"] is not None:
             report["fingerprints"] |= {"distinct": None, "near_pairs": None, "collisions": None}
             report["counts"]["collisions"] = None
-        report["updated"] = isinstance(self._snapshot, Writer)
+        report["updated"] = False
 
-    def commit(self) -> None:
-        """Add the documents of the run to the index, if it was opened to be updated."""
-        if isinstance(self._snapshot, Writer):
+    def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
+        """Add the documents of the run to the index, if it was opened to be updated, and note it in the report."""
+        if not isinstance(self._snapshot, Writer):
+            return
+        try:
             self._snapshot.write(self._overlay.changes())
+        except NeardupError as error:
+            where = "" if folder is None else f"The output {folder.path} is complete, but the index was not updated. "
+            raise type(error)(
+                f"{where}{error} After that, repeat the run{' with overwrite=True (--overwrite)' if where else ''}: it "
+                "decides as before."
+            ) from error
+        report["updated"] = True
+        if folder is not None:
+            folder.replace(writing.REPORT, writing.report_bytes(report))
 
 
 def _rows(column: pa.ChunkedArray) -> Rows:
@@ -384,19 +407,20 @@ def _join(parts: list[_Decided], measures: schemas.Measures) -> _Decided:
     return _Decided(row, keeper, kept, truncated, kept_id, Measured(measured))
 
 
-def _place(decided: _Decided, first: int) -> tuple[Rows, pa.Array, Removals]:
+def _place(decided: _Decided) -> tuple[Rows, pa.Array, Removals]:
     """Return the rows of the index that removed documents, their ids, and the removals by number of document.
 
-    first : the row of the first new document of the run. Documents are numbered after those of the index.
+    Documents of the run are numbered after those of the index. A keeper is a document of the run if it comes before what
+    it removes.
     """
     removed = np.flatnonzero(~decided.kept)
     keeper = decided.keeper[removed]
-    is_stored = keeper < first
-    nodes, places = np.unique(keeper[is_stored], return_index=True)
     by_row = np.argsort(decided.row, kind="stable")  # of a document that is repeated, the first
-    found = np.searchsorted(decided.row[by_row], keeper[~is_stored])
-    number = np.searchsorted(nodes, keeper)
-    number[~is_stored] = len(nodes) + by_row[found]
+    place = np.minimum(np.searchsorted(decided.row[by_row], keeper), max(0, len(by_row) - 1))
+    own = by_row[place]
+    is_stored = (decided.row[own] != keeper) | (own >= removed)
+    nodes, places = np.unique(keeper[is_stored], return_index=True)
+    number = np.where(is_stored, np.searchsorted(nodes, keeper), len(nodes) + own)
     removals = Removals(
         (len(nodes) + removed).astype(np.uint32), number.astype(np.uint32), decided.measured.take(removed)
     )

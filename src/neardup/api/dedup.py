@@ -181,7 +181,7 @@ def dedup(
             mask = row_mask(run)
             if folder is not None:
                 folder.finish()
-            decider.commit()
+            decider.commit(report, folder)
     warn_if_incomplete(report, on_error)
     tasks, kept = [task for task in run.tasks if not task.against], run.outcome.kept[run.outcome.corpus.num_against :]
     path = None if folder is None else folder.path

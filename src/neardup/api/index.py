@@ -21,7 +21,7 @@ from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads, map_ordered
 from neardup.features.idf import IdfTable
 from neardup.index import collection, maintenance, meta
-from neardup.index.incoming import Incoming, describe
+from neardup.index.incoming import Incoming, describe, new_prefix
 from neardup.index.overlay import Overlay
 from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF
@@ -62,6 +62,7 @@ class Index:
         self._rules = meta.rules_of(store.meta, meta.table_of(store.attachment(IDF)), self.address)
         self.method: MethodSettings = self._rules.method.settings
         self.settings = IndexSettings(**store.meta["index"])
+        self._prefix = new_prefix()
 
     @classmethod
     def create(
@@ -208,8 +209,9 @@ class Index:
         Parameters
         ----------
         text : the text, or the HTML of a page if the method compares pages.
-        id : its id; by default "#" and its number. If the index has the id with the same content, nothing changes and
-            the first answer is returned; with other content, the document is replaced.
+        id : its id; by default one that no other document of any index has, "#", random letters and a number. If the
+            index has the id with the same content, nothing changes and the first answer is returned; with other content,
+            the document is replaced.
         payload : a text to return with answers about this document, such as its address.
 
         Raises
@@ -253,8 +255,8 @@ class Index:
         Parameters
         ----------
         source : documents, as in `dedup`.
-        text_column, id_column : as in `dedup`. Documents without an id column get numbers as ids, so they cannot be
-            sent again.
+        text_column, id_column : as in `dedup`. Documents without an id column get ids as in `add_if_new`, so that the
+            index does not recognise them when they are sent again.
         payload_column : the column to store with the documents, or several, which become a JSON object; by default the
             column `payload`, if it exists.
         run : a name for the documents of this call, by which `remove_run` removes them.
@@ -403,8 +405,9 @@ class Index:
         with self._store.writing() as writer:
             overlay = Overlay(writer, self._store.layout)
             answers = [
-                collection.add(self._rules, overlay, self._incoming(Batch.of(table), overlay), _now(), run=run)
+                step.answers
                 for table in writer.staged(run)
+                for step in collection.steps(self._rules, overlay, self._incoming(Batch.of(table), overlay), _now(), run=run)
             ]
             changes = overlay.changes()
             writer.write(
@@ -521,7 +524,7 @@ class Index:
 
     def _incoming(self, batch: Batch, writer: Writer) -> Incoming:
         incoming = self._describe(batch)
-        return incoming.numbered(writer.num_rows) if batch.is_unnamed else incoming
+        return incoming.numbered(self._prefix, writer.num_rows) if batch.is_unnamed else incoming
 
     def _add_batch(self, batch: Batch, *, if_new: bool, run: str | None) -> pa.Table:
         return self._write(self._describe(batch), batch, if_new, run)
@@ -529,7 +532,7 @@ class Index:
     def _write(self, incoming: Incoming, batch: Batch, if_new: bool, run: str | None) -> pa.Table:
         with self._store.writing() as writer:
             if batch.is_unnamed:
-                incoming = incoming.numbered(writer.num_rows)
+                incoming = incoming.numbered(self._prefix, writer.num_rows)
             return collection.add(self._rules, writer, incoming, _now(), if_new=if_new, run=run)
 
     def _query_batch(self, batch: Batch, limit: int) -> collection.Hits:

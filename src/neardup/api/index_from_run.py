@@ -23,6 +23,7 @@ from neardup.documents.corpus import describe_rejected
 from neardup.documents.reading import Task
 from neardup.errors import InputError, SettingError
 from neardup.features.idf import IdfTable
+from neardup.index.incoming import new_prefix
 from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF, settings_from_json
 from neardup.output.report import MAX_INPUTS
@@ -133,10 +134,10 @@ def _names(folder: Path, report: dict[str, Any]) -> _Name:
         return _paths_of(folder / "kept", report)
     if report["columns"]["id"] is not None or report["num_inputs"] > MAX_INPUTS:
         return lambda _, batch: batch
-    numbers = _kept_numbers(folder, report)
+    numbers, prefix = _kept_numbers(folder, report), new_prefix()
 
     def number(_: Task, batch: Batch) -> Batch:
-        ids = pa.array([str(next(numbers)) for _ in range(len(batch.texts))], pa.large_string())
+        ids = pa.array([f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], pa.large_string())
         return batch._replace(ids=ids, is_unnamed=False)
 
     return number

@@ -216,7 +216,7 @@ class FilesRun(NamedTuple):
     def complete(self, report: dict[str, Any]) -> None:
         """Leave the report as it is."""
 
-    def commit(self) -> None:
+    def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
         """Write nothing else."""
 
 

@@ -5,7 +5,7 @@ Everything is decided here, and is the same for every store; a store finds rows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from neardup.index.decisions import (
     stored_representatives,
 )
 from neardup.index.incoming import Incoming, contents_of, stored_columns
+from neardup.index.overlay import Overlay
 from neardup.schemas import KEPT, REMOVED, TIME
 from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
 from neardup.verify.measured import Measured
@@ -46,16 +47,21 @@ class Hits(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What comes of the first documents of a batch. answers : `schemas.answers_schema`, a row for each of them."""
+    """The decisions about the first documents of a batch.
+
+    answers : `schemas.answers_schema`, a row for each of them. rows : int64, the row of each, which the index has or will
+    have. changes : what they change.
+    """
 
     answers: pa.Table
+    rows: Rows
     changes: Changes
 
 
 def add(
     rules: Rules, writer: Writer, incoming: Incoming, now: int, *, if_new: bool = True, run: str | None = None
 ) -> pa.Table:
-    """Add documents, or those that are new, and return the answers.
+    """Add documents, or those that are new, in one change, and return the answers.
 
     Parameters
     ----------
@@ -64,43 +70,98 @@ def add(
     if_new : whether a document that is a duplicate of a kept one is removed: stored with its answer, never found again.
     run : the name of the run that brings them.
     """
-    answers, start = [], 0
-    while start < len(incoming):
-        step = next_step(rules, writer, incoming.take(np.arange(start, len(incoming))), now, if_new, run)
+    if not len(incoming):
+        return schemas.answers_schema(rules.method.measures).empty_table()
+    step = next_step(rules, writer, incoming, now, if_new, run)
+    if len(step.rows) == len(incoming):
         writer.write(step.changes)
-        answers.append(step.answers)
-        start += step.answers.num_rows
-    return pa.concat_tables(answers) if answers else schemas.answers_schema(rules.method.measures).empty_table()
+        return step.answers
+    overlay = Overlay(writer, rules.lookup.layout)
+    overlay.write(step.changes)
+    rest = incoming.take(np.arange(len(step.rows), len(incoming)))
+    answers = [step.answers, *(step.answers for step in steps(rules, overlay, rest, now, if_new, run))]
+    writer.write(overlay.changes())
+    return pa.concat_tables(answers)
+
+
+def steps(
+    rules: Rules, writer: Writer, incoming: Incoming, now: int, if_new: bool = True, run: str | None = None
+) -> Iterator[Step]:
+    """Decide about documents as if they came one by one, and yield the decisions once they are written."""
+    start, size = 0, len(incoming)
+    while start < len(incoming):
+        part = incoming.take(np.arange(start, min(start + size, len(incoming))))
+        step = next_step(rules, writer, part, now, if_new, run)
+        writer.write(step.changes)
+        yield step
+        start += len(step.rows)
+        size = 2 * len(step.rows)  # so that a batch that is cut often takes no time for what is behind the cuts
 
 
 def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if_new: bool, run: str | None) -> Step:
     """Decide about as many of the documents as can be decided at once, one at least."""
     existing = snapshot.rows_of_ids(incoming.ids)
-    stop = _first_repeated_id(incoming.ids)
     same = _are_same(snapshot, incoming, existing)
+    replacing = (existing >= 0) & ~same
+    stop = _first_repeated_id(incoming.ids)
+    if replacing[1:stop].any():
+        stop = _first_conflict(rules, snapshot, incoming.take(np.arange(stop)), existing[:stop], replacing[:stop], if_new)
+    forgotten = existing[:stop][replacing[:stop]]
+    view = snapshot.without(forgotten) if len(forgotten) else snapshot
     new = np.flatnonzero(~same[:stop])
-    dying = {int(existing[row]): position for position, row in enumerate(new.tolist()) if existing[row] >= 0}
     arriving = incoming.take(new)
-    verdicts = judge(rules, snapshot, arriving, dying) if if_new and len(new) else keep_all(rules, arriving)
+    verdicts = judge(rules, view, arriving) if if_new and len(new) else keep_all(rules, arriving)
     num_decided = len(verdicts.kept)
     if num_decided < len(new):
         stop, new, arriving = int(new[num_decided]), new[:num_decided], arriving.take(np.arange(num_decided))
+        forgotten = existing[:stop][replacing[:stop]]
     if snapshot.num_rows + len(new) > MAX_ROWS:
         raise InputError(f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. Rebuild it.")
     documents = _documents(rules, snapshot, arriving, verdicts, now, run)
     repeated = existing[:stop][same[:stop]]
-    forgotten = np.array([row for row, position in dying.items() if position < num_decided], np.int64)
-    seen = np.concatenate([verdicts.remover[~verdicts.kept], repeated])
-    if len(seen):
-        seen = np.setdiff1d(seen, forgotten)
+    seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
     entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
     changes = Changes(documents, entries, seen, now, forgotten)
-    answers = _answers(rules, snapshot, documents, repeated)
-    if not len(repeated):
-        return Step(answers, changes)
-    order = np.empty(stop, np.int64)
-    order[new], order[same[:stop]] = np.arange(len(new)), len(new) + np.arange(len(repeated))
-    return Step(answers.take(arrow_of(order)), changes)
+    answers, rows = _answers(rules, view, documents, repeated), existing[:stop].copy()
+    rows[new] = snapshot.num_rows + np.arange(len(new))
+    if len(repeated):
+        order = np.empty(stop, np.int64)
+        order[new], order[same[:stop]] = np.arange(len(new)), len(new) + np.arange(len(repeated))
+        answers = answers.take(arrow_of(order))
+    return Step(answers, rows, changes)
+
+
+def _first_conflict(
+    rules: Rules,
+    snapshot: Snapshot,
+    incoming: Incoming,
+    existing: Rows,
+    replacing: npt.NDArray[np.bool_],
+    if_new: bool,
+) -> int:
+    """Return the first document that replaces a row which an earlier one may be compared with, or their number.
+
+    All other rows that are replaced may be forgotten before the first document is decided: no decision depends on them.
+
+    existing : the row of each id, or -1. replacing : whether the document has other content than that row.
+    """
+    again = np.flatnonzero((existing >= 0) & ~replacing)  # their answers are about the row that removed them
+    removers = snapshot.take(existing[again], ["kept_row"])["kept_row"].fill_null(0).to_numpy().astype(np.int64)
+    queries, rows = [again], [removers]
+    if if_new:
+        probes = take_entries(rules.lookup.probes(incoming.described.keys), incoming.featured)
+        # The rows that a bucket lists once any of the others are forgotten, and one more, which tells that it is full.
+        found = snapshot.find(probes, rules.limit + int(replacing.sum()) + 1)
+        queries += [probes.document[found.entry], np.arange(len(incoming))]
+        rows += [found.row, stored_representatives(snapshot, incoming)]
+    position = np.flatnonzero(replacing)[np.argsort(existing[replacing])]
+    row = np.concatenate(rows)
+    place = np.searchsorted(existing[position], row)
+    is_replaced = place < len(position)
+    is_replaced[is_replaced] = existing[position[place[is_replaced]]] == row[is_replaced]
+    replacer = position[place[is_replaced]]
+    conflicts = replacer[np.concatenate(queries)[is_replaced] < replacer]
+    return int(conflicts.min(initial=len(incoming)))
 
 
 def _first_repeated_id(ids: pa.Array) -> int:

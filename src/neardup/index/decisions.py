@@ -64,17 +64,9 @@ class _Proposed(NamedTuple):
     truncated: Mask
 
 
-def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int, int]) -> Verdicts:
-    """Decide about documents with different ids.
-
-    Parameters
-    ----------
-    dying : stored rows that a document of the batch replaces, and its position: later documents do not see the row.
-    """
+def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
+    """Decide about documents that the index does not have."""
     representatives = stored_representatives(snapshot, incoming)
-    stop = _first_copy_of_dying(representatives, dying)
-    if stop < len(incoming):
-        incoming, representatives = incoming.take(np.arange(stop)), representatives[:stop]
     stored_kept = are_kept(snapshot, representatives)
     first = np.arange(len(incoming))
     if len(incoming) > 1:
@@ -82,7 +74,7 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming, dying: dict[int,
     stored = representatives >= 0
     first[stored] = stored.nonzero()[0]
     members = incoming.featured & ~stored & (first == np.arange(len(incoming)))
-    proposed = _propose(rules, snapshot, incoming, members, dying)
+    proposed = _propose(rules, snapshot, incoming, members)
     if not len(proposed.stored.row) + len(proposed.inner.row) and bool((members | ~incoming.featured).all()):
         return keep_all(rules, incoming)._replace(truncated=proposed.truncated & rules.method.confirms_sets)
     nodes = np.unique(np.concatenate([proposed.stored.row, representatives[stored_kept]]))
@@ -138,15 +130,6 @@ def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
     return rows
 
 
-def _first_copy_of_dying(representatives: Rows, dying: dict[int, int]) -> int:
-    """Return the first document that is a copy of a row that an earlier one replaces, or their number."""
-    if dying:
-        for position, row in enumerate(representatives.tolist()):
-            if dying.get(row, len(representatives)) <= position:
-                return position
-    return len(representatives)
-
-
 def are_kept(snapshot: Snapshot, rows: Rows) -> Mask:
     """Return which rows are of kept documents; -1 is not."""
     kept = rows >= 0
@@ -156,16 +139,12 @@ def are_kept(snapshot: Snapshot, rows: Rows) -> Mask:
     return kept
 
 
-def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask, dying: dict[int, int]) -> _Proposed:
+def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask) -> _Proposed:
     """Look up the documents among the stored ones and among each other."""
     lookup, keys = rules.lookup, incoming.described.keys
     probes = take_entries(lookup.probes(keys), incoming.featured)
     found = snapshot.find(probes, rules.limit)
     stored = lookup.select(probes, found)
-    visible = stored.kept
-    if dying:
-        deaths = np.array([dying.get(row, len(incoming)) for row in stored.row.tolist()], np.int64)
-        visible = visible & (stored.query < deaths)
     truncated = found.truncated.copy()
     inner = CandidateRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
     if len(incoming) > 1 and members.any():
@@ -179,7 +158,7 @@ def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
         inner = lookup.select(probes, found_inner)
     overflows = np.zeros(len(incoming), np.bool_)
     overflows[probes.document[truncated]] = True
-    return _Proposed(stored.take(visible), inner, overflows)
+    return _Proposed(stored.take(stored.kept), inner, overflows)
 
 
 def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents: int, limit: int) -> Found:

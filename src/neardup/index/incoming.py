@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,9 +60,9 @@ class Incoming:
         """Whether each document has features."""
         return self.described.keys.featured
 
-    def numbered(self, first: int) -> Incoming:
-        """Return the documents with ids made of the numbers of their rows, of which `first` is the first."""
-        ids = pa.array([f"#{first + position}" for position in range(len(self))], pa.large_string())
+    def numbered(self, prefix: str, first: int) -> Incoming:
+        """Return the documents with ids made of a prefix and numbers, of which `first` is the first."""
+        ids = pa.array([f"{prefix}{first + position}" for position in range(len(self))], pa.large_string())
         return replace(self, ids=ids)
 
     def take(self, rows: Rows) -> Incoming:
@@ -70,6 +72,15 @@ class Incoming:
         chosen = arrow_of(rows)
         ids, texts, payloads = (column.take(chosen) for column in (self.ids, self.texts, self.payloads))
         return Incoming(ids, texts, payloads, self.described.take(rows), self.sketch[rows])
+
+
+def new_prefix() -> str:
+    """Return the beginning of ids for documents that have none: "#", 12 random letters and digits, and "-".
+
+    It has 60 random bits, so that no index and no caller uses it again: documents may move to any other index. Nothing
+    else distinguishes an id that a copy, an import or a caller brings from one that this index gave.
+    """
+    return f"#{base64.b32encode(secrets.token_bytes(8))[:12].decode().lower()}-"
 
 
 def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array) -> Incoming:

@@ -22,7 +22,7 @@ from neardup.methods.stored import IDF, settings_from_json, settings_to_json
 from neardup.settings.index import IndexSettings
 from neardup.version import __version__
 
-FORMAT, FORMAT_VERSION = "neardup-index", 1
+FORMAT, FORMAT_VERSION = "neardup-index", 2  # 1 named documents by their rows, which other documents got, too
 _MAX_TABLES = 16  # of SimHash; more take less time for a query, and more bytes a document
 _CHEAP_NS = 20_000  # of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more
 

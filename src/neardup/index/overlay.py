@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,8 @@ class Overlay(Writer):
     def __init__(self, base: Snapshot, layout: Layout) -> None:
         self._base, self._layout, self._first = base, layout, base.num_rows
         self._written: list[Changes] = []
-        self._gone = np.empty(0, np.int64)  # rows of the snapshot
         self._stack = ExitStack()
-        self._top = self._stack.enter_context(MemoryStore("memory:", {}, layout).writing())
+        self._top: Snapshot = self._stack.enter_context(MemoryStore("memory:", {}, layout).writing())
 
     @property
     def num_rows(self) -> int:
@@ -34,7 +34,6 @@ class Overlay(Writer):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         stored, later = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
-        stored = stored.take(~np.isin(stored.row, self._gone))
         later = list_after(
             stored, later._replace(truncated=stored.truncated), limit, self._layout,
             lambda: (sketches_of(self._base, stored.row), sketches_of(self._top, later.row)),
@@ -45,15 +44,19 @@ class Overlay(Writer):
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
         stored, later = self._base.rows_of_ids(ids), self._top.rows_of_ids(ids)
-        stored[np.isin(stored, self._gone)] = -1
         return np.where(later >= 0, later + self._first, stored)
 
     def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
         stored, later = self._base.rows_of_contents(contents), self._top.rows_of_contents(contents)
-        stored[np.isin(stored, self._gone)] = -1
         # A kept row comes before a removed one, wherever it is.
         for_later = (later >= 0) & ((stored < 0) | (_are_kept(self._top, later) & ~_are_kept(self._base, stored)))
         return np.where(for_later, later + self._first, stored)
+
+    def without(self, rows: Rows) -> Overlay:
+        overlay, is_later = copy(self), rows >= self._first
+        overlay._base = self._base.without(rows[~is_later])
+        overlay._top = self._top.without(rows[is_later] - self._first)
+        return overlay
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         is_later = rows >= self._first
@@ -79,15 +82,17 @@ class Overlay(Writer):
         raise NotImplementedError("documents are staged in a store")
 
     def write(self, changes: Changes) -> None:
+        assert isinstance(self._top, Writer)  # not of a state without some rows
         self._written.append(changes)
-        own, documents = changes.forgotten >= self._first, changes.documents
-        self._gone = np.concatenate([self._gone, changes.forgotten[~own]])
+        is_later, documents = changes.forgotten >= self._first, changes.documents
+        if not is_later.all():
+            self._base = self._base.without(changes.forgotten[~is_later])
         seen = changes.seen[changes.seen >= self._first] - self._first
         if documents is not None:
             at = documents.schema.get_field_index("row")
             rows = pc.subtract(documents["row"], pa.scalar(self._first, pa.uint32()))
             documents = documents.set_column(at, documents.schema.field(at), rows)
-        forgotten = changes.forgotten[own] - self._first
+        forgotten = changes.forgotten[is_later] - self._first
         self._top.write(Changes(documents, changes.entries, seen, changes.seen_at, forgotten))
 
     def changes(self) -> Changes:
@@ -98,12 +103,16 @@ class Overlay(Writer):
             if part.entries is not None and part.documents is not None:
                 entries.append(part.entries._replace(document=part.entries.document + first))
             first += 0 if part.documents is None else len(part.documents)
+        seen, forgotten = (
+            np.concatenate([np.empty(0, np.int64), *parts])
+            for parts in ([part.seen for part in self._written], [part.forgotten for part in self._written])
+        )
         return Changes(
             pa.concat_tables(tables) if tables else None,
             Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True))) if entries else None,
-            np.unique(np.concatenate([part.seen for part in self._written] or [np.empty(0, np.int64)])),
+            np.setdiff1d(seen, forgotten),
             max((part.seen_at for part in self._written), default=0),
-            np.concatenate([part.forgotten for part in self._written] or [np.empty(0, np.int64)]),
+            forgotten,
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from neardup.atomic import AtomicFile
 from neardup.documents.sources import is_remote, local_path
 from neardup.errors import OutputError
 from neardup.output.remote import RemoteFolder
@@ -147,6 +148,14 @@ class OutputDirectory:
                 os.replace(self.path, self.partial / "old")
             os.replace(self.result, self.path)
         self.discard()
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file of the finished output anew. Raises OutputError."""
+        if self.remote is not None:
+            self.remote.write(name, data)
+            return
+        with AtomicFile(Path(self.path) / name) as path:
+            path.write_bytes(data)
 
     def discard_result(self) -> None:
         """Delete the results written so far, but not the scratch files."""

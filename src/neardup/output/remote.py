@@ -80,6 +80,11 @@ class RemoteFolder:
                     self._filesystem.delete_file(name)
             raise
 
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file, in place of one that is there. Raises OutputError."""
+        with self._reaching(), self._filesystem.open_output_stream(self._make(name)) as file:
+            file.write(data)
+
     def delete(self) -> None:
         """Delete the folder and all that is inside, as far as the storage allows; nothing is raised."""
         with suppress(Exception):

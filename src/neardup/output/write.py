@@ -32,6 +32,7 @@ from neardup.progress import Progress
 from neardup.schemas import DISTANCE, SIMILARITY
 
 MAX_EXAMPLES = 100
+REPORT = "report.json"
 _GROUP_BYTES, _GROUP_ITEMS = 1 << 20, 1024
 
 
@@ -264,10 +265,13 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 def write_report(report: dict[str, Any], page: str, directory: Path) -> None:
     """Write report.json and report.html."""
-    text = json.dumps(report, indent=1, ensure_ascii=False)
-    # A file name that is not UTF-8 becomes an escape of JSON.
-    (directory / "report.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+    (directory / REPORT).write_bytes(report_bytes(report))
     (directory / "report.html").write_text(page, encoding="utf-8")
+
+
+def report_bytes(report: dict[str, Any]) -> bytes:
+    """Return the contents of report.json. A file name that is not UTF-8 becomes an escape of JSON."""
+    return (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
 
 
 def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:

@@ -153,6 +153,10 @@ class Snapshot(ABC):
         earliest removed one; else -1."""
 
     @abstractmethod
+    def without(self, rows: Rows) -> Snapshot:
+        """Return the state as if some rows had been forgotten: `find` and `rows_of_*` skip them, and list as many others."""
+
+    @abstractmethod
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order, repeats allowed. Requires: none of them was forgotten."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -192,6 +192,12 @@ class View(Snapshot):
             last = np.lexsort((-row, bits_at(self.states.kept, row), number))  # of equal numbers, the last is assigned
             result[number[last]] = row[last]
         return result
+
+    def without(self, rows: Rows) -> View:
+        """Return the state as if some rows had been forgotten."""
+        forgotten = self.states.forgotten.copy()
+        kernels.key_tables.set_bits(forgotten, rows)
+        return replace(self, states=self.states._replace(forgotten=forgotten))
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""

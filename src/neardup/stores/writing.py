@@ -48,6 +48,10 @@ class StateWriter(Writer):
         """Return the row of each content; -1 if there is none."""
         return self._latest().rows_of_contents(contents)
 
+    def without(self, rows: Rows) -> View:
+        """Return the state as if some rows had been forgotten."""
+        return self._latest().without(rows)
+
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""
         return self._latest().take(rows, columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,7 @@ class PostgresSnapshot(Snapshot):
         self.session, self.layout, self._columns = session, layout, columns
         self._num_rows, kept, removed = session.row(statements.COUNTS)
         self._counts = Counts(kept, removed)
+        self._hidden = np.empty(0, np.int64)  # rows that are skipped
 
     @property
     def num_rows(self) -> int:
@@ -69,7 +71,7 @@ class PostgresSnapshot(Snapshot):
         parameters: list[Bigints | int] = []
         for table, equal in enumerate(statements.tables_of_equal_keys(self.layout)):
             parameters += [column[table] for column in (columns[:2] if equal else columns)]
-            parameters.append(limit + 1)
+            parameters += [bigints(self._hidden), limit + 1]
         return parameters
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
@@ -78,6 +80,11 @@ class PostgresSnapshot(Snapshot):
     def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
         values = np.ascontiguousarray(contents).view("V16").reshape(-1)
         return self._rows_of(statements.CONTENTS, [value.tobytes() for value in values])
+
+    def without(self, rows: Rows) -> PostgresSnapshot:
+        snapshot = copy(self)
+        snapshot._hidden = np.concatenate([self._hidden, rows])
+        return snapshot
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         if len(rows) == 0:
@@ -109,7 +116,7 @@ class PostgresSnapshot(Snapshot):
     def _rows_of(self, statement: str, values: list[bytes]) -> Rows:
         found = np.full(len(values), -1, np.int64)
         if values:
-            (packed,) = self.session.row(statement, values)
+            (packed,) = self.session.row(statement, values, bigints(self._hidden))
             pairs = np.frombuffer(packed or b"", ">i8").reshape(-1, 2)
             found[pairs[:, 0]] = pairs[:, 1]
         return found

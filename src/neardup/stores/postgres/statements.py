@@ -25,12 +25,14 @@ RUNS = "SELECT name, opened, num_documents FROM runs ORDER BY opened, name"
 STAGED = "SELECT part, data FROM staged WHERE run = %s AND part > %s ORDER BY part LIMIT 1"
 IDS = (
     "SELECT string_agg(int8send(n - 1) || int8send(row), '') "
-    "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(id, n) JOIN documents USING (id)"
+    "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(id, n) JOIN documents USING (id) "
+    "WHERE row <> ALL(%s)"
 )
 CONTENTS = (
     "SELECT string_agg(int8send(n - 1) || int8send(row), '') "
     "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(content, n) CROSS JOIN LATERAL "
-    "(SELECT row FROM documents WHERE member AND content = wanted.content ORDER BY state, row LIMIT 1) AS found"
+    "(SELECT row FROM documents WHERE member AND content = wanted.content AND row <> ALL(%s) "
+    "ORDER BY state, row LIMIT 1) AS found"
 )
 FORGET = (
     "WITH gone AS (DELETE FROM documents WHERE row = ANY(%s) RETURNING state) "
@@ -117,8 +119,7 @@ def find_statement(layout: Layout) -> str:
     """Return the statement of all lookups in all tables of keys.
 
     Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless keys must be equal,
-    their prefixes; each time followed by the limit, plus one. So many rows of each
-    key are returned, as two bytea: the numbers of lookups, and 4 * row + 2 * whether this is one more than the limit +
+    their prefixes; each time followed by the rows to skip, and the limit, plus one. So many rows of each key are returned, as two bytea: the numbers of lookups, and 4 * row + 2 * whether this is one more than the limit +
     kept; of equal keys the caller counts.
     """
     branches = " UNION ALL ".join(
@@ -164,7 +165,7 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 def _equal_keys(table: int) -> str:
     return (
         "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL "
-        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key ORDER BY row LIMIT %s) AS listed"
+        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) ORDER BY row LIMIT %s) AS listed"
     )
 
 
@@ -175,7 +176,7 @@ def _near_keys(table: int, layout: Layout) -> str:
         "FROM unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL (SELECT row, kept, "
         f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries "
         f"WHERE {prefix_of(key, layout.prefix_bits[table])} = wanted.prefix "
-        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance}) AS listed "
+        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} AND row <> ALL(%s)) AS listed "
         "CROSS JOIN (SELECT %s AS bound) AS b WHERE rank <= bound"
     )
 

@@ -95,6 +95,11 @@ class RedisSnapshot(Snapshot):
             result[number[last]] = row[last]
         return result
 
+    def without(self, rows: Rows) -> RedisSnapshot:
+        states = self.header.states.copy()
+        states[rows] = kernels.packed_entries.GONE
+        return RedisSnapshot(self.connection, self.header._replace(states=states), self.layout, self.columns)
+
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         schema = self.columns.read() or EMPTY_SCHEMA
         wanted = pa.schema([schema.field(name) for name in columns])
