@@ -216,12 +216,13 @@ def test_documents_of_a_named_run_are_removed_together(news):
     assert printed("runs", "remove", news, "monday")["forgotten"] == 5
 
 
-def test_documents_without_ids_are_staged_and_numbered(news):
+def test_documents_without_ids_are_staged_and_get_ids(news):
     Path("texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS.values()))
     run("runs", "open", news, "monday")
     run("runs", "stage", news, "monday", "texts.jsonl")
     assert printed("runs", "commit", news, "monday")["kept"] == 3
-    assert printed("get", news, "#3")["documents"][0]["kept"]
+    run("export", news, "-o", "all.parquet")
+    assert printed("get", news, pq.read_table("all.parquet")["id"][3].as_py())["documents"][0]["kept"]
 
 
 def test_export_writes_all_documents(news):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -175,10 +176,72 @@ def test_replacements_within_a_batch_are_those_of_documents_one_by_one(make, bat
 # Sources.
 
 
-def test_documents_without_ids_get_numbers(make):
+GIVEN = re.compile(r"#[a-z2-7]{12}-\d+")
+
+
+def ids_in(index: Index) -> list[str]:
+    return [id for part in index.documents() for id in part["id"].to_pylist()]
+
+
+def test_documents_without_ids_get_ids_of_no_other_document(make):
     index = make()
-    assert index.add_many_if_new([FOX, OTHER, FOX])["id"].to_pylist() == ["#0", "#1", "#2"]
-    assert index.add_if_new("one more text of its own").id == "#3"
+    ids = [*index.add_many_if_new([FOX, OTHER, FOX])["id"].to_pylist(), index.add("one more text of its own").id]
+    assert all(map(GIVEN.fullmatch, ids))
+    assert ids_in(index) == ids
+    assert len(set(ids)) == 4
+
+
+def numbered_texts(begin: int, end: int) -> list[str]:
+    return [" ".join(f"text{number}word{place}" for place in range(9)) for number in range(begin, end)]
+
+
+@pytest.mark.parametrize("taken", ["#0", "#1", "0", "1"])
+def test_an_id_that_a_caller_chose_is_never_given_to_another_document(make, taken):
+    index = make()
+    index.add(OTHER, id=taken)
+    index.add_many(numbered_texts(0, 3))
+    index.open_run("monday")
+    index.stage("monday", numbered_texts(3, 5))
+    index.commit_run("monday")
+    assert len(index) == 6
+    assert index.get(taken).kept
+
+
+def test_a_new_document_never_takes_the_id_of_one_that_was_copied_by_rebuild(make):
+    index = make()
+    given = index.add_many(numbered_texts(0, 5))["id"].to_pylist()
+    index.remove(given[:2])
+    with index.rebuild("memory:", method=index.method) as rebuilt:
+        rebuilt.add_many(numbered_texts(5, 8))
+        assert len(rebuilt) == 6
+        assert all(rebuilt.query(text) for text in numbered_texts(2, 8))
+
+
+def test_documents_without_ids_of_two_indexes_do_not_replace_each_other_when_they_are_merged(make):
+    index, other = make(), make()
+    index.add_many(numbered_texts(0, 3))
+    given = other.add_many(numbered_texts(50, 53))["id"].to_pylist()
+    assert index.merge(other)["id"].to_pylist() == given
+    assert len(index) == 6
+    assert index.merge(other)["repeated"].to_pylist() == [True] * 3
+
+
+def test_a_backup_that_grew_on_its_own_merges_with_the_index(tmp_path):
+    with Index.create(tmp_path / "a.index", method=BIGRAMS) as index:
+        index.add_many(numbered_texts(0, 3))
+        index.backup(tmp_path / "b.index")
+        index.add_many(numbered_texts(3, 5))
+        with Index.open(tmp_path / "b.index") as other:
+            other.add_many(numbered_texts(5, 7))
+            index.merge(other)
+        assert len(index) == 7
+
+
+def test_an_index_of_an_earlier_format_is_refused(make):
+    index = make()
+    index._store.meta["format_version"] = 1  # its documents without ids have the numbers of rows
+    with pytest.raises(StoreError, match="format neardup-index 2: got neardup-index 1"):
+        Index(index._store)
 
 
 def test_columns_become_payloads(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import chain
 from typing import Any
 
@@ -62,6 +63,11 @@ class ReferenceStore(Writer):
             ]
             result.append(min(same)[1] if same else -1)
         return np.array(result, np.int64)
+
+    def without(self, rows: np.ndarray) -> ReferenceStore:
+        store = copy(self)
+        store.rows = {row: document for row, document in self.rows.items() if row not in rows.tolist()}
+        return store
 
     def take(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         return table_of([self.rows[row] for row in rows.tolist()]).select(columns)
@@ -163,15 +169,9 @@ def assert_equal(store: Any, expected: ReferenceStore, rng: random.Random) -> No
     """Check that every call of a snapshot answers as the reference does."""
     assert store.num_rows == expected.num_rows
     assert store.count() == expected.count()
-    for limit in (1, 3, 10**6):
-        lookups = random_lookups(expected.layout, rng, 9)
-        found, wanted = (one.find(lookups, limit) for one in (store, expected))
-        for name, array, other in zip(Found._fields, found, wanted, strict=True):
-            assert array.tolist() == other.tolist(), (name, limit)
-    ids = pa.array([f"document {rng.randrange(expected.num_rows + 2)}" for _ in range(9)] + [""], pa.large_string())
-    assert store.rows_of_ids(ids).tolist() == expected.rows_of_ids(ids).tolist()
-    contents = np.array([[i, j] for i in range(4) for j in range(4)], np.uint64)
-    assert store.rows_of_contents(contents).tolist() == expected.rows_of_contents(contents).tolist()
+    assert_found(store, expected, rng)
+    hidden = np.array(rng.sample(list(expected.rows), len(expected.rows) // 3), np.int64)
+    assert_found(store.without(hidden), expected.without(hidden), rng)
     rows = np.array(rng.choices(list(expected.rows), k=9) if expected.rows else [], np.int64)
     for columns in (SCHEMA.names, ["last_seen"], ["sketch", "id"]):
         assert store.take(rows, columns).equals(expected.take(rows, columns))
@@ -188,6 +188,19 @@ def assert_equal(store: Any, expected: ReferenceStore, rng: random.Random) -> No
     for name in ("monday", "tuesday"):
         staged, wanted = (pa.concat_tables([NONE_STAGED, *one.staged(name)], **PROMOTED) for one in (store, expected))
         assert staged.equals(wanted)
+
+
+def assert_found(store: Any, expected: ReferenceStore, rng: random.Random) -> None:
+    """Check that look-ups by keys, ids and contents find the rows that they find in the reference."""
+    for limit in (1, 3, 10**6):
+        lookups = random_lookups(expected.layout, rng, 9)
+        found, wanted = (one.find(lookups, limit) for one in (store, expected))
+        for name, array, other in zip(Found._fields, found, wanted, strict=True):
+            assert array.tolist() == other.tolist(), (name, limit)
+    ids = pa.array([f"document {rng.randrange(expected.num_rows + 2)}" for _ in range(9)] + [""], pa.large_string())
+    assert store.rows_of_ids(ids).tolist() == expected.rows_of_ids(ids).tolist()
+    contents = np.array([[i, j] for i in range(4) for j in range(4)], np.uint64)
+    assert store.rows_of_contents(contents).tolist() == expected.rows_of_contents(contents).tolist()
 
 
 def random_step(stores: Sequence[Any], expected: ReferenceStore, rng: random.Random, num_documents: int) -> None:
