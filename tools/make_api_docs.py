@@ -44,7 +44,7 @@ the command line `num_bands` is `--num-bands`, and so on.
 
 _INDEX = """## The index
 
-[The index](index.md) explains it; these are its settings, its methods, and what they return.
+[The index](index.md) explains it; these are its settings, its methods and their results.
 """
 _LSH = """## neardup.lsh
 

@@ -53,7 +53,7 @@ def sweep(
     on_error: str = "reject",
     progress: bool | Progress = False,
 ) -> Sweep:
-    """Count what `dedup` would remove at each of several thresholds, and show examples on both sides of each.
+    """Count the documents that `dedup` would remove at each of several thresholds, with examples on both sides of each.
 
     Parameters
     ----------

@@ -40,7 +40,8 @@ class LSHIndex(RowIndex):
     Raises
     ------
     SettingError
-        If a value is out of its limits, or no bands of num_hashes reach the recall; it names what can be reached.
+        If a value is out of its limits, or no bands of num_hashes reach the recall; the message names the highest
+        recall.
 
     Notes
     -----

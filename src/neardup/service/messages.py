@@ -226,7 +226,7 @@ class ProblemDetails(Struct, omit_defaults=True):
 
     title: str
     status: int
-    detail: Annotated[str, Meta(description="What was wrong, what is accepted, and what to do next.")]
+    detail: Annotated[str, Meta(description="The problem, the accepted values, and the next step.")]
     request_id: Annotated[str, Meta(description="Also in the header X-Request-ID and in the log.")]
     type: str = field(default="about:blank")
     setting: Annotated[str | None, Meta(description="The limit that was exceeded: a setting of the service.")] = None

@@ -17,8 +17,8 @@ class SelectionSettings(Validated):
     keep: str = parameter(
         "first",
         Constraint(
-            "Which document of a cluster to keep: by position, length, a column of numbers or dates, or the order of "
-            "the inputs (source). Separate several by commas: each decides the ties of those before it.",
+            "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or "
+            "the order of the inputs (source). Separate several by commas: each decides the ties of those before it.",
             str,
             choices=("first", "last", "longest", "shortest", "source"),
             prefixes=("max:", "min:"),

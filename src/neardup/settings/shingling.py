@@ -74,10 +74,10 @@ class Shingling(Validated):
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
         Constraint(
-            "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), code points, "
-            "words between white space, or Chinese words by jieba (extra zh). Of an HTML page: its start tags with "
-            "their attributes; with SimHash also its elements, or their tag paths. In Python also the strings that a "
-            "callable returns.",
+            "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), code points "
+            "(each run of white space counts as one space), words between white space, or Chinese words by jieba "
+            "(extra zh). Of an HTML page: its start tags with their attributes; with SimHash also its elements, or "
+            "their tag paths. In Python also the strings that a callable returns.",
             str,
             choices=("words", "chars", "whitespace", "jieba", "tags"),
             or_callable=True,
