@@ -25,7 +25,9 @@ METHOD = MinHash(threshold=0.5, ngram=2)
 def day(seed: int, count: int = 60) -> list[dict]:
     """Return the documents of a day: near-duplicates and copies of those of other days, some under their ids."""
     draw = random.Random(seed)
-    pages = {f"page-{draw.randrange(90)}": text for text in draw.sample(make_texts(1, 150) + make_texts(seed, 50), count)}
+    pages = {
+        f"page-{draw.randrange(90)}": text for text in draw.sample(make_texts(1, 150) + make_texts(seed, 50), count)
+    }
     rows = [{"id": id, "text": text} for id, text in pages.items()]
     return [*rows, *draw.sample(rows, 5)]  # some are there twice
 
@@ -111,7 +113,9 @@ def test_an_update_that_fails_leaves_a_complete_output_that_says_so(tmp_path, mo
 
         with monkeypatch.context() as patch:
             patch.setattr(index._store, "_write", fail)
-            with pytest.raises(StoreError, match=r"out is complete, but the index was not updated\. The disk is full.*--overwrite"):
+            with pytest.raises(
+                StoreError, match=r"out is complete, but the index was not updated\. The disk is full.*--overwrite"
+            ):
                 update(source, index, tmp_path / "out")
         assert json.loads((tmp_path / "out" / "report.json").read_text())["updated"] is False
         assert len(index) == 0

@@ -129,7 +129,9 @@ def test_an_index_that_is_not_updated_is_an_earlier_collection_whatever_its_ids(
     assert [(row["id"], row["kept_id"], row["kept_role"], row["exact"]) for row in result.removed.to_pylist()] == [
         ("a0", "a0", "against", True), ("b", "a1", "source", True), ("b", "a1", "against", True)
     ]  # fmt: skip
-    assert result.mask.tolist() == neardup.dedup(new, against=["one two three four", "five six seven eight"]).mask.tolist()
+    assert (
+        result.mask.tolist() == neardup.dedup(new, against=["one two three four", "five six seven eight"]).mask.tolist()
+    )
 
 
 def test_a_document_without_features_is_kept_even_if_the_index_has_it(make):

@@ -114,7 +114,9 @@ def check_sequence(index: Index, method: MinHash | SimHash, draw: random.Random)
 def sequences(slow: int, quick: int = 12) -> list:
     """Return seeds in groups: one for the quick tests, and the others."""
     groups = [range(quick), *(range(first, min(first + 250, slow)) for first in range(quick, slow, 250))]
-    return [pytest.param(group, marks=pytest.mark.slow if group.start else (), id=f"from {group.start}") for group in groups]
+    return [
+        pytest.param(group, marks=pytest.mark.slow if group.start else (), id=f"from {group.start}") for group in groups
+    ]
 
 
 @pytest.mark.parametrize("method", [SETS, PRINTS], ids=["sets", "fingerprints"])
@@ -126,7 +128,9 @@ def test_batches_in_memory_are_decided_as_one_by_one(method, seeds):
             check_sequence(index, method, random.Random(seed))
 
 
-@pytest.mark.parametrize("store", ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgres", "redis"))])
+@pytest.mark.parametrize(
+    "store", ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgres", "redis"))]
+)
 @pytest.mark.parametrize("seeds", sequences(250, 4))
 def test_batches_in_every_store_are_decided_as_one_by_one(store, seeds, tmp_path, request):
     for seed in seeds:

@@ -39,7 +39,7 @@ class ReferenceIndex:
         self.documents.pop(id, None)
 
     def query(self, text: str) -> list[str]:
-        """Return the kept documents that would remove a text: those equal to it, then the most similar, the earliest."""
+        """Return the kept documents that would remove a text: equal ones, then the most similar, then the earliest."""
         found = [
             (stored.text != text, -strength, number, id)
             for number, (id, stored) in enumerate(self.documents.items())

@@ -82,9 +82,10 @@ def dedup(
     threshold, max_distance : the limit of a duplicate, instead of that of the named method: the minimum similarity, or
         the maximum number of differing bits (SimHash). If `method` is an object, set them there.
     against : an earlier collection, read as `source` is. Its documents are never removed, and come before all others.
-        Or an Index, or its address: documents are decided one after the other, as by `Index.add_if_new`, except that a
-        document that is already in the index is removed. `pairs` then contains the pairs that removed a document.
-    update : whether to add the documents to the index once the output is complete.
+        Or an Index, or its address: documents are decided one after the other, as by `Index.add_if_new`; unless it is
+        updated, their ids do not matter. `pairs` then contains the pairs that removed a document.
+    update : whether to add the documents to the index once the output is complete. They need ids: one that the index
+        has already, with the same text, gets its earlier answer, so that a run that is repeated has the same output.
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; or its address on
         remote storage (`s3://...`): the files are written to `scratch` and copied there at the end, report.json last.
         Default: None, which only returns the result.

@@ -209,9 +209,9 @@ class Index:
         Parameters
         ----------
         text : the text, or the HTML of a page if the method compares pages.
-        id : its id; by default one that no other document of any index has, "#", random letters and a number. If the
-            index has the id with the same content, nothing changes and the first answer is returned; with other content,
-            the document is replaced.
+        id : its id; by default one that no other document of any index has: "#", random letters and a number. If the
+            index has the id with the same content, nothing changes and the first answer is returned; with other
+            content, the document is replaced.
         payload : a text to return with answers about this document, such as its address.
 
         Raises
@@ -407,7 +407,9 @@ class Index:
             answers = [
                 step.answers
                 for table in writer.staged(run)
-                for step in collection.steps(self._rules, overlay, self._incoming(Batch.of(table), overlay), _now(), run=run)
+                for step in collection.steps(
+                    self._rules, overlay, self._incoming(Batch.of(table), overlay), _now(), run=run
+                )
             ]
             changes = overlay.changes()
             writer.write(

@@ -55,7 +55,8 @@ _COMMON = (
     "--update",
     section="Input",
     is_flag=True,
-    help="Add the documents to the index of --against once the output is complete.",
+    help="Add the documents to the index of --against once the output is complete. A run that is repeated writes the "
+    "same output: a document that the index has already, with the same id and text, gets its earlier answer.",
 )
 @source_options
 @preset_option

@@ -49,8 +49,8 @@ class Hits(NamedTuple):
 class Step(NamedTuple):
     """The decisions about the first documents of a batch.
 
-    answers : `schemas.answers_schema`, a row for each of them. rows : int64, the row of each, which the index has or will
-    have. changes : what they change.
+    answers : `schemas.answers_schema`, a row for each of them. rows : int64, the row of each, which the index has or
+    will have. changes : what they change.
     """
 
     answers: pa.Table
@@ -105,7 +105,9 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
     replacing = (existing >= 0) & ~same
     stop = _first_repeated_id(incoming.ids)
     if replacing[1:stop].any():
-        stop = _first_conflict(rules, snapshot, incoming.take(np.arange(stop)), existing[:stop], replacing[:stop], if_new)
+        stop = _first_conflict(
+            rules, snapshot, incoming.take(np.arange(stop)), existing[:stop], replacing[:stop], if_new
+        )
     forgotten = existing[:stop][replacing[:stop]]
     view = snapshot.without(forgotten) if len(forgotten) else snapshot
     new = np.flatnonzero(~same[:stop])

@@ -154,7 +154,7 @@ class Snapshot(ABC):
 
     @abstractmethod
     def without(self, rows: Rows) -> Snapshot:
-        """Return the state as if some rows had been forgotten: `find` and `rows_of_*` skip them, and list as many others."""
+        """Return the state as if some rows had been forgotten: `find` and `rows_of_*` skip them."""
 
     @abstractmethod
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:

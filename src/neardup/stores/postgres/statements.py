@@ -119,8 +119,9 @@ def find_statement(layout: Layout) -> str:
     """Return the statement of all lookups in all tables of keys.
 
     Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless keys must be equal,
-    their prefixes; each time followed by the rows to skip, and the limit, plus one. So many rows of each key are returned, as two bytea: the numbers of lookups, and 4 * row + 2 * whether this is one more than the limit +
-    kept; of equal keys the caller counts.
+    their prefixes; each time followed by the rows to skip, and the limit, plus one. So many rows of each key are
+    returned, as two bytea: the numbers of lookups, and 4 * row + 2 * whether this is one more than the limit + kept; of
+    equal keys the caller counts.
     """
     branches = " UNION ALL ".join(
         _equal_keys(table) if equal else _near_keys(table, layout)
@@ -165,7 +166,8 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 def _equal_keys(table: int) -> str:
     return (
         "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL "
-        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) ORDER BY row LIMIT %s) AS listed"
+        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) ORDER BY row LIMIT %s) "
+        "AS listed"
     )
 
 
