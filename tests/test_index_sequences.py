@@ -69,9 +69,9 @@ B, C, D = A + " tail", " ".join(WORDS[5:15]), " ".join([*WORDS[5:14], "tail"])
 SIX = [("x", B), ("a", C), ("y", B), ("z", B), ("b", D), ("x", C)]
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 12))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 24))])
 def test_all_orders_of_documents_that_replace_others_and_of_their_copies(part):
-    for order in list(permutations(SIX))[part::12]:
+    for order in list(permutations(SIX))[part::24]:
         with Index.create("memory:", method=SETS) as index:
             reference = ReferenceIndex(strength_of(SETS, [A, B, C, D]))
             for id, text in (("a", A), ("b", D)):
@@ -111,7 +111,7 @@ def check_sequence(index: Index, method: MinHash | SimHash, draw: random.Random)
     assert index.verify() == []
 
 
-def sequences(slow: int, quick: int = 12) -> list:
+def sequences(slow: int, quick: int = 6) -> list:
     """Return seeds in groups: one for the quick tests, and the others."""
     groups = [range(quick), *(range(first, min(first + 250, slow)) for first in range(quick, slow, 250))]
     return [

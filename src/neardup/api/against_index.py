@@ -322,7 +322,7 @@ class IndexRun:
             (id,) = self._overlay.take(forgotten[own][:1], ["id"])["id"].to_pylist()
             raise InputError(
                 f"The id {id!r} belongs to two documents of the run with different texts, and an index has one "
-                "document of an id: nothing was written. Name another id_column (--id-column), or leave one of them out."
+                "document of an id: nothing was written. Name another id_column (--id-column), or leave one out."
             )
 
     def _run(
@@ -410,8 +410,8 @@ def _join(parts: list[_Decided], measures: schemas.Measures) -> _Decided:
 def _place(decided: _Decided) -> tuple[Rows, pa.Array, Removals]:
     """Return the rows of the index that removed documents, their ids, and the removals by number of document.
 
-    Documents of the run are numbered after those of the index. A keeper is a document of the run if it comes before the one
-    that it removes.
+    Documents of the run are numbered after those of the index. A keeper is a document of the run if it comes before
+    the one that it removes.
     """
     removed = np.flatnonzero(~decided.kept)
     keeper = decided.keeper[removed]
