@@ -10,6 +10,7 @@ import pytest
 
 import neardup
 from neardup import Index, MinHash, SimHash
+from neardup.index import collection
 from reference.index import ReferenceIndex, Strength
 
 WORDS = [f"word{number}" for number in range(20)]
@@ -159,3 +160,34 @@ def test_crowded_buckets_of_batches_are_those_of_documents_one_by_one(method, se
                     {name: getattr(answer, name) for name in names} for answer in expected
                 ], batch
             assert state_of(batches) == state_of(singles)
+
+
+def test_a_call_is_one_change_of_the_store_whatever_it_repeats_or_replaces(tmp_path, monkeypatch):
+    with Index.create(tmp_path / "a.index", method=SETS) as index:
+        index.add_many_if_new(table([("a", A), ("b", D)]))
+        written = []
+        write = index._store._write
+        monkeypatch.setattr(index._store, "_write", lambda changes: (written.append(changes), write(changes)))
+        index.add_many_if_new(table([*SIX, *SIX]))
+        assert len(written) == 1
+        index.open_run("monday")
+        index.stage("monday", table(SIX[::-1]))
+        index.stage("monday", table(SIX))
+        index.commit_run("monday")
+        assert len(written) == 2
+
+
+def test_pages_that_changed_a_little_are_replaced_in_few_steps():
+    draw = random.Random(1)
+    texts = [" ".join(draw.choices([f"w{number}" for number in range(5000)], k=40)) for _ in range(400)]
+    with Index.create("memory:") as index:
+        index.add_many(table([(f"page-{number}", text) for number, text in enumerate(texts)]))
+        steps = []
+        decide = collection.next_step
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(collection, "next_step", lambda *given: steps.append(1) or decide(*given))
+            answers = index.add_many_if_new(
+                table([(f"page-{number}", f"{text} today") for number, text in enumerate(texts)])
+            )
+        assert answers["kept"].to_pylist() == [True] * 400
+        assert len(steps) == 1  # each is similar to the page that it replaces alone
