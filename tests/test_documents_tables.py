@@ -44,7 +44,10 @@ def one_file(path: Path, unit: str = "auto"):
 
 
 def parquet(tmp_path: Path, table: pa.Table, **options):
-    pq.write_table(table, tmp_path / "in.parquet", **options)
+    try:
+        pq.write_table(table, tmp_path / "in.parquet", **options)
+    except pa.ArrowNotImplementedError as error:
+        pytest.skip(f"pyarrow {pa.__version__}: {error}")  # views, before 21
     return one_file(tmp_path / "in.parquet")
 
 
@@ -277,15 +280,13 @@ def test_a_text_file_can_be_one_document(tmp_path: Path) -> None:
 
 
 def data_frames() -> dict[str, object]:
-    connection = duckdb.connect()
-    connection.register("source", TABLE)
     return {
         "pyarrow": TABLE,
         "batch": TABLE.to_batches()[0],
         "reader": TABLE.to_reader(),
         "polars": polars.from_arrow(TABLE),
         "pandas": pandas.DataFrame({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]}),
-        "duckdb": connection.sql("select * from source"),
+        "duckdb": duckdb.from_arrow(TABLE),
     }
 
 
@@ -344,7 +345,7 @@ class Keyed:
 def test_names_of_columns_are_never_read_as_texts(source) -> None:
     with pytest.raises(InputError, match=r"Cannot read (Frame|Keyed) as documents: .*Convert it to a pyarrow table"):
         neardup.dedup(source)
-    with pytest.raises(InputError, match="Cannot sign (Frame|Keyed)"):
+    with pytest.raises(InputError, match=r"Cannot sign (Frame|Keyed)"):
         neardup.sign(source)
 
 
