@@ -60,7 +60,7 @@ def as_table(source: Any) -> pa.Table:
 
 
 def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
-    """Return the table or column of pandas < 2.2, polars < 1.3 or DuckDB < 1.1, which lack `__arrow_c_stream__`; or None."""
+    """Return a table or column of pandas < 2.2, polars < 1.3 or DuckDB < 1.1, without `__arrow_c_stream__`; or None."""
     if hasattr(source, "__arrow_c_stream__"):
         return None
     try:
