@@ -11,8 +11,8 @@ TEXT ?= $(wildcard $(DATA)/en_*/data.jsonl.*) $(DATA)/zh_laws/data.jsonl.zst
 SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 50000 100000 200000 400000
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo notebooks test test-all test-versions lint docs write-docs format bench bench-simhash bench-minhash bench-index \
-	bench-service bench-pages bench-scale accuracy pictures site release-check wheel clean
+.PHONY: help demo notebooks test test-all test-versions lint docs write-docs format bench bench-simhash bench-minhash \
+	bench-index bench-service bench-pages bench-scale accuracy pictures site release-check wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
