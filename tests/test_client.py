@@ -14,7 +14,7 @@ import pytest
 
 import neardup
 from neardup.client import Client, ServiceError
-from neardup.errors import SettingError
+from neardup.errors import InputError, SettingError
 from reference.service import RunningService
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -61,8 +61,73 @@ def test_a_problem_is_raised_with_its_details(client):
     error = caught.value
     assert (error.status, error.title, error.setting) == (422, "Unprocessable Content", None)
     assert error.request_id
-    with pytest.raises(ServiceError, match="not valid JSON in UTF-8"):
-        client.query(["\ud800"])
+
+
+GOOD = {"id": "a", "text": TEXT}
+NO_LIST = "must be a list: got .*Put a single one in a list"
+REFUSED = {
+    "add": [
+        ((TEXT,), NO_LIST), ((GOOD,), NO_LIST), ((None,), NO_LIST),
+        (([TEXT],), "A document must be a dictionary with id and text: got str"),
+        (([{"id": 7, "text": TEXT}],), "id must be a string: got int 7"),
+        (([{"text": TEXT}],), "id must be a string: got NoneType"),
+        (([{"id": "a", "text": b"bytes"}],), "text must be a string: got bytes"),
+        (([{"id": "a", "text": "\ud800"}],), "text must be Unicode text: .*Replace lone surrogates"),
+        (([GOOD | {"payload": {1, 2}}],), "A payload must be a value of JSON: .*set"),
+        (([GOOD | {"payload": float("nan")}],), "A payload must be a value of JSON"),
+        (([GOOD | {"payload": "\ud800"}],), "A payload must be a value of JSON"),
+    ],
+    "query": [
+        ((TEXT,), NO_LIST), ((b"bytes",), NO_LIST), (({TEXT},), NO_LIST), ((7,), NO_LIST),
+        (([7],), "text must be a string: got int 7"), ((["\ud800"],), "text must be Unicode text"),
+    ],
+    "compare": [((TEXT, None), "right must be a string: got None"), ((7, TEXT), "left must be a string: got int 7")],
+    "get": [((7,), "id must be a string: got int 7"), ((None,), "id must be a string"), (("\ud800",), "Unicode")],
+    "open_run": [((7,), "The name of a run must be a string: got int 7"), (("",), "The name of a run must not be em")],
+}  # fmt: skip
+REFUSED["add_if_new"], REFUSED["remove"] = REFUSED["add"], REFUSED["get"]
+REFUSED["commit_run"] = REFUSED["cancel_run"] = REFUSED["remove_run"] = REFUSED["open_run"]
+REFUSED["stage"] = [(("run", *arguments), message) for arguments, message in REFUSED["add"]]
+REFUSED["stage"] += [((*arguments, [GOOD]), message) for arguments, message in REFUSED["open_run"]]
+WITHOUT_ARGUMENTS = {"close", "runs", "stats", "is_ready"}
+
+
+def test_every_method_refuses_values_of_another_kind_before_it_sends_anything():
+    """A string is iterable: each of its characters would be looked up as a text."""
+    methods = {name for name in vars(Client) if not name.startswith("_")}
+    assert methods == REFUSED.keys() | WITHOUT_ARGUMENTS
+    with Scripted() as server, Client(server.url) as client:
+        for name, cases in REFUSED.items():
+            for arguments, message in cases:
+                with pytest.raises(InputError, match=message):
+                    getattr(client, name)(*arguments)
+        for limit in (0, True, 1.5, "10"):
+            with pytest.raises(SettingError, match="limit must be a whole number of 1 or more"):
+                client.query([TEXT], limit=limit)
+        assert server.requests == []
+
+
+def test_the_index_refuses_the_same_values_in_the_same_words():
+    with neardup.Index.create("memory:") as index:
+        calls = [
+            (lambda value: index.add_if_new(value, id="a"), "text"),
+            (lambda value: index.add(TEXT, id=value), "id"),
+            (lambda value: index.add(TEXT, payload=value), "payload"),
+            (index.query, "text"),
+            (index.get, "id"),
+            (lambda value: index.remove([value]), "id"),
+        ]
+        for call, name in calls:
+            with pytest.raises(InputError, match=f"{name} must be a string: got int 7"):
+                call(7)
+            with pytest.raises(InputError, match=f"{name} must be Unicode text: .*Replace lone surrogates"):
+                call("\ud800")
+        for call in (index.open_run, index.commit_run, index.cancel_run, index.remove_run):
+            for [value], message in REFUSED["open_run"]:
+                with pytest.raises(InputError, match=message):
+                    call(value)
+        with pytest.raises(SettingError, match="limit must be a whole number of 1 or more"):
+            index.query(TEXT, 0)
 
 
 def test_threads_share_a_client_and_its_connections_stay_open(service):

@@ -83,7 +83,7 @@ def test_one_text_file_named_directly_is_read_by_line_others_by_file(tmp_path: P
         (b'  {"text": "a"}\n', "jsonl", None),
         (b"just a line\n", "text", None),
         (b"", "text", None),
-        (gzip.compress(LINE), "jsonl", "gzip"),
+        (gzip.compress(LINE, mtime=0), "jsonl", "gzip"),
         (b"PAR1....", "parquet", None),
         (b"ARROW1..", "arrow", None),
     ],

@@ -206,8 +206,8 @@ LONG = b"<p>" + b"x" * MAX_PAGE_BYTES
     "one",
     [
         page(LONG),
-        page(gzip.compress(LONG), header=HTML + b"Content-Encoding: gzip\r\n"),
-        page(gzip.compress(gzip.compress(LONG)), header=HTML + b"Content-Encoding: gzip, gzip\r\n"),
+        page(gzip.compress(LONG, mtime=0), header=HTML + b"Content-Encoding: gzip\r\n"),
+        page(gzip.compress(gzip.compress(LONG, mtime=0), mtime=0), header=HTML + b"Content-Encoding: gzip, gzip\r\n"),
         page(zlib.compress(LONG), header=HTML + b"Content-Encoding: deflate\r\n"),
     ],
     ids=["plain", "gzip", "gzip twice", "deflate"],
@@ -263,7 +263,7 @@ def test_standard_input_is_known_for_an_archive_or_a_page() -> None:
         (members(ONE), "warc", "gzip", "stdin.warc.gz"),
         (b"\xef\xbb\xbf\n<!DOCTYPE  html><p>", "html", None, "stdin.html"),
         (b"<html lang=en><p>", "html", None, "stdin.html"),
-        (gzip.compress(b"<HTML>"), "html", "gzip", "stdin.html.gz"),
+        (gzip.compress(b"<HTML>", mtime=0), "html", "gzip", "stdin.html.gz"),
         (b"<htmlx>", "text", None, "stdin.txt"),
     ]:
         (part,) = list_inputs(["-"], stdin=io.BytesIO(content))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gzip
 import json
 import math
@@ -101,7 +102,7 @@ def damaged_files() -> Iterator[tuple[str, bytes, str]]:
     yield "utf16.csv", "id,text\n1,a b\n".encode("utf-16"), "it is UTF-16"
     yield "latin.csv", "id,text\n1,caf\xe9\n2,na\xefve\n".encode("latin-1"), "it is not UTF-8"
     yield "mac.jsonl", b'{"text": "a"}\r{"text": "b"}\r', "its lines end with a carriage return only"
-    yield "cut.jsonl.gz", gzip.compress(b'{"text": "a b"}\n' * 9999)[:-20], "damaged or cut short"
+    yield "cut.jsonl.gz", gzip.compress(b'{"text": "a b"}\n' * 9999, mtime=0)[:-20], "damaged or cut short"
 
 
 @pytest.mark.parametrize(("name", "data", "reason"), [*damaged_files()], ids=lambda value: str(value)[:20])
@@ -221,10 +222,8 @@ def test_tables_that_cannot_be_read_are_refused_in_our_words(table, error, messa
 def damaged_views() -> pa.Array:
     """Return two long strings, of which the first points outside of the memory of the column."""
     good = pa.array(["a long string that is not inline", "another one that is not inline"], pa.string_view())
-    _, views, *data = good.buffers()
-    changed = bytearray(views.to_pybytes())
-    struct.pack_into("<i", changed, 12, 1 << 28)
-    return pa.Array.from_buffers(pa.string_view(), 2, [None, pa.py_buffer(bytes(changed)), *data])
+    ctypes.memmove(good.buffers()[1].address + 12, struct.pack("<i", 1 << 28), 4)  # the offset of the first
+    return good
 
 
 def test_views_that_point_outside_of_their_memory_are_refused():

@@ -12,12 +12,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import neardup
 from neardup.api.progress_lines import COMPILING, StageLines
 from neardup.engines.local.first_run import compile_kernels
-from neardup.kernels import compiled, first_run
+from neardup.kernels import compiled, first_run, numba_internals
+from neardup.kernels.mixing import mix
 from neardup.methods.registry import method_of
 from neardup.progress import Stages
 
@@ -200,7 +202,7 @@ def test_folders_of_other_versions_are_removed_but_for_the_last_used(tmp_path):
 
 def test_two_signatures_never_share_a_file(tmp_path):
     """Two processes that compile at once both begin with an empty index."""
-    first, second = (compiled._CacheFile(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    first, second = (numba_internals._CacheFile(str(tmp_path), "kernel", "stamp") for _ in range(2))
     first._load_index()
     first.save(("one signature",), "one")
     os.unlink(tmp_path / "kernel.nbi")  # what the second process saw
@@ -222,3 +224,37 @@ def test_a_named_folder_made_by_root_serves_those_who_cannot_write_to_it(room):
     done = run_as({"user": NOBODY}, code, environment)
     assert done.stdout.endswith(" 0\n") or done.stdout.endswith("\n0\n"), done.stderr
     assert not done.stderr
+
+
+PRIVATE_NAMES = [
+    "core.caching._CacheLocator", "core.event.Listener", "core.event.register", "core.runtime.nrt.rtsys",
+    "core.caching.CompileResultCacheImpl", "core.caching.FunctionCache", "core.caching.IndexDataCacheFile",
+    "core.caching.IndexDataCacheFile._data_name", "core.caching.IndexDataCacheFile._load_index",
+    "core.caching.IndexDataCacheFile._save_data", "core.caching.IndexDataCacheFile._save_index",
+    "core.caching.Cache._load_overload", "core.dispatcher._DispatcherBase.get_call_template",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [PRIVATE_NAMES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in PRIVATE_NAMES[1:])]
+)
+def test_without_a_private_name_of_numba_each_process_compiles_and_one_warning_says_so(room, name):
+    """A later Numba may drop any of them. What Numba itself needs is put back once neardup has looked."""
+    owner, _, attribute = name.rpartition(".")
+    code = (
+        f"import numba.core.event, numba.core.caching; owner = numba.{owner}; value = vars(owner)[{attribute!r}]; "
+        f"delattr(owner, {attribute!r}); import neardup.kernels.compiled; setattr(owner, {attribute!r}, value); "
+        f"{PRINT_MIXED}; from neardup.kernels import first_run; print(first_run.is_needed())"
+    )
+    done = run(room, code)
+    assert done.stdout.split() == [str(mix(np.uint64(7))), "None", "False"]
+    assert done.stderr.count("lacks a private interface that neardup uses") == 1
+    assert done.stderr.count("Warning") == 1
+
+
+@pytest.mark.slow
+def test_without_the_private_names_of_numba_a_run_has_the_same_result(room):
+    texts = [f"{number} is the number of a document, and the rest is the same in each of them" for number in range(9)]
+    code = f"import neardup; print(neardup.dedup({texts}).removed.to_pylist())"
+    changed = run(room, f"import numba.core.caching as caching; del caching._CacheLocator; {code}")
+    assert changed.stdout == run(room, code).stdout

@@ -15,14 +15,15 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from neardup.errors import NeardupError, SettingError
+from neardup.errors import InputError, NeardupError, SettingError
+from neardup.settings.constraints import check_limit, check_run, check_text
 
 _BATCH_DOCUMENTS, _BATCH_BYTES = 1000, 8 << 20
 _RETRIED = (429, 503)
@@ -181,6 +182,8 @@ class Client:
 
         Raises
         ------
+        InputError
+            If these are no documents: an id or text is no string, or a payload is no value of JSON.
         ServiceError
             If the service refuses a request, or does not answer. Repeat the call then: documents with the same ids and
             texts get the same answers, and change nothing.
@@ -193,7 +196,7 @@ class Client:
 
     def _add(self, documents: Iterable[Mapping[str, Any]], mode: str) -> list[Answer]:
         found: list[Answer] = []
-        for batch in _batches(documents):
+        for batch in _batches("documents", documents, _checked_document):
             answer = self._call("POST", "/v1/documents", {"documents": batch, "mode": mode})
             found += [_record(Answer, record) for record in answer["answers"]]
         return found
@@ -203,46 +206,52 @@ class Client:
 
         texts : of any number. limit : the greatest number of hits for a text.
         """
+        limit = check_limit(limit)
         found: list[list[Hit]] = []
-        for batch in _batches(texts):
+        for batch in _batches("texts", texts, _checked_text):
             answer = self._call("POST", "/v1/query", {"texts": batch, "limit": limit})
             found += [[_record(Hit, record) for record in hits] for hits in answer["results"]]
         return found
 
     def compare(self, left: str, right: str) -> Comparison:
         """Compare two texts by the method of the index."""
+        check_text("left", left)
+        check_text("right", right)
         return _record(Comparison, self._call("POST", "/v1/compare", {"left": left, "right": right}))
 
     def get(self, id: str) -> Document | None:
         """Return the document of an id, or None."""
+        check_text("id", id)
         answer = self._call("GET", f"/v1/documents/{quote(id, safe='')}", missing=None)
         return answer and _record(Document, answer)
 
     def remove(self, id: str) -> bool:
         """Remove a document; return whether it was there."""
+        check_text("id", id)
         answer = self._call("DELETE", f"/v1/documents/{quote(id, safe='')}", missing={"removed": 0})
         return bool(answer["removed"])
 
     def open_run(self, name: str) -> None:
         """Open a run, whose documents are staged until it is committed."""
+        check_run(name)
         self._call("POST", "/v1/runs", {"name": name})
 
     def stage(self, name: str, documents: Iterable[Mapping[str, Any]]) -> int:
         """Stage documents in a run; return their number."""
-        path = f"/v1/runs/{quote(name, safe='')}/documents"
-        return sum(self._call("POST", path, {"documents": batch})["staged"] for batch in _batches(documents))
+        path, batches = _run_path(name, "/documents"), _batches("documents", documents, _checked_document)
+        return sum(self._call("POST", path, {"documents": batch})["staged"] for batch in batches)
 
     def commit_run(self, name: str) -> Committed:
         """Add the staged documents of a run that are new, and end the run."""
-        return _record(Committed, self._call("POST", f"/v1/runs/{quote(name, safe='')}/commit"))
+        return _record(Committed, self._call("POST", _run_path(name, "/commit")))
 
     def cancel_run(self, name: str) -> None:
         """Drop the staged documents of a run, and end it."""
-        self._call("POST", f"/v1/runs/{quote(name, safe='')}/cancel")
+        self._call("POST", _run_path(name, "/cancel"))
 
     def remove_run(self, name: str) -> int:
         """Remove the documents that a committed run added; return their number."""
-        return int(self._call("DELETE", f"/v1/runs/{quote(name, safe='')}")["removed"])
+        return int(self._call("DELETE", _run_path(name))["removed"])
 
     def runs(self) -> dict[str, int]:
         """Return the open runs, with the number of their staged documents."""
@@ -262,7 +271,7 @@ class Client:
 
     def _call(self, method: str, path: str, message: Any = None, missing: Any = ...) -> Any:
         """Return the answer to a request, `missing` if there is nothing at the path; wait while the service is busy."""
-        body = None if message is None else json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        body = None if message is None else _json(message)
         for attempt in range(self._retries + 1):
             status, retry_after, content = self._send(method, path, body)
             if status not in _RETRIED or attempt == self._retries:
@@ -314,12 +323,16 @@ class Client:
         return kind(self._parts.hostname, self._parts.port, timeout=self._timeout_s)
 
 
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield items in lists that a service accepts in one request."""
+def _batches(name: str, items: Iterable[T], checked: Callable[[T], str]) -> Iterator[list[T]]:
+    """Yield items in lists that a service accepts in one request. checked : returns the text of an item that is one."""
+    if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
+        raise InputError(
+            f"{name} must be a list: got {type(items).__name__} {items!r:.80}. Put a single one in a list."
+        )
     batch: list[T] = []
     size = 0
     for item in items:
-        text = item if isinstance(item, str) else item["text"]  # type: ignore[index]
+        text = checked(item)
         if batch and (len(batch) == _BATCH_DOCUMENTS or size + len(text) > _BATCH_BYTES // 4):
             yield batch
             batch, size = [], 0
@@ -327,6 +340,32 @@ def _batches(items: Iterable[T]) -> Iterator[list[T]]:
         size += len(text)
     if batch:
         yield batch
+
+
+def _checked_text(text: str) -> str:
+    check_text("text", text)
+    return text
+
+
+def _checked_document(document: Mapping[str, Any]) -> str:
+    if not isinstance(document, Mapping):
+        raise InputError(
+            f"A document must be a dictionary with id and text: got {type(document).__name__} {document!r:.80}."
+        )
+    check_text("id", document.get("id"))
+    return _checked_text(document.get("text"))  # type: ignore[arg-type]
+
+
+def _run_path(name: str, action: str = "") -> str:
+    check_run(name)
+    return f"/v1/runs/{quote(name, safe='')}{action}"
+
+
+def _json(message: Any) -> bytes:
+    try:
+        return json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"A payload must be a value of JSON: {error}. Convert it first.") from error
 
 
 def _record(kind: type[T], record: Mapping[str, Any]) -> T:

@@ -16,6 +16,7 @@ from neardup.documents.corpus import describe_rejected
 from neardup.documents.payload import Pages, RawLines, lines_array
 from neardup.documents.reading import Task
 from neardup.errors import ColumnError, InputError
+from neardup.settings.constraints import check_text
 from neardup.settings.methods import MethodSettings
 
 _PAYLOAD = "payload"
@@ -50,13 +51,9 @@ def batch_of_text(text: str, id: str | None, payload: str | None) -> Batch:
         If a value is no string, or no Unicode text.
     """
     for name, value, optional in (("text", text, False), ("id", id, True), (_PAYLOAD, payload, True)):
-        if not isinstance(value, str) and not (optional and value is None):
-            many = " Pass several to add_many_if_new or query_many." if name == "text" else ""
-            raise InputError(f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{many}")
-    try:
-        texts, ids, payloads = (pa.array([value], pa.large_string()) for value in (text, id or "", payload))
-    except (UnicodeEncodeError, pa.ArrowException) as error:
-        raise InputError(f"A document is Unicode text: {error}. Replace lone surrogates.") from error
+        if not (optional and value is None):
+            check_text(name, value, " Pass several to add_many_if_new or query_many." if name == "text" else "")
+    texts, ids, payloads = (pa.array([value], pa.large_string()) for value in (text, id or "", payload))
     return Batch(texts, ids, payloads, is_unnamed=id is None)
 
 

@@ -26,6 +26,7 @@ from neardup.index.overlay import Overlay
 from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF
 from neardup.results import Answer, Document, Hit
+from neardup.settings.constraints import check_limit, check_run, check_text
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
@@ -231,7 +232,7 @@ class Index:
         text : as in `add_if_new`.
         limit : the maximum number of documents returned, 1 or more.
         """
-        hits = self._query_batch(batch_of_text(text, "", None), _checked_limit(limit)).hits
+        hits = self._query_batch(batch_of_text(text, "", None), check_limit(limit)).hits
         return [Hit(**_with_all_measures(row)) for row in hits.drop_columns(["query"]).to_pylist()]
 
     # Many documents.
@@ -314,7 +315,7 @@ class Index:
         pyarrow.Table
             By query, the most similar first: `schemas.hits_schema`.
         """
-        limit, first = _checked_limit(limit), 0
+        limit, first = check_limit(limit), 0
         tables = [schemas.hits_schema(self._rules.method.measures).empty_table()]
         for batch in batches_of(source, self.method, text_column=text_column):
             hits = self._query_batch(batch, limit).hits
@@ -327,6 +328,7 @@ class Index:
 
     def get(self, id: str) -> Document | None:
         """Return a document by its id, or None."""
+        check_text("id", id)
         with self._store.reading() as snapshot:
             row = maintenance.document(self._rules, snapshot, id)
         return None if row is None else Document(**row)
@@ -339,12 +341,16 @@ class Index:
         int
             The number of documents forgotten.
         """
-        array = pa.array([ids] if isinstance(ids, str) else list(ids), pa.large_string())
+        several = [ids] if isinstance(ids, str) else list(ids)
+        for id in several:
+            check_text("id", id)
+        array = pa.array(several, pa.large_string())
         with self._store.writing() as writer:
             return maintenance.forget(writer, np.unique(writer.rows_of_ids(array)))
 
     def remove_run(self, run: str) -> int:
         """Forget all documents that a run brought; return their number."""
+        check_run(run)
         with self._store.writing() as writer:
             return maintenance.forget(writer, maintenance.rows_of_run(writer, run))
 
@@ -546,12 +552,12 @@ class Index:
         return pa.concat_tables([schemas.answers_schema(self._rules.method.measures).empty_table(), *tables])
 
     def _refuse_open(self, run: str) -> None:
-        if not isinstance(run, str) or not run:
-            raise InputError(f"The name of a run is a string: got {run!r}. Pass a string.")
+        check_run(run)
         if any(known.name == run for known in self.runs()):
             raise InputError(f"The run {run!r} is already open. Commit or cancel it, or use another name.")
 
     def _require_open(self, run: str) -> None:
+        check_run(run)
         names = [known.name for known in self.runs()]
         if run not in names:
             raise InputError(f"There is no open run {run!r}: got {', '.join(names) or 'none'}. Open it with open_run.")
@@ -567,12 +573,6 @@ def _microseconds(age: timedelta | float) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e12:
         raise SettingError(f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the age.")
     return int(seconds * 1_000_000)
-
-
-def _checked_limit(limit: int) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-        raise SettingError(f"limit must be a whole number of 1 or more: got {limit!r}. Change limit.")
-    return int(limit)
 
 
 def _answer(table: pa.Table) -> Answer:

@@ -22,6 +22,7 @@ from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
+from neardup.documents.tables import export_of, iterates_over_names, shown
 from neardup.documents.texts import is_text
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
@@ -301,6 +302,8 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
         source = [source]
     if isinstance(source, bytes):
         raise _refuse(source)
+    if not isinstance(source, list) and (exported := export_of(source)) is not None:
+        source = exported
     if hasattr(source, "__arrow_c_stream__") and hasattr(source, "dtype"):  # a Series; a frame has dtypes
         source = pa.chunked_array(source)
     elif hasattr(source, "__arrow_c_array__") and not hasattr(source, "__arrow_c_stream__"):
@@ -312,7 +315,7 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
         return source, Column(source.type, len(source), chunks)
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "__arrow_c_stream__") or hasattr(source, "features"):
         return source, None
-    if not isinstance(source, Iterable):
+    if not isinstance(source, Iterable) or iterates_over_names(source):
         raise _refuse(source)
     rows = list(source)
     return rows, None if named_paths(rows) else _python_column(rows)
@@ -391,6 +394,6 @@ def _weighted(counts: list[int], features: list[Any], weights: list[Any]) -> pa.
 
 def _refuse(source: object) -> InputError:
     return InputError(
-        f"Cannot sign {type(source).__name__}: {source!r:.80}. Pass documents as dedup takes them, or a column or a "
+        f"Cannot sign {type(source).__name__}: {shown(source)}. Pass documents as dedup takes them, or a column or a "
         "list, of lists of strings or of dictionaries of a string and its weight."
     )

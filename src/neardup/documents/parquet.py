@@ -18,6 +18,7 @@ from neardup.documents.formats import Handler
 from neardup.documents.parquet_footer import JoinedFile
 from neardup.documents.sources import CannotOpen, Source
 from neardup.documents.texts import documents_of, slices_of
+from neardup.documents.views import without_views
 from neardup.errors import InputError
 from neardup.executor import count_processors
 
@@ -133,7 +134,7 @@ def _decoded_batches(
             raise _DamagedFile(error) from error
         if batch is None:
             return
-        yield batch
+        yield without_views(batch)
 
 
 def _readable_rows(source: Source, wanted: list[str]) -> int:

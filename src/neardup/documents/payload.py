@@ -77,18 +77,11 @@ def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray)
 
 
 def filter_rows(rows: Any, mask: Any) -> Any:
-    """Return the rows of a RecordBatch or Table where `mask` is true.
-
-    Arrow has no filter for views and runs; their columns are filtered as plain ones.
-    """
-    if not any(_has_no_filter(kind) for kind in rows.schema.types):
+    """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for runs: plain ones have."""
+    if not any(map(pa.types.is_run_end_encoded, rows.schema.types)):
         return rows.filter(mask)
     columns = [_filter_column(column, mask) for column in rows.columns]
     return type(rows).from_arrays(columns, schema=rows.schema)
-
-
-def _has_no_filter(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) or pa.types.is_run_end_encoded(kind))
 
 
 def _filter_column(column: Any, mask: Any) -> Any:
@@ -96,10 +89,4 @@ def _filter_column(column: Any, mask: Any) -> Any:
     if pa.types.is_run_end_encoded(kind):
         plain = pc.run_end_decode(column).filter(mask)
         return pc.run_end_encode(plain, run_end_type=kind.run_end_type)
-    if _has_no_filter(kind):
-        return (
-            column.cast(pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary())
-            .filter(mask)
-            .cast(kind)
-        )
     return column.filter(mask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
 from itertools import islice
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,14 @@ import pyarrow as pa
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
 from neardup.documents.parquet import ParquetLayout, ParquetSink
 from neardup.documents.texts import documents_of, slices_of
+from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
 
 _STRINGS_AT_ONCE = 8192
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = 80
+shown = _REPR.repr
+"""Show an object in a message; unlike `repr`, also one that cannot be shown, such as a query that was closed."""
 
 
 def as_table(source: Any) -> pa.Table:
@@ -45,10 +51,30 @@ def as_table(source: Any) -> pa.Table:
         return _from_stream(source)
     if is_hugging_face(source):
         return _hugging_face_table(source)
-    # Of a mapping the keys would be read, and a set has no order to depend on.
-    if isinstance(source, (str, bytes, Mapping, Set)) or not isinstance(source, Iterable):
+    if (exported := export_of(source)) is not None:
+        return as_table(exported)
+    # A set has no order to depend on.
+    if isinstance(source, (str, bytes, Set)) or not isinstance(source, Iterable) or iterates_over_names(source):
         raise _unknown(source)
     return _string_table(source)
+
+
+def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
+    """Return a table or column of pandas < 2.2, polars < 1.3 or DuckDB < 1.1, without `__arrow_c_stream__`; or None."""
+    if hasattr(source, "__arrow_c_stream__"):
+        return None
+    try:
+        if hasattr(source, "iloc"):
+            return (pa.Table if hasattr(source, "columns") else pa.Array).from_pandas(source)
+        export = getattr(source, "to_arrow", None) or getattr(source, "to_arrow_table", None)
+        return None if export is None else export()
+    except Exception as error:
+        raise _cannot_read(source, error) from error
+
+
+def iterates_over_names(source: Any) -> bool:
+    """Return whether the items of an object are the names of its columns or keys, not texts."""
+    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "keys")
 
 
 def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -66,13 +92,17 @@ def _from_stream(source: Any) -> pa.Table:
         return pa.RecordBatchReader.from_stream(source).read_all()
     except pa.ArrowInvalid as error:
         if "non-struct" not in str(error):
-            raise InputError(f"Cannot read {type(source).__name__} as a table: {error}.") from error
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(
-            f"Cannot read {type(source).__name__} as a table: {error}. Convert its columns to plain strings and "
-            "numbers first."
-        ) from error
+            raise _cannot_read(source, error) from error
+    except Exception as error:  # of the library
+        raise _cannot_read(source, error) from error
     return _column_table(pa.chunked_array(source))
+
+
+def _cannot_read(source: object, error: Exception) -> InputError:
+    return InputError(
+        f"Cannot read {type(source).__name__} as a table: {str(error).rstrip('.')}. Convert its columns to plain "
+        "strings and numbers first, or pass a pyarrow table."
+    )
 
 
 def splits_of(source: Any) -> dict[str, Any] | None:
@@ -131,23 +161,12 @@ def _unknown(source: object) -> InputError:
         advice = "Call its collect() first."
     elif isinstance(source, (Mapping, Set)):
         advice = "Pass a list: documents have an order."
+    elif iterates_over_names(source):
+        advice = "Convert it to a pyarrow table first."
     return InputError(
-        f"Cannot read {type(source).__name__} as documents: {source!r:.80}. Accepted are paths, a list of strings, or "
-        f"a table (pyarrow, polars, pandas, DuckDB, Hugging Face). {advice}"
+        f"Cannot read {type(source).__name__} as documents: {shown(source)}. Accepted are paths, a list of "
+        f"strings, or a table (pyarrow, polars, pandas, DuckDB, Hugging Face). {advice}"
     )
-
-
-def _check_views(table: pa.Table, name: str) -> None:
-    """Raise InputError if a column of views points outside of its buffers, which would be read all the same."""
-    for field, column in zip(table.schema, table.columns, strict=True):
-        if "view" not in str(field.type):
-            continue
-        try:
-            for chunk in column.chunks:
-                # That text is UTF-8 is checked by row, when it is read.
-                (chunk.view(pa.binary_view()) if pa.types.is_string_view(field.type) else chunk).validate(full=True)
-        except (pa.ArrowException, ValueError, IndexError) as error:
-            raise InputError(f"Column '{field.name}' of {name} is damaged: {error}. Create the table again.") from error
 
 
 class TablePart:
@@ -163,15 +182,18 @@ class TablePart:
         self.table = as_table(source)
         self.name, self.relative_name = name, f"{name}.parquet"
         self.format, self.unit, self.is_pages = "table", "row", False
-        _check_views(self.table, name)
+        check_views(self.table, name)
 
     def identity(self) -> tuple[str, int, float]:
         """Return name and size; a table in memory keeps no time."""
-        return self.name, int(self.table.nbytes), 0.0
+        return self.name, int(self.table.get_total_buffer_size()), 0.0
 
     def column_types(self) -> dict[str, pa.DataType]:
-        """Return name and type of each column."""
-        return dict(zip(self.table.schema.names, self.table.schema.types, strict=True))
+        """Return name and type of each column; null for one without values, to which pandas gives the type double."""
+        return {
+            name: pa.null() if column.null_count == len(column) else column.type
+            for name, column in zip(self.table.schema.names, self.table.columns, strict=True)
+        }
 
     def num_rows(self) -> int:
         """Return the number of rows."""
@@ -197,4 +219,4 @@ class TablePart:
 
     def make_sink(self) -> Callable[[str], ParquetSink]:
         """Return how rows are written to a Parquet file."""
-        return partial(ParquetSink, layout=ParquetLayout(self.table.schema))
+        return partial(ParquetSink, layout=ParquetLayout(plain_schema(self.table.schema)))

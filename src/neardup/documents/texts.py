@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.payload import Payload
+from neardup.documents.views import num_bytes, without_views
 from neardup.errors import ColumnError
 
 Bad = dict[int, str]
@@ -96,10 +97,10 @@ def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
     Arrow does not validate the strings of a Parquet file; kernels trust them, so that is done here (7 GB/s).
     """
     array = _plain(array)
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.large_string()), {}
     if not is_text(array.type):
         raise ColumnError(f"Column {what} contains {array.type}, not text. Name a column of strings.")
-    if pa.types.is_null(array.type):
-        return pa.nulls(len(array), pa.large_string()), {}
     # Binary in between: a cast between string types of other widths would stop at the first bad row.
     text = array.cast(pa.large_string()) if pa.types.is_string(array.type) else _through_binary(array)
     bad = dict.fromkeys(invalid_utf8_rows(text), f"{what} is not valid UTF-8")
@@ -267,17 +268,18 @@ def text_bytes(array: pa.Array) -> int:
         return text_bytes(array.storage)
     if pa.types.is_dictionary(array.type):
         if not is_text(array.type.value_type) or len(array) == 0:
-            return int(array.nbytes)
+            return num_bytes(array)
         lengths = pc.binary_length(_through_binary(array.dictionary).cast(pa.large_binary()))
         return int(pc.sum(pc.take(lengths, array.indices)).as_py() or 0)
-    return int(array.nbytes)
+    return num_bytes(array)
 
 
-def slices_of(batch: pa.RecordBatch, text_column: str, target_bytes: int) -> list[pa.RecordBatch]:
-    """Cut a batch into slices of about `target_bytes` of text, without a copy."""
+def slices_of(batch: pa.RecordBatch, text_column: str, target_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into slices of about `target_bytes` of text, without a copy but of views, which become plain."""
     position = batch.schema.get_field_index(text_column)
     if position < 0 or batch.num_rows == 0:
-        return [batch]
+        yield without_views(batch)
+        return
     per_row = max(1, text_bytes(batch.column(position)) // batch.num_rows)
     step = max(1, target_bytes // per_row)
-    return [batch.slice(begin, step) for begin in range(0, batch.num_rows, step)]
+    yield from (without_views(batch.slice(begin, step)) for begin in range(0, batch.num_rows, step))

@@ -3,7 +3,8 @@
 Numba names a cached function by the file it is in, and does not notice that a helper from another file has changed. So
 the folder is named by a digest of all of `kernels/`, Numba, Python and the processor: another version of any of them
 has another folder. A cached function is pickled code, so the folder must belong to this user, or to root, and nobody
-else may write to it. Where there is no such folder, each process compiles for itself.
+else may write to it. Where there is no such folder, each process compiles for itself; so it does with a Numba whose
+private interfaces are not those that `numba_internals` uses.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.resources import files
@@ -26,12 +26,20 @@ from typing import Any
 import llvmlite
 import llvmlite.binding
 import numba
-from numba.core import config as _numba_config
-from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
-from numba.core.runtime.nrt import rtsys
 
-config: Any = _numba_config  # its names are set from the environment
+internals: Any
+try:
+    from neardup.kernels import numba_internals as internals
+except (ImportError, AttributeError) as error:
+    internals = None
+    warnings.warn(
+        f"Numba {numba.__version__} lacks a private interface that neardup uses ({error}), so each process compiles "
+        "its kernels again, which takes seconds. Install an earlier Numba, or a later neardup.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+config: Any = numba.config  # its names are set from the environment
 _PREFIX = "kernels-"
 _NUM_KEPT = 4  # folders, the latest used: a few environments that share a base, or versions that take turns
 _NO_FOLDER = (
@@ -48,32 +56,19 @@ def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = True, in
     """
     if function is None:
         return functools.partial(kernel, nogil=nogil, inline=inline)
-    njit: Any = functools.partial(numba.njit, nogil=nogil, inline=inline, no_cfunc_wrapper=True)
-    dispatcher = njit()(function)
-    if config.DISABLE_JIT:
-        return dispatcher
-    if cache_folder() is not None:
-        dispatcher._cache = _KernelCache(function)
-    dispatcher._compilation_chain_init_hook = _load_no_extensions
-    _let_kernels_call(dispatcher, njit(no_cpython_wrapper=True)(function))
+    njit: Any = functools.partial(numba.njit, nogil=nogil, inline=inline)
+    if internals is None or config.DISABLE_JIT:
+        return njit(function)
+    njit = functools.partial(njit, no_cfunc_wrapper=True)
+    dispatcher, folder = njit()(function), cache_folder()
+    if folder is not None:
+        internals.keep(dispatcher, function, str(folder), _digest(), _warn_of_no_folder)
+    internals.let_kernels_call(dispatcher, njit(no_cpython_wrapper=True)(function))
     return dispatcher
 
 
-def _load_no_extensions() -> None:
-    """Do nothing, where Numba looks in all installed packages for types that they add: kernels have none of these."""
-
-
-def _let_kernels_call(dispatcher: Any, inner: Any) -> None:
-    """Have other kernels call `inner`, the same function without what a call from Python requires.
-
-    They contain the code of what they call, so `inner` is not cached. An argument that is a constant does not make
-    another specialisation: LLVM knows the constant once it has inlined the call.
-    """
-
-    def get_call_template(args: Any, kws: dict[str, Any]) -> Any:
-        return inner.get_call_template([numba.types.unliteral(arg) for arg in args], kws)
-
-    dispatcher.get_call_template, dispatcher.get_overload = get_call_template, inner.get_overload
+def _warn_of_no_folder() -> None:
+    warnings.warn(_NO_FOLDER, RuntimeWarning, stacklevel=3)
 
 
 @functools.cache
@@ -84,6 +79,8 @@ def cache_folder() -> Path | None:
     set; the package's own `__pycache__`; the user's folder for caches; one of the user's in the folder for temporary
     files.
     """
+    if internals is None:
+        return None
     name = f"{_PREFIX}{_digest()}"
     readable = None
     for base, shared in _bases():
@@ -92,10 +89,9 @@ def cache_folder() -> Path | None:
         if os.access(base / name, os.W_OK):
             return base / name
         readable = readable or base / name
-    if readable is not None:
-        return readable
-    warnings.warn(_NO_FOLDER, RuntimeWarning, stacklevel=2)
-    return None
+    if readable is None:
+        _warn_of_no_folder()
+    return readable
 
 
 def _bases() -> Iterator[tuple[Path, bool]]:
@@ -147,119 +143,17 @@ def _digest() -> str:
     for source in sorted(sources, key=lambda file: file.name):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     features = sorted(name for name, there in llvmlite.binding.get_host_cpu_features().items() if there)
-    settings = (config.BOUNDSCHECK, config.OPT, config.CPU_NAME, config.CPU_FEATURES)
+    settings = [getattr(config, name, None) for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES")]
     versions = (numba.__version__, llvmlite.__version__, platform.python_implementation(), sys.version)
     digest.update(repr((versions, settings, llvmlite.binding.get_host_cpu_name(), features)).encode())
     return digest.hexdigest()[:20]
 
 
-class _Clock(event.Listener):
-    """Adds up the time in which Numba compiles: in one thread at a time, a kernel's helpers within the kernel."""
-
-    def __init__(self) -> None:
-        self.seconds, self.depth, self._begun = 0.0, 0, 0.0
-
-    def on_start(self, event: Any) -> None:
-        if self.depth == 0:
-            self._begun = time.perf_counter()
-        self.depth += 1
-
-    def on_end(self, event: Any) -> None:
-        self.depth -= 1
-        if self.depth == 0:
-            self.seconds += time.perf_counter() - self._begun
-
-    def total(self) -> float:
-        return self.seconds + (time.perf_counter() - self._begun if self.depth else 0.0)
-
-
-_clock = _Clock()
-event.register("numba:compile", _clock)
-
-
 def compile_seconds() -> float:
     """Return how long this process has compiled kernels so far."""
-    return _clock.total()
+    return internals.clock.total() if internals is not None else 0.0
 
 
 def is_compiling() -> bool:
     """Return whether a kernel is being compiled at this moment."""
-    return _clock.depth > 0
-
-
-class _Locator(_CacheLocator):
-    """Where Numba keeps a kernel: always the one folder."""
-
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._py_file, self._lineno = file, function.__code__.co_firstlineno
-
-    def ensure_cache_path(self) -> None:
-        os.makedirs(self.get_cache_path(), mode=0o755, exist_ok=True)
-
-    def get_cache_path(self) -> str:
-        return str(cache_folder())
-
-    def get_source_stamp(self) -> str:
-        return _digest()
-
-    def get_disambiguator(self) -> str:
-        return str(self._lineno)
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        return cls(py_func, py_file)
-
-
-class _CacheImpl(CompileResultCacheImpl):
-    _locator_classes = [_Locator]  # noqa: RUF012
-
-    def reduce(self, data: Any) -> Any:
-        """Return what is kept of a kernel: no environment without constants, for which Numba loads a module."""
-        *rest, environments = super().reduce(data)
-        return (*rest, tuple(environment for environment in environments if environment.consts))
-
-
-class _CacheFile(IndexDataCacheFile):
-    """As Numba's, but for two processes that compile at once: each signature has a file of its own name.
-
-    Numba numbers the files as they come, so that two signatures may get one number, and one is run in the place of
-    the other.
-    """
-
-    def _load_index(self) -> Any:
-        try:
-            return super()._load_index()
-        except Exception:  # cut short by a power failure, it raises whatever its unpickling meets
-            return {}
-
-    def save(self, key: Any, data: Any) -> None:
-        overloads = self._load_index()
-        number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8], "big")
-        overloads[key] = self._data_name(number)
-        self._save_data(overloads[key], data)
-        self._save_index(overloads)
-
-
-class _KernelCache(FunctionCache):
-    """As Numba's, but what cannot be read is compiled anew, and what cannot be written is not kept."""
-
-    _impl_class = _CacheImpl
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, _digest())
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(
-            target_context
-        )  # Numba's own loads all that compilation requires, which takes as long as Numba
-        try:
-            return self._load_overload(sig, target_context)
-        except Exception:  # as above
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        try:
-            super().save_overload(sig, data)
-        except OSError:
-            warnings.warn(_NO_FOLDER, RuntimeWarning, stacklevel=2)
+    return internals is not None and internals.clock.depth > 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
-from neardup.errors import SettingError
+from neardup.errors import InputError, SettingError
 
 
 @dataclass(frozen=True)
@@ -133,3 +134,27 @@ def _suggestion(value: object, constraint: Constraint) -> str:
         else []
     )
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def check_text(name: str, value: object, advice: str = "") -> None:
+    """Raise InputError, with an advice, if the value of a parameter is not a string of Unicode text."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{advice}")
+    try:
+        value.isascii() or value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{name} must be Unicode text: {error}. Replace lone surrogates.") from error
+
+
+def check_run(run: object) -> None:
+    """Raise InputError if a value cannot name a run."""
+    check_text("The name of a run", run)
+    if not run:
+        raise InputError("The name of a run must not be empty: got ''. Pass another name.")
+
+
+def check_limit(limit: Any) -> int:
+    """Return the number of hits that are wanted. Raises SettingError if it is none."""
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
+        raise SettingError(f"limit must be a whole number of 1 or more: got {limit!r}. Change limit.")
+    return int(limit)

@@ -18,6 +18,7 @@ from neardup.decide.outcome import SHORT
 from neardup.documents.batch import Rejected
 from neardup.documents.reading import Task
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
+from neardup.documents.views import num_bytes
 from neardup.engines.local.batches import map_batches
 from neardup.errors import InputError, SettingError
 from neardup.executor import map_all
@@ -327,8 +328,8 @@ def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: Out) -> None
 def _batch_bytes(column: Column, threads: int) -> int:
     if column.convert is not None:  # in blocks
         return _MOST_BYTES
-    num_bytes = sum(int(chunk.nbytes) for chunk in column.chunks)
-    return min(_MOST_BYTES, max(_LEAST_BYTES, num_bytes // (_BATCHES_A_THREAD * threads)))
+    total = sum(map(num_bytes, column.chunks))
+    return min(_MOST_BYTES, max(_LEAST_BYTES, total // (_BATCHES_A_THREAD * threads)))
 
 
 def list_element(dtype: pa.DataType) -> pa.DataType | None:
@@ -349,7 +350,7 @@ def _batches(chunks: Iterable[Any], size: int) -> Iterator[tuple[int, Any]]:
     first = 0
     for chunk in chunks:
         if isinstance(chunk, pa.Array):
-            step = max(1, len(chunk) // max(1, round(chunk.nbytes / size)))
+            step = max(1, len(chunk) // max(1, round(num_bytes(chunk) / size)))
             yield from ((first + start, chunk[start : start + step]) for start in range(0, len(chunk), step))
         else:
             yield first, chunk

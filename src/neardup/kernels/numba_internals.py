@@ -1,0 +1,163 @@
+"""The private interfaces of Numba that kernels use: its cache, the calls between kernels, the clock of compilation.
+
+No other module uses any. Importing this one raises ImportError or AttributeError if a name is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.core import event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.dispatcher import Dispatcher
+from numba.core.runtime.nrt import rtsys
+
+_USED: dict[Any, tuple[str, ...]] = {
+    CompileResultCacheImpl: ("_locator_classes", "reduce"),
+    Dispatcher: ("_compilation_chain_init_hook", "get_call_template", "get_overload"),
+    FunctionCache: ("_impl_class", "_load_overload", "load_overload", "save_overload"),
+    IndexDataCacheFile: ("_data_name", "_load_index", "_save_data", "_save_index", "save"),
+    rtsys: ("initialize",),
+}
+for _owner, _names in _USED.items():
+    for _name in _names:
+        getattr(_owner, _name)  # raises if it is missing
+
+
+def keep(dispatcher: Any, function: Callable[..., Any], folder: str, stamp: str, warn: Callable[[], None]) -> None:
+    """Keep what is compiled of a function in a folder of all kernels.
+
+    stamp : names the version of the code. warn : called where a file cannot be written.
+    """
+    _Locator.folder, _Locator.stamp = folder, stamp
+    dispatcher._cache = _KernelCache(function, warn)
+
+
+def let_kernels_call(dispatcher: Any, inner: Any) -> None:
+    """Have other kernels call `inner`, the same function without what a call from Python requires.
+
+    They contain the code of what they call, so `inner` is not cached. An argument that is a constant does not make
+    another specialisation: LLVM knows the constant once it has inlined the call.
+    """
+
+    def get_call_template(args: Any, kws: dict[str, Any]) -> Any:
+        return inner.get_call_template([types.unliteral(arg) for arg in args], kws)
+
+    dispatcher.get_call_template, dispatcher.get_overload = get_call_template, inner.get_overload
+    dispatcher._compilation_chain_init_hook = _load_no_extensions
+
+
+def _load_no_extensions() -> None:
+    """Do nothing, where Numba looks in all installed packages for types that they add: kernels have none of these."""
+
+
+class _Clock(event.Listener):
+    """Adds up the time in which Numba compiles: in one thread at a time, a kernel's helpers within the kernel."""
+
+    def __init__(self) -> None:
+        self.seconds, self.depth, self._begun = 0.0, 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            self._begun = time.perf_counter()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self._begun
+
+    def total(self) -> float:
+        return self.seconds + (time.perf_counter() - self._begun if self.depth else 0.0)
+
+
+clock = _Clock()
+event.register("numba:compile", clock)
+
+
+class _Locator(_CacheLocator):
+    """Where Numba keeps a kernel: always the one folder. folder, stamp : set by `keep`."""
+
+    folder = stamp = ""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+
+    def ensure_cache_path(self) -> None:
+        if self.folder:
+            os.makedirs(self.folder, mode=0o755, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return self.folder
+
+    def get_source_stamp(self) -> str:
+        return self.stamp
+
+    def get_disambiguator(self) -> str:
+        return str(self._lineno)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func, py_file)
+
+
+class _CacheImpl(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012
+
+    def reduce(self, data: Any) -> Any:
+        """Return what is kept of a kernel: no environment without constants, for which Numba loads a module."""
+        *rest, environments = super().reduce(data)
+        return (*rest, tuple(environment for environment in environments if environment.consts))
+
+
+class _CacheFile(IndexDataCacheFile):
+    """As Numba's, but for two processes that compile at once: each signature has a file of its own name.
+
+    Numba numbers the files as they come, so that two signatures may get one number, and one is run in the place of
+    the other.
+    """
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except Exception:  # cut short by a power failure, it raises whatever its unpickling meets
+            return {}
+
+    def save(self, key: Any, data: Any) -> None:
+        overloads = self._load_index()
+        number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8], "big")
+        overloads[key] = self._data_name(number)
+        self._save_data(overloads[key], data)
+        self._save_index(overloads)
+
+
+class _KernelCache(FunctionCache):
+    """As Numba's, but what cannot be read is compiled anew, and what cannot be written is not kept."""
+
+    _impl_class = _CacheImpl
+
+    def __init__(self, function: Callable[..., Any], warn: Callable[[], None]) -> None:
+        super().__init__(function)
+        self._cache_file, self._warn = _CacheFile(self._cache_path, self._impl.filename_base, _Locator.stamp), warn
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Numba's own loads all that compilation requires, which takes as long as to load Numba.
+        rtsys.initialize(target_context)
+        try:
+            return self._load_overload(sig, target_context)
+        except Exception:  # as above
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            self._warn()
+
+
+_KernelCache(keep, lambda: None)  # raises if an attribute is missing

@@ -1,0 +1,68 @@
+"""What is published: the metadata, and the files of the source distribution."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neardup.version import __version__
+
+pytest.importorskip("hatchling", reason="no hatchling")
+REPOSITORY = Path(__file__).parents[1]
+LINK = re.compile(r'\]\(([^)\s]+)\)|src="([^"]+)"')
+
+
+def hatchling(*arguments: str, url: str | None = None) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "REPOSITORY_URL"}
+    command = [sys.executable, "-m", "hatchling", *arguments]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment | ({"REPOSITORY_URL": url} if url else {}), check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def links(url: str | None) -> tuple[list[str], dict[str, Any]]:
+    """Return the links of the README as it is published, and the metadata."""
+    metadata = json.loads(hatchling("metadata", url=url))
+    found = LINK.findall(metadata["readme"]["text"])
+    return [link or picture for link, picture in found], metadata
+
+
+def test_links_of_the_published_readme_lead_to_the_files_of_that_version():
+    url = "https://example.org/neardup"
+    found, metadata = links(f"{url}/")
+    assert len(found) > 30
+    for link in (*found, *metadata["urls"].values()):
+        assert link.startswith(("https://", "#")), link
+        kind, version, *path = link.removeprefix(f"{url}/").partition("#")[0].split("/")
+        if link != url and link.startswith(url):
+            assert (kind in ("blob", "raw"), version) == (True, f"v{__version__}")
+            assert (REPOSITORY / "/".join(path)).exists(), link
+    assert {"Repository", "Documentation", "Changelog"} == metadata["urls"].keys()
+
+
+def test_without_an_address_the_readme_is_the_file_as_it_is():
+    _, metadata = links(None)
+    assert metadata["readme"]["text"] == (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert "urls" not in metadata or not metadata["urls"]
+
+
+def test_the_source_distribution_has_the_package_and_nothing_else(tmp_path):
+    hatchling("build", "--target", "sdist", "--directory", str(tmp_path))
+    [path] = tmp_path.iterdir()
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name for name in names if not name.startswith("src/neardup/")} == {
+        ".gitignore", "CHANGELOG.md", "LICENSE", "NOTICE", "PKG-INFO", "README.md", "README.zh-CN.md", "hatch_build.py",
+        "pyproject.toml",
+    }  # fmt: skip
+    assert not [name for name in names if "__pycache__" in name]
