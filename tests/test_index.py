@@ -559,7 +559,8 @@ def test_a_table_that_the_method_does_not_use_is_refused(make):
 
 def test_indexes_with_two_tables_are_not_merged(make):
     method = WEIGHING["boost_rare"]
-    indexes = [make(method=method, idf=neardup.document_frequencies(texts, method=method)) for texts in ([FOX], [OTHER])]
+    tables = [neardup.document_frequencies([text], method=method) for text in (FOX, OTHER)]
+    indexes = [make(method=method, idf=table) for table in tables]
     with pytest.raises(SchemeError, match="weighs features by another table of document frequencies"):
         indexes[0].merge(indexes[1])
 

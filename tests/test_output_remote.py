@@ -137,9 +137,7 @@ def test_another_run_replaces_what_one_that_failed_has_left(
         neardup.dedup(inputs, output="memory://bucket/out", overwrite=overwrite, resume=True)
 
 
-def test_a_file_that_vanishes_while_others_are_copied_is_noticed(
-    memory: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_vanishes_while_others_are_copied_is_noticed(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     write = remote.RemoteFolder._write
 
     def write_and_lose(self: remote.RemoteFolder, file: Path, name: str) -> None:
