@@ -12,6 +12,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,17 @@ class Server(ABC):
         self.process.wait()
         self.reader.join()  # its end shows that no process of the server has the pipe open
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all processes of the server in the block; they keep their connections."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        processes = [self.process.pid, *map(int, children)]
+        try:
+            _signal(processes, signal.SIGSTOP)
+            yield
+        finally:
+            _signal(processes, signal.SIGCONT)
+
     def remove(self) -> None:
         """Stop the server for good and delete its files."""
         if self.process.poll() is None:
@@ -112,11 +124,13 @@ class Postgres(Server):
         )  # fmt: skip
         assert made.returncode == 0, made.stderr
         rules = self.folder / "data" / "pg_hba.conf"
-        rules.write_text("host all limited 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n")
+        rules.write_text(
+            "local all all trust\nhost all limited 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
+        )
 
     def command(self) -> list[str]:
         settings = {
-            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "",
+            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder,
             "logging_collector": "off",
         }  # fmt: skip
         flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -162,6 +176,12 @@ class S3(Server):
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
         }  # fmt: skip
+
+
+def _signal(processes: list[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def s3_program() -> Path:

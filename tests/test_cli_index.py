@@ -99,6 +99,14 @@ def test_documents_that_are_sent_again_get_their_answers_and_change_nothing(news
     assert printed("info", news)["documents"] == {"kept": 3, "removed": 2}
 
 
+def test_rows_that_the_index_has_are_written_again_unless_only_new_ones_are_wanted(news):
+    for name in ("first", "again"):
+        printed("add-if-new", news, "in.jsonl", "-o", f"{name}.jsonl", "--id-column", "id")
+    assert Path("again.jsonl").read_bytes() == Path("first.jsonl").read_bytes() != b""
+    printed("add-if-new", news, "in.jsonl", "-o", "new.jsonl", "--id-column", "id", "--only-new")
+    assert not Path("new.jsonl").exists() or Path("new.jsonl").read_bytes() == b""
+
+
 def test_kept_rows_of_several_inputs_are_files_in_a_folder(news):
     Path("more.csv").write_text("id,text\nf,one more text that nobody saw before today\n")
     assert run("add-if-new", news, "in.jsonl", "more.csv", "-o", "kept", "--id-column", "id").exit_code == 0

@@ -171,6 +171,7 @@ def test_every_answered_line_survives_a_kill(stream, tmp_path):
     [
         (("in.jsonl", "--stream"), "Name - as the only input"),
         (("-", "--print-kept"), "requires --stream"),
+        (("-", "--stream", "--only-new"), "limits the documents that -o writes or --print-kept prints: got neither"),
         (("-", "--stream", "-o", "kept.jsonl"), "--output does not go with --stream"),
     ],
 )
@@ -186,10 +187,16 @@ def test_kept_lines_are_printed_as_they_came(tmp_path):
     lines = [line(id="a", text=FOX), line(id="b", text=FOX), b"{broken", line(text=OTHER, id="c")]
     command = [sys.executable, "-m", "neardup", "index", "add-if-new", str(tmp_path / "pages.index"), "-"]
     environment = os.environ | {"PYTHONPATH": str(Path(neardup.__file__).parent.parent)}
-    done = subprocess.run(
-        [*command, "--stream", "--print-kept"], input=b"\n".join(lines), capture_output=True, env=environment,
-        check=True,
-    )  # fmt: skip
+
+    def print_kept(*options: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*command, "--stream", "--print-kept", *options], input=b"\n".join(lines), capture_output=True,
+            env=environment, check=True,
+        )  # fmt: skip
+
+    done = print_kept()
     assert done.stdout.splitlines() == [lines[0], lines[3]]
     assert b"rejected: the line is not JSON" in done.stderr
     assert b"neardup: 4 lines: 2 kept, 1 removed, 0 repeated, 1 rejected" in done.stderr
+    assert print_kept().stdout == done.stdout
+    assert print_kept("--only-new").stdout == b""

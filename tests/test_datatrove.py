@@ -69,6 +69,16 @@ def test_a_task_that_runs_again_writes_the_same(folder: Path) -> None:
     assert run(folder, "first") == run(folder, "second")
 
 
+def test_documents_that_the_index_has_pass_again_unless_only_new_ones_are_wanted(folder: Path) -> None:
+    assert [row["id"] for row in run(folder, "first", only_new=True)[0]] == ["d0", "d2"]
+    assert [row["id"] for row in run(folder, "again")[0]] == ["d0", "d2"]
+    kept, removed = run(folder, "new", only_new=True)
+    assert kept == []
+    assert [row["metadata"]["filter_reason"] for row in removed] == [
+        "repeated", "near_duplicate", "repeated", "exact_copy",
+    ]  # fmt: skip
+
+
 def test_a_second_writer_of_a_folder_is_refused(folder: Path) -> None:
     from neardup.integrations.datatrove import SeenBeforeFilter
 

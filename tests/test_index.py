@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import threading
@@ -274,7 +275,7 @@ def test_web_pages_are_refused_by_an_index_of_texts(make, tmp_path):
 
 
 def test_structure_of_pages_is_compared(make):
-    index = make(method=structure(threshold=0.8))
+    index = make(method=structure(threshold=0.8, boost_rare=False))
     page = "<html><body><h1>One</h1><ul>" + "<li><a href=x>y</a></li>" * 20 + "</ul></body></html>"
     index.add_if_new(page, id="one")
     assert index.add_if_new(page.replace("One", "Two"), id="two").kept_id == "one"
@@ -471,7 +472,7 @@ def test_what_an_index_cannot_store_is_refused(make):
     for options, message in (
         ({"storage": "fingerprints"}, "storage='fingerprints' requires SimHash\\(confirm='hamming'\\)"),
         ({"method": MinHash(tokens=str.split)}, "An index stores its settings, and tokens is a Python function"),
-        ({"method": SimHash(weights="tfidf")}, "weights='tfidf' needs the document frequencies of a corpus"),
+        ({"method": SimHash(weights="tfidf")}, r"the index needs the table of these counts: got none\. Count"),
         ({"method": "minhash", "max_distance": 3}, "max_distance does not go with method='minhash'"),
         ({"storage": "all"}, "storage must be one of 'fingerprints', 'features', 'text': got 'all'"),
         ({"max_bucket_size": 0}, "max_bucket_size must be a whole number of 1 or more"),
@@ -518,9 +519,50 @@ def test_document_frequencies_are_stored_with_the_index(tmp_path):
     (tmp_path / "idf.parquet").unlink()
     with Index.open(tmp_path / "a.index") as index:
         assert index.method.idf.version == table_of.version
-        assert index.info()["idf"] == table_of.version
+        told = index.info()["idf"]
+        assert (told["documents"], told["version"], told["scheme"]["ngram"]) == (21, table_of.version, 1)
         index.add_if_new(OTHER, id="o")
         assert index.query(OTHER)[0].id == "o"
+
+
+WEIGHING = {
+    "boost_rare": MinHash(boost_rare=True, ngram=2),
+    "structure": neardup.structure(),
+    "page": neardup.page(),
+    "tfidf": SimHash(weights="tfidf", ngram=2),
+}
+
+
+@pytest.mark.parametrize("method", WEIGHING.values(), ids=WEIGHING)
+def test_a_table_of_other_features_or_none_is_refused(make, method):
+    pages = [f"<html><body><div><p class=c{i}>{FOX} {i}</p></div></body></html>" for i in range(20)]
+    fitting = neardup.document_frequencies(pages, method=method)
+    empty = dataclasses.replace(fitting, num_documents=0, hashes=fitting.hashes[:0], counts=fitting.counts[:0])
+    options = f"--tokens {fitting.scheme['tokens']} --ngram {fitting.scheme['ngram']} -o idf.parquet"
+    for table, message in ((None, "got none"), (empty, r"got IdfTable\(0 documents, 0 features\)")):
+        with pytest.raises(SettingError, match=rf"{message}\. Count documents by `neardup idf INPUT\.\.\. {options}`"):
+            make(method=method, idf=table)
+    for other in (MinHash(ngram=7), MinHash(tokens="chars", ngram=2)):
+        with pytest.raises(SchemeError, match=r"counts other features: it has .*, the method .*neardup idf"):
+            make(method=method, idf=neardup.document_frequencies(pages, method=other))
+    index = make(method=method, idf=fitting)
+    assert index.info()["idf"] == fitting.describe()
+    expected = neardup.dedup(pages, method=method)
+    assert index.add_many_if_new(pages)["kept"].to_pylist() == expected.mask.tolist()
+
+
+def test_a_table_that_the_method_does_not_use_is_refused(make):
+    table = neardup.document_frequencies([FOX], method=BIGRAMS)
+    with pytest.raises(SettingError, match=r"got IdfTable\(1 documents, .* for MinHash, which weighs all alike"):
+        make(method=BIGRAMS, idf=table)
+
+
+def test_indexes_with_two_tables_are_not_merged(make):
+    method = WEIGHING["boost_rare"]
+    tables = [neardup.document_frequencies([text], method=method) for text in (FOX, OTHER)]
+    indexes = [make(method=method, idf=table) for table in tables]
+    with pytest.raises(SchemeError, match="weighs features by another table of document frequencies"):
+        indexes[0].merge(indexes[1])
 
 
 def test_settings_of_jieba_are_stored(tmp_path):

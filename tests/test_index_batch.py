@@ -326,7 +326,7 @@ def test_a_run_that_counted_its_documents_needs_their_table(tmp_path):
         Index.from_run(tmp_path / "run.index", tmp_path / "out")
     idf = neardup.document_frequencies(documents, method=method)
     with Index.from_run(tmp_path / "run.index", tmp_path / "out", idf=idf) as index:
-        assert index.info()["idf"] == idf.version
+        assert index.info()["idf"] == idf.describe()
 
 
 def test_a_run_with_a_python_function_is_refused(tmp_path):

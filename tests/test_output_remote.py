@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from click.testing import CliRunner
 import neardup
 import servers
 from neardup.cli.main import cli
-from neardup.errors import MissingExtraError, OutputError
+from neardup.documents.sources import resolve
+from neardup.errors import MissingExtraError, NeardupError, OutputError
 from neardup.output import remote
 
 TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text"]
@@ -36,14 +40,15 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_folder_on_remote_storage_has_the_files_of_a_local_one(memory: Any, tmp_path: Path) -> None:
     table = {"text": TEXTS}
-    Path("in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in table["text"]))
-    local = neardup.dedup("in.jsonl", output="out")
-    result = neardup.dedup("in.jsonl", output="memory://bucket/out")
+    with gzip.open("in.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in table["text"])
+    local = neardup.dedup("in.jsonl.gz", output="out")
+    result = neardup.dedup("in.jsonl.gz", output="memory://bucket/out")
     assert str(local.output) == "out"
     assert result.output == "memory://bucket/out"
     names = {path.relative_to("out").as_posix() for path in Path("out").rglob("*") if path.is_file()}
     assert {name.removeprefix("/bucket/out/") for name in memory.store} == names
-    for name in ("kept/in.jsonl", "rejected.jsonl", "removed.parquet"):
+    for name in ("kept/in.jsonl.gz", "rejected.jsonl", "removed.parquet"):
         assert memory.cat(f"/bucket/out/{name}") == Path("out", name).read_bytes()
     assert json.loads(memory.cat("/bucket/out/report.json"))["counts"]["kept"] == 2
     assert os.listdir("tmp") == []
@@ -67,30 +72,90 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(memory: Any) -
     assert os.listdir("tmp") == []
 
 
-def test_a_copy_that_fails_leaves_nothing_there_and_is_resumed(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied, copy = [], pafs.copy_files
+def refuse_uploads(filesystem: Any, monkeypatch: pytest.MonkeyPatch, after: int) -> list[str]:
+    """Let uploads fail as files are closed, after so many; return the list of all that were tried."""
+    tried: list[str] = []
+    opened = type(filesystem)._open
 
-    def fail_at_the_last(source: str, target: str, **filesystems: Any) -> None:
-        copied.append(Path(source).name)
-        if copied[-1] == "report.json":
-            raise PermissionError("no access")
-        copy(source, target, **filesystems)
+    def refusing(self: Any, path: str, mode: str = "rb", **options: Any) -> Any:
+        file = opened(self, path, mode, **options)
+        if "w" in mode:
+            tried.append(path.removeprefix("/bucket/out/"))
+            if len(tried) > after:
+                self.store.pop(path, None)
+                file.commit = file.close = lambda: (_ for _ in ()).throw(PermissionError("no access"))
+        return file
 
-    monkeypatch.setattr(remote.pafs, "copy_files", fail_at_the_last)
-    with pytest.raises(OutputError, match=r"memory://bucket/out cannot be written: no access"):
-        neardup.dedup(TEXTS, output="memory://bucket/out")
-    assert sorted(copied)[:-1] != copied
-    assert copied[-1] == "report.json"
-    assert dict(memory.store) == {}
+    monkeypatch.setattr(type(filesystem), "_open", refusing)
+    return tried
+
+
+def three_files() -> list[str]:
+    for number, text in enumerate(TEXTS):
+        Path(f"{number}.txt").write_text(text)
+    return [f"{number}.txt" for number in range(3)]
+
+
+def test_a_copy_that_fails_says_so_and_is_resumed_with_the_rest(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = three_files()
+    with monkeypatch.context() as refused:
+        tried = refuse_uploads(memory, refused, 3)
+        with pytest.raises(OutputError) as raised:
+            neardup.dedup(inputs, output="memory://bucket/out")
+    assert tried == ["incomplete.txt", "kept/0.txt", "kept/2.txt", "rejected.jsonl"]
+    message = str(raised.value)
+    assert "memory://bucket/out is not complete: 2 of 6 files were written, report.json was not: no access" in message
+    assert message.endswith("Then run again with resume=True (--resume) to copy the rest.")
+    assert sorted(memory.store) == [f"/bucket/out/{name}" for name in tried[:3]]
+    assert b"complete once report.json is here" in memory.cat("/bucket/out/incomplete.txt")
     (partial,) = Path("tmp").iterdir()
     assert partial.stat().st_mode & 0o077 == 0
-    monkeypatch.setattr(remote.pafs, "copy_files", copy)
-    memory.pipe("/bucket/out/removed.parquet", b"of a run that was killed")
-    with pytest.raises(OutputError, match="already exists"):
-        neardup.dedup(TEXTS, output="memory://bucket/out")
-    assert neardup.dedup(TEXTS, output="memory://bucket/out", resume=True).report["counts"]["removed"] == 1
-    assert memory.cat("/bucket/out/removed.parquet") != b"of a run that was killed"
+
+    tried = refuse_uploads(memory, monkeypatch, 100)
+    assert neardup.dedup(inputs, output="memory://bucket/out", resume=True).report["counts"]["removed"] == 1
+    assert tried == ["incomplete.txt", "rejected.jsonl", "removed.parquet", "report.html", "report.json"]
+    assert "/bucket/out/incomplete.txt" not in memory.store
     assert os.listdir("tmp") == []
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_another_run_replaces_what_one_that_failed_has_left(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    inputs = three_files()
+    with monkeypatch.context() as refused:
+        refuse_uploads(memory, refused, 3)
+        with pytest.raises(OutputError, match="is not complete"):
+            neardup.dedup(inputs, output="memory://bucket/out")
+    assert memory.exists("/bucket/out/kept/0.txt")
+    neardup.dedup(inputs[1:], output="memory://bucket/out", overwrite=overwrite)
+    assert sorted(name for name in memory.store if "/kept/" in name) == [
+        "/bucket/out/kept/1.txt",
+        "/bucket/out/kept/2.txt",
+    ]
+    with pytest.raises(OutputError, match="never overwritten"):
+        neardup.dedup(inputs, output="memory://bucket/out", overwrite=overwrite, resume=True)
+
+
+def test_a_file_that_vanishes_while_others_are_copied_is_noticed(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = remote.RemoteFolder._write
+
+    def write_and_lose(self: remote.RemoteFolder, file: Path, name: str) -> None:
+        write(self, file, name)
+        memory.store.pop("/bucket/out/kept/0.txt", None)
+
+    monkeypatch.setattr(remote.RemoteFolder, "_write", write_and_lose)
+    with pytest.raises(OutputError, match=r"3 of 6 files were written, report.json was not: kept/0.txt is missing"):
+        neardup.dedup(three_files(), output="memory://bucket/out")
+    assert not memory.exists("/bucket/out/report.json")
+
+
+def test_a_run_that_is_refused_leaves_nothing_there(memory: Any) -> None:
+    for wrong in ({"source": "no-such-file.txt"}, {"source": TEXTS, "text_column": "body"}):
+        with pytest.raises(NeardupError):
+            neardup.dedup(**wrong, output="memory://bucket/out")  # type: ignore[arg-type]
+    assert dict(memory.store) == {}
+    assert not memory.exists("/bucket/out")
 
 
 def test_the_command_names_the_address_and_takes_a_scratch_folder(memory: Any) -> None:
@@ -108,6 +173,70 @@ def test_a_scheme_that_needs_a_package_names_it() -> None:
         neardup.dedup(TEXTS, output="sftp://host/out")
 
 
+class Refusing:
+    """A server of S3's interface in this process, which answers 403 to all uploads but the next `left`."""
+
+    def __init__(self, application: Any) -> None:
+        self._application, self.left = application, 1 << 30
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        if environ["REQUEST_METHOD"] == "PUT":
+            if self.left == 0:
+                start_response("403 Forbidden", [("Content-Type", "application/xml")])
+                return [b"<Error><Code>AccessDenied</Code><Message>Access denied</Message></Error>"]
+            self.left -= 1
+        return self._application(environ, start_response)
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Refusing, str]]:
+    """Return the server, with a bucket, and the options of an address at it."""
+    moto = pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]' to test output on S3")
+    from werkzeug.serving import make_server
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "any")
+    application = Refusing(moto.DomainDispatcherApplication(moto.create_backend_app))
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    place = f"endpoint_override=127.0.0.1:{server.server_port}&scheme=http&region=us-east-1&allow_delayed_open=true"
+    pafs.FileSystem.from_uri(f"s3://bucket?{place}&allow_bucket_creation=true")[0].create_dir("bucket")
+    yield application, f"?{place}"
+    server.shutdown()
+    thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", range(8))
+def test_uploads_that_s3_refuses_end_a_run_with_an_error_until_it_is_resumed(
+    refusing: tuple[Refusing, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    server, options = refusing
+    monkeypatch.chdir(tmp_path)
+    command = ["dedup", *three_files(), "-o", f"s3://bucket/{after}{options}", "--scratch", "."]
+    client, _ = pafs.FileSystem.from_uri(f"s3://bucket/{options}")
+
+    def sizes() -> dict[str, int]:
+        found = client.get_file_info(pafs.FileSelector(f"bucket/{after}", recursive=True, allow_not_found=True))
+        return {info.path.removeprefix(f"bucket/{after}/"): info.size for info in found if info.is_file}
+
+    server.left = after
+    failed = CliRunner().invoke(cli, command)
+    server.left = 1 << 30
+    if after == 7:  # incomplete.txt and the six files of the output
+        assert failed.exit_code == 0, failed.output
+    else:
+        assert failed.exit_code == 2, failed.output
+        assert f"s3://bucket/{after} {'is not complete' if after else 'cannot be written'}" in failed.output
+        assert len(sizes()) == after
+        assert "report.json" not in sizes()
+        resumed = CliRunner().invoke(cli, [*command, "--resume"])
+        assert resumed.exit_code == 0, resumed.output
+    assert sizes().keys() == {"kept/0.txt", "kept/2.txt", "rejected.jsonl", "removed.parquet", *remote._REPORTS}
+    assert [sizes()["kept/0.txt"], sizes()["kept/2.txt"]] == [33, 12]
+
+
 @pytest.mark.slow
 def test_a_run_reads_from_s3_and_writes_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with servers.S3(servers.s3_program()) as server:
@@ -121,6 +250,7 @@ def test_a_run_reads_from_s3_and_writes_to_it(monkeypatch: pytest.MonkeyPatch, t
         storage.create_dir("bucket")
         with storage.open_output_stream("bucket/in/a.txt") as file:
             file.write("\n".join(TEXTS).encode())
+        resolve.cache_clear()  # of servers of other tests
         options = "?allow_delayed_open=true"  # moto answers the end of an upload in parts with what Arrow refuses
         result = neardup.dedup("s3://bucket/in/a.txt", output=f"s3://bucket/out/{options}")
         assert result.output == "s3://bucket/out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -81,10 +82,10 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "pages.index"
 
 
-def crawl(site: str, folder: Path, *settings: str) -> tuple[list[dict], str]:
+def crawl(site: str, folder: Path, *settings: str, spider: str = SPIDER) -> tuple[list[dict], str]:
     """Crawl the pages in order; return the items that passed, and the stats."""
     pytest.importorskip("scrapy")
-    (folder / "spider.py").write_text(SPIDER)
+    (folder / "spider.py").write_text(spider)
     urls = ",".join(f"{site}/{name}" for name in PAGES)
     done = subprocess.run(
         [sys.executable, "spider.py", urls, *settings], cwd=folder, capture_output=True, text=True, check=False,
@@ -100,12 +101,52 @@ def test_a_crawl_drops_what_was_seen_before_in_it_and_in_the_last_one(site, inde
     items, stats = crawl(site, tmp_path, f"NEARDUP_INDEX={index}")
     assert len(items) == 2
     assert "{'neardup/new': 2, 'neardup/seen': 1}" in stats
-    items, stats = crawl(site, tmp_path, f"NEARDUP_INDEX={index}")
+    items, stats = crawl(site, tmp_path, f"NEARDUP_INDEX={index}", "NEARDUP_ONLY_NEW=True")
     assert items == []
     assert "{'neardup/seen': 3}" in stats
     with Index.open(index, read_only=True) as opened:
         assert len(opened) == 2
         assert json.loads(opened.query(FOX)[0].payload) == {"title": "t"}
+
+
+KILLER = """
+import os, signal
+
+class Killer:
+    seen = 0
+    def process_item(self, item, spider=None):
+        Killer.seen += 1
+        if Killer.seen == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+settings["ITEM_PIPELINES"][Killer] = 400
+"""
+
+
+@pytest.mark.slow
+def test_a_crawl_that_is_killed_before_its_items_are_exported_loses_none(site, index, tmp_path):
+    urls = [f"{site}/{name}" for name in PAGES]
+    (tmp_path / "killed.py").write_text(SPIDER.replace("settings |=", KILLER + "settings |="))
+    killed = subprocess.run(
+        [sys.executable, "killed.py", ",".join(urls), f"NEARDUP_INDEX={index}"], cwd=tmp_path, check=False,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL
+    items, stats = crawl(site, tmp_path, f"NEARDUP_INDEX={index}")
+    with Index.open(index, read_only=True) as opened:
+        assert len(opened) == 2
+        assert all(opened.get(item["url"]).kept for item in items)
+    assert len({item["url"] for item in items}) == len(items) == 2
+    assert "{'neardup/new': 2, 'neardup/seen': 1}" in stats
+
+
+@pytest.mark.slow
+def test_an_item_that_comes_twice_in_a_crawl_passes_once(site, index, tmp_path):
+    again = SPIDER.replace("def parse(self, response):", "def parse(self, response):\n      for _ in range(2):")
+    assert again != SPIDER
+    items, _ = crawl(site, tmp_path, f"NEARDUP_INDEX={index}", spider=again)
+    assert len({item["url"] for item in items}) == len(items) == 2
 
 
 @pytest.mark.slow
@@ -127,7 +168,7 @@ def test_items_without_the_field_pass(site, index, tmp_path):
 
 
 def crawler(**settings: object) -> SimpleNamespace:
-    values = {"getlist": lambda name: settings.get(name, [])}
+    values = {"getlist": lambda name: settings.get(name, []), "getbool": lambda name: bool(settings.get(name))}
     return SimpleNamespace(
         settings=SimpleNamespace(get=lambda name, default=None: settings.get(name, default), **values)
     )

@@ -115,7 +115,7 @@ def test_a_second_service_of_an_index_is_refused_in_a_sentence(tmp_path: Path) -
 
 def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
     path = tmp_path / "pages.index"
-    neardup.Index.create(path, method="structure").close()
+    neardup.Index.create(path, method=neardup.structure(boost_rare=False)).close()
     page = "<table>" + "<tr><td><b><i><p>" * 100_000
     with RunningService(path, "--answer-timeout-s", "0.5", "--read-timeout-s", "0.5") as running:
         slow = threading.Thread(
@@ -139,7 +139,7 @@ def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
 
 def test_pages_are_compared_by_their_outlines(tmp_path: Path) -> None:
     path = tmp_path / "pages.index"
-    neardup.Index.create(path, method="structure").close()
+    neardup.Index.create(path, method=neardup.structure(boost_rare=False)).close()
     left, right = "<body><main><h1>a</h1><p>b<p>c</main>", "<body><main><h2>a</h2><p>b<p>c</main>"
     with RunningService(path) as running:
         found = running.request("POST", "/v1/compare", {"left": left, "right": right}).json

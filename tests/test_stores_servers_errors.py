@@ -7,6 +7,8 @@ import random
 import re
 import sys
 import threading
+import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -143,6 +145,83 @@ def test_a_writer_that_waits_too_long_is_told_who_is_in_its_way(server, store, m
     with other.writing() as writer:  # the lock is free again
         writer.write(change_at(writer.num_rows))
     other.close()
+
+
+def test_an_index_on_postgresql_is_reached_over_a_unix_socket(postgres_server):
+    place = f"postgresql:///postgres?host={postgres_server.folder}&port={postgres_server.port}&user=neardup"
+    store = create_store(f"{place}&index=socket", {}, LAYOUT)
+    with store.writing() as writer:
+        writer.write(change_at(0))
+    assert store.verify() == []
+    store.close()
+    with open_store(postgres_server.address("socket")).reading() as snapshot:
+        assert snapshot.num_rows > 0
+
+
+def test_an_index_on_redis_is_reached_over_a_unix_socket():
+    server = servers.Redis(servers.redis_program())
+    server.arguments += ("--unixsocket", str(server.folder / "socket"))
+    with server:
+        store = create_store(f"unix://{server.folder}/socket?index=a", {}, LAYOUT)
+        with store.writing() as writer:
+            writer.write(change_at(0))
+        store.close()
+        with open_store(server.address("a")).reading() as snapshot:
+            assert snapshot.num_rows > 0
+
+
+@pytest.mark.parametrize(
+    "call", ["read", *(pytest.param(call, marks=pytest.mark.slow) for call in ("write", "verify", "open"))]
+)
+def test_a_server_that_is_frozen_is_not_waited_for(server, monkeypatch, call):
+    monkeypatch.setattr(connections, "PATIENCE_S", 0.5)
+    place = server.address(f"frozen-{next(NUMBERS)}")
+    place += "&connect_timeout=2" if isinstance(server, servers.Postgres) else "&socket_timeout=1"
+    store = create_store(place, {}, LAYOUT)
+
+    def use():
+        if call == "read":
+            with store.reading() as snapshot:
+                snapshot.rows_of_contents(np.zeros((1, 2), np.uint64))
+        elif call == "write":
+            with store.writing() as writer:
+                writer.write(change_at(writer.num_rows))
+        elif call == "open":
+            open_store(place)
+        elif sentences := store.verify():
+            raise StoreError(" ".join(sentences))
+
+    began = time.monotonic()
+    with server.frozen(), pytest.raises(StoreError, match=r"cannot be reached or ended the connection at .*repeat the"):
+        use()
+    assert time.monotonic() - began < 10
+    use()
+    assert store.verify() == []
+    store.close()
+
+
+def test_a_server_that_freezes_while_a_writer_has_its_turn_ends_the_turn(server, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE_S", 0.5)
+    place = server.address(f"frozen-{next(NUMBERS)}")
+    place += "&connect_timeout=2" if isinstance(server, servers.Postgres) else "&socket_timeout=1"
+    store = create_store(place, {}, LAYOUT)
+    with ExitStack() as frozen:
+        with pytest.raises(StoreError, match="cannot be reached"), store.writing() as writer:
+            frozen.enter_context(server.frozen())
+            began = time.monotonic()
+            writer.write(change_at(writer.num_rows))
+        assert time.monotonic() - began < (1.9 if isinstance(server, servers.Redis) else 10)
+    with store.writing() as writer:
+        writer.write(change_at(writer.num_rows))
+    assert store.verify() == []
+    store.close()
+
+
+def test_a_server_that_is_busy_is_waited_for(postgres_server, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE_S", 0.2)
+    session = connections.Session(parse_server_address(postgres_server.address("busy")))
+    assert session.row("SELECT 7 FROM pg_sleep(1.5)") == (7,)
+    session.close()
 
 
 def test_a_writer_on_redis_that_lost_its_lock_cannot_write(redis_server):
@@ -361,6 +440,9 @@ def test_rows_that_a_redis_server_lost_are_not_taken_for_those_that_came_later()
     [
         ("redis://h:1/0", ("redis://h:1/0", "index", "redis://h:1/0")),
         ("redis://u:p@h/2?index=a", ("redis://u:p@h/2", "a", "redis://u@h/2?index=a")),
+        ("postgresql:///db?host=/var/run&index=a", ("postgresql:///db?host=/var/run", "a",
+          "postgresql:///db?host=/var/run&index=a")),
+        ("unix:///tmp/redis.sock?db=1", ("unix:///tmp/redis.sock?db=1", "index", "unix:///tmp/redis.sock?db=1")),
         ("postgresql://h/db?password=p&index=a_b-1&sslmode=require",
          ("postgresql://h/db?password=p&sslmode=require", "a_b-1",
           "postgresql://h/db?password=...&index=a_b-1&sslmode=require")),

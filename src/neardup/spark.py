@@ -175,6 +175,7 @@ def dedup_files(
         warnings: list[str] = []
         tasks = tasks_of(inputs, keep, warnings)
         chosen = _searchable(for_pages(settings, tasks))
+        folder.begin(resume=False)
         with open_stages(progress) as stages, translated():
             spark = open_session(master)
             shared.use(spark)

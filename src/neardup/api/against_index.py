@@ -202,6 +202,8 @@ class IndexRun:
         warnings: list[str] = []
         tasks = tasks_for(inputs, self.index.method, warnings)
         identities = [task.part.identity() for task in tasks]
+        if folder is not None:
+            folder.begin(resume=False)
         read, decided = _Read([], [], [], [], []), list[_Decided]()
         with (
             stages.stage("read", known_total(tasks)) as progress,

@@ -41,7 +41,8 @@ def document_frequencies(
     ----------
     source, text_column, text_unit, in_format, max_document_bytes, threads, progress : as in `dedup`.
     on_error : as in `dedup`. A document that cannot be read is not counted; the table lists it as `rejected`.
-    method : the settings that cut texts into features, or the name of a method.
+    method : the settings that cut texts into features, or the name of a method. For `page`, the features of the
+        structure are counted, which are those that its index weighs.
 
     Returns
     -------
@@ -59,7 +60,8 @@ def document_frequencies(
     >>> neardup.lsh.keywords("the cat", table, top=1)[0][0]
     'cat'
     """
-    settings: Shingling = method if isinstance(method, Shingling) else method_named(method)
+    named: Shingling = method if isinstance(method, Shingling) else method_named(method)
+    settings = getattr(named, "of_structure", None) or named
     run_settings = RunSettings(threads=threads, on_error=on_error)
     inputs = Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes)
     rejected: list[Rejected] = []

@@ -90,12 +90,14 @@ class Index:
         max_bucket_size : as in `dedup`.
         expected_documents : the number of documents to choose the blocks of SimHash for; does not change the answers.
         idf : the document frequencies for the weights of the method, as returned by `document_frequencies`, or their
-            file. Without them, methods that boost rare features count all features alike.
+            file. Required by methods that boost rare features: boost_rare, structure and page.
 
         Raises
         ------
         SettingError
-            If a value is outside its limits, an index cannot use the method, or the method needs `idf`.
+            If a value is outside its limits, an index cannot use the method, or `idf` is missing or not for the method.
+        SchemeError
+            If `idf` counts other features than those of the method.
         StoreError
             If the index exists, or cannot be created.
         """
@@ -103,9 +105,9 @@ class Index:
             storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
         )
         table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
-        prepared = meta.with_table(method_of(method_named(method, threshold, max_distance)).resolve(), table)
-        prepared = meta.fixed(prepared, settings)
-        prepared.sketch(prepared.describe(pa.array(["a text"], pa.large_string())))  # raises if a table is missing
+        chosen = method_of(method_named(method, threshold, max_distance))
+        prepared = meta.fixed(meta.with_table(chosen.resolve() if table is None else chosen, table), settings)
+        prepared.sketch(prepared.describe(pa.array(["a text"], pa.large_string())))  # raises if a package is missing
         assert prepared.lookup is not None
         about = meta.meta_of(prepared, settings, _now())
         return cls._of(create_store(os.fspath(address), about, prepared.lookup.layout, meta.attachments_of(prepared)))
@@ -449,10 +451,8 @@ class Index:
             "bytes_per_document": round(stored["bytes"] / total, 1) if total and stored.get("bytes") else None,
             "durable": self._store.durable,
             "promise": self._store.promise,
-            **{
-                name: self._store.meta[name]
-                for name in ("created", "neardup", "format_version", "method", "index", "idf")
-            },
+            **{name: self._store.meta[name] for name in ("created", "neardup", "format_version", "method", "index")},
+            "idf": None if self._rules.method.idf is None else self._rules.method.idf.describe(),
             "runs": [run._asdict() for run in self.runs()],
             "store": stored,
         }
@@ -490,7 +490,7 @@ class Index:
         SchemeError
             If the other index was made with another method.
         """
-        meta.require_method(other._store.meta, self.method, other.address)
+        meta.require_method(other._store.meta, self._rules.method, other.address)
         with other._store.reading() as snapshot, self._store.writing() as writer:
             parts = maintenance.kept_documents(other._rules, snapshot, self.settings.storage)
             return self._collect(collection.add(self._rules, writer, part, _now()) for part in parts)

@@ -199,6 +199,7 @@ def add_files(
     run: str | None = None,
     payload_column: Sequence[str] = (),
     kept: str | None = None,
+    only_new: bool = False,
     answers: str | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
@@ -213,6 +214,7 @@ def add_files(
     command : its name in the report.
     if_new : whether documents that are similar to a kept one are removed.
     kept : a file in the format of the only input, or a folder, for the rows of the documents that were kept.
+    only_new : whether to leave out of them the documents that the index had already.
     answers : a file (.parquet, .jsonl, .csv) for a row about each document: `schemas.answers_schema`.
     overwrite : whether the two may replace files.
 
@@ -235,7 +237,8 @@ def add_files(
                     continue
                 table = index._write(incoming, piece.batch, if_new, run)
                 _count(counts, table)
-                files.write(piece.documents, table["kept"].to_numpy())
+                repeated = table["repeated"].to_numpy()
+                files.write(piece.documents, table["kept"].to_numpy() & ~(repeated & only_new))
                 progress.advance(len(table), int(piece.batch.texts.nbytes))
                 yield table
 

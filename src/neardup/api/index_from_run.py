@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,9 @@ from neardup.documents.reading import Task
 from neardup.errors import InputError, SettingError
 from neardup.features.idf import IdfTable
 from neardup.index.incoming import new_prefix
-from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF, settings_from_json
 from neardup.output.report import MAX_INPUTS
-from neardup.settings.methods import MethodSettings
+from neardup.settings.methods import MethodSettings, SimHash
 from neardup.stores.embedded.backup import check_new
 
 _Name = Callable[[Task, Batch], Batch]
@@ -50,7 +50,7 @@ def make_index(
         If the run used a Python function, or counted the words of its documents and `idf` is None.
     """
     report = _report_of(folder)
-    method = _method_of(folder, report, idf)
+    method = _method_of(folder, report)
     if settings.get("max_bucket_size") is None:
         settings = settings | {"max_bucket_size": report["settings"]["max_bucket_size"]}
     tasks = _kept_tasks(folder, report, method)
@@ -87,23 +87,14 @@ def _report_of(folder: Path) -> dict[str, Any]:
     return report
 
 
-def _method_of(folder: Path, report: dict[str, Any], idf: Any) -> MethodSettings:
+def _method_of(folder: Path, report: dict[str, Any]) -> MethodSettings:
     if report["method"] is None:
         raise SettingError(
             f"The run in {folder} used a Python function, which its report cannot name. Use Index.create with the "
             f"method, and add_many({str(folder / 'kept')!r})."
         )
     method: MethodSettings = settings_from_json(report["method"])
-    counted = method_of(method).counted or (method if getattr(method, "idf", None) == IDF else None)
-    if counted is not None and idf is None:
-        tokens = counted.tokens if isinstance(counted.tokens, str) else "jieba"
-        options = f"--tokens {tokens} --ngram {counted.ngram}" + (f" --html {counted.html}" if counted.html else "")
-        raise SettingError(
-            f"The run in {folder} weighted features by the number of documents that contain them, and the index needs "
-            f"the table of these counts: got none. Count its inputs by `neardup idf INPUT... {options} -o "
-            "idf.parquet`, and pass idf='idf.parquet' (--idf idf.parquet)."
-        )
-    return method
+    return replace(method, idf="corpus") if isinstance(method, SimHash) and method.idf == IDF else method
 
 
 def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) -> list[Task]:

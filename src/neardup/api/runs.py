@@ -118,7 +118,7 @@ def workspace(
         if not can_resume:
             folder.discard()
         if isinstance(error, NeardupError):
-            if not (folder.scratch / "checkpoint.json").exists():
+            if not folder.can_resume:
                 folder.discard()
         elif isinstance(error, OSError):
             raise OutputError(_cannot_write(folder, error)) from error
@@ -171,6 +171,8 @@ def decide(
     if cache.may_fit(sum(size for _, size, _ in identities)):
         tasks = [task._replace(cache=cache) for task in tasks]
     resuming = prepare(scratch, tasks, identities, method, selection, resume)
+    if folder is not None:
+        folder.begin(resume=resuming)
     outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, resume=resuming)
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
     warnings += _check_ids(scratch, outcome.corpus, locations, inputs.id_column, table)

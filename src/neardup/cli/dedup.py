@@ -104,7 +104,7 @@ def dedup(
     is_given, given = is_method_given(values), build_method(values)
     if engine == "spark":
         _refuse_local_options()
-        with running(lambda: f"Nothing was written to {output}."):
+        with running(lambda: message_of_folder(output, values["scratch"])):
             import neardup.spark
 
             shared = {name: value for name, value in values.items() if name not in _LOCAL}

@@ -48,14 +48,7 @@ def idf(inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_j
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
         table = neardup.document_frequencies(named(inputs), method=method, **values)
         table.save(path)
-    report = {
-        "documents": table.num_documents,
-        "features": len(table.hashes),
-        "max_undercount": table.max_undercount,
-        "version": table.version,
-        "scheme": dict(table.scheme),
-        "rejected": [row._asdict() for row in table.rejected],
-    }
+    report = table.describe() | {"rejected": [row._asdict() for row in table.rejected]}
     if as_json:
         reports.print_json(report)
     elif not quiet:

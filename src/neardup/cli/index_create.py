@@ -48,7 +48,7 @@ def create(
     \b
     Examples:
       neardup index create news.index
-      neardup index create pages.index --method structure
+      neardup index create pages.index --method structure --idf tags.parquet
       neardup index create fp.index --method simhash --confirm hamming --storage fingerprints
       neardup index create news.index --from-run out/
     """

@@ -21,7 +21,7 @@ from neardup.cli.index_options import (
 from neardup.cli.running import exit_if_incomplete, running
 from neardup.cli.settings import Command, composed, option, settings_options
 from neardup.cli.sources import inputs_argument, named, printing_options, source_options
-from neardup.errors import InputError
+from neardup.errors import InputError, SettingError
 from neardup.settings.run import RunSettings
 
 _COMMON = ("text_column", "id_column", "payload_columns", "run", "answers", "overwrite")
@@ -63,7 +63,7 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
       neardup index add news.index corpus.parquet
       neardup index add news.index monday/*.jsonl.zst --payload-columns url,date --run monday
     """
-    _add(address, inputs, "index add", if_new=False, kept=None, **values)
+    _add(address, inputs, "index add", if_new=False, kept=None, only_new=False, **values)
 
 
 @click.command(
@@ -87,13 +87,18 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
 @option(
     "--print-kept", section="Output", is_flag=True, help="With --stream, print the kept lines instead of the answers."
 )
+@option(
+    "--only-new", section="Output", is_flag=True,
+    help="With -o or --print-kept, leave out documents that the index had already, with the same id and content.",
+)  # fmt: skip
 @_documents_options
 def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: bool, **values: Any) -> None:
     """Add the documents that are not similar to a kept one. The others are removed: only their ids and answers are
     stored.
 
     The decisions equal those of `neardup dedup` on all documents in order of arrival. A document already stored with
-    the same id and content gets the same answer again, so an interrupted stream can simply be sent again.
+    the same id and content gets the same answer again, so an interrupted stream can simply be sent again: a document
+    that was kept is then written or printed again, unless you use --only-new.
 
     \b
     Examples:
@@ -101,6 +106,11 @@ def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: 
       neardup index add-if-new news.index new.parquet --answers answers.jsonl
       katana -u https://example.org -jsonl | neardup index add-if-new pages.index - --stream --text-column response.body
     """
+    if values["only_new"] and not print_kept and values["kept"] is None:
+        raise SettingError(
+            "--only-new limits the documents that -o writes or --print-kept prints: got neither. Add one, or leave "
+            "--only-new out; the field repeated of an answer has the same information."
+        )
     if stream or print_kept:
         from neardup.cli.index_stream import answer_stream
 
@@ -116,7 +126,7 @@ def _add(address: str, inputs: tuple[str, ...], command: str, **values: Any) -> 
         report = run_on_inputs(
             address, inputs, partial(
                 add_files, command=command, payload_column=columns_of(values.pop("payload_columns")),
-                **{name: values.pop(name) for name in ("if_new", "kept", "answers", "overwrite", "run")},
+                **{name: values.pop(name) for name in ("if_new", "kept", "only_new", "answers", "overwrite", "run")},
             ), values,
         )  # fmt: skip
     finish(report, values)

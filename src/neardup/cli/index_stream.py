@@ -19,7 +19,9 @@ _MAX_LINE_BYTES = 256 << 20
 _UNUSED = ("kept", "answers", "in_format", "threads")
 
 
-def answer_stream(address: str, inputs: tuple[str, ...], *, stream: bool, print_kept: bool, **values: Any) -> None:
+def answer_stream(
+    address: str, inputs: tuple[str, ...], *, stream: bool, print_kept: bool, only_new: bool, **values: Any
+) -> None:
     """Answer the lines of standard input until it ends; documents that have arrived together are decided together."""
     _refuse_others(inputs, stream, values)
     with running(lambda: "Every line that was answered is stored."):
@@ -39,7 +41,7 @@ def answer_stream(address: str, inputs: tuple[str, ...], *, stream: bool, print_
                 for line, answer in zip(lines, told, strict=False):
                     if not print_kept:
                         output.write(json_line(answer).encode())
-                    elif answer.get("kept"):
+                    elif answer.get("kept") and not (only_new and answer["repeated"]):
                         output.write(line + b"\n")
                     if "error" in answer and (print_kept or values["on_error"] == "stop"):
                         _tell(answer["error"], values["on_error"])

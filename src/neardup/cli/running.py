@@ -49,9 +49,9 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def message_of_folder(output: str, scratch: str | None = None) -> str:
     """Return what an interrupted run that writes a folder has left."""
-    from neardup.output.directory import places_of
+    from neardup.output.directory import is_address, places_of
 
-    nothing = f"Nothing was written to {output}."
+    nothing = f"The output {output} is not complete." if is_address(output) else f"Nothing was written to {output}."
     partial = places_of(output, scratch).partial
     if not partial.exists():
         return nothing

@@ -104,6 +104,16 @@ class IdfTable(IdfSource):
     max_undercount: int = 0
     rejected: tuple[Rejected, ...] = ()
 
+    def describe(self) -> dict[str, Any]:
+        """Return the numbers of documents and features, the version and the scheme, as values for JSON."""
+        return {
+            "documents": self.num_documents,
+            "features": len(self.hashes),
+            "max_undercount": self.max_undercount,
+            "version": self.version,
+            "scheme": dict(self.scheme),
+        }
+
     def __repr__(self) -> str:
         """Return the numbers of documents and features."""
         return f"IdfTable({self.num_documents:,} documents, {len(self.hashes):,} features)"

@@ -119,10 +119,38 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
 
 
 def with_table(method: Method, idf: IdfTable | None) -> Method:
-    """Return the method with document frequencies, which become part of its scheme."""
-    if idf is not None and getattr(method.settings, "idf", None) is not None:
-        method = dataclasses.replace(method, settings=dataclasses.replace(method.settings, idf=idf))
-    return method.with_idf(idf)
+    """Return the method with the document frequencies of its features, which become part of its scheme.
+
+    Raises
+    ------
+    SettingError
+        If the method needs a table and there is none, or an empty one; or if it needs none.
+    SchemeError
+        If the table counts other features.
+    """
+    weighed, table = method.weighed, method.idf if idf is None else idf
+    if weighed is None:
+        if table is not None:
+            raise SettingError(
+                f"idf is for methods that weigh features by document frequencies: got {table!r} for "
+                f"{type(method.settings).__name__}, which weighs all alike. Leave idf (--idf) out, or set "
+                "boost_rare=True (--boost-rare)."
+            )
+        return method
+    if table is None or not len(table.hashes):
+        tokens = weighed.tokens if isinstance(weighed.tokens, str) else "jieba"
+        options = f"--tokens {tokens} --ngram {weighed.ngram}" + (f" --html {weighed.html}" if weighed.html else "")
+        boosts = getattr(method.settings, "boost_rare", False)
+        without = "; or use boost_rare=False (--no-boost-rare), which needs none" if boosts else ""
+        raise SettingError(
+            "The method weighs features by the number of documents that contain them, and the index needs the table "
+            f"of these counts: got {'none' if table is None else table}. Count documents by `neardup idf INPUT... "
+            f"{options} -o idf.parquet`, and pass idf='idf.parquet' (--idf idf.parquet){without}."
+        )
+    table.require(weighed)
+    if getattr(method.settings, "idf", None) is not None:
+        method = dataclasses.replace(method, settings=dataclasses.replace(method.settings, idf=table))
+    return method.with_idf(table)
 
 
 def rules_for(method: Method, settings: IndexSettings) -> Rules:
@@ -142,6 +170,12 @@ def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
         raise SchemeError(
             f"The index {address} was created with {shown[0]}: got {shown[1]}. Open it without a method, or create "
             "another index."
+        )
+    table = given.idf if isinstance(given, Method) else None
+    if table is not None and table.version != meta["idf"]:
+        raise SchemeError(
+            f"The index {address} weighs features by another table of document frequencies: got {table.version}, it "
+            f"was created with {meta['idf']}. Create both with the same table (--idf)."
         )
 
 

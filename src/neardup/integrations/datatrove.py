@@ -32,24 +32,28 @@ except ImportError as error:
 class SeenBeforeFilter(BaseFilter):  # type: ignore[misc]
     """Adds each document to an index if it is new; drops it if a kept document is similar to it.
 
-    Documents are decided in the order in which they come, as `dedup` decides them. A task that runs again gets the same
-    answers, since an index remembers them by the id of the document.
+    Documents are decided in the order in which they come, as `dedup` decides them. An index remembers its answers by
+    the id of the document: one that was kept passes again, so that a task that is killed and runs again loses none.
 
     Parameters
     ----------
     index : an index that exists: a folder, or the address of a database. One process at a time writes to a folder, so
         use it with `tasks=1`; PostgreSQL and Redis take any number of tasks.
     batch_size : documents that are looked up together.
+    only_new : whether to drop also a document that the index has already, with the same id and content. Documents that
+        a killed task added to the index then stay out of its output when it runs again.
     exclusion_writer : a writer of datatrove for the dropped documents. Their metadata have `filter_reason`, and the
         `kept_id` and the `similarity` (or `distance`) of the document that removed them.
     """
 
     name = "neardup: seen before?"
 
-    def __init__(self, index: str, batch_size: int = 1000, exclusion_writer: Any = None) -> None:
+    def __init__(
+        self, index: str, batch_size: int = 1000, exclusion_writer: Any = None, *, only_new: bool = False
+    ) -> None:
         """Keep the settings; `run` opens the index."""
         super().__init__(exclusion_writer, batch_size)
-        self.index = index
+        self.index, self.only_new = index, only_new
         self._opened: Index | None = None
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
@@ -78,7 +82,7 @@ class SeenBeforeFilter(BaseFilter):  # type: ignore[misc]
         results: list[bool | tuple[bool, str]] = []
         for doc, answer in zip(batch, answers.to_pylist(), strict=True):
             if answer["kept"]:
-                results.append(True)
+                results.append((False, "repeated") if self.only_new and answer["repeated"] else True)
                 continue
             told = {
                 name: answer[name] for name in ("kept_id", "similarity", "distance") if answer.get(name) is not None

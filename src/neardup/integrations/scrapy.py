@@ -35,14 +35,16 @@ class _Options(NamedTuple):
     payload_fields: tuple[str, ...]
     action: str
     tag: str
+    only_new: bool
     token: str | None
 
 
 class SeenBeforePipeline:
     """Adds the text of each item to an index if it is new; drops the item, or tags it, if it was seen before.
 
-    An item was seen before if a kept document is similar to its text, or the index has its id with the same text. The
-    settings of Scrapy:
+    An item was seen before if another kept document is similar to its text, or if it has passed in this crawl. An item
+    that an earlier crawl added to the index passes again, so that a crawl that is killed loses none: they are added
+    before they are exported. The settings of Scrapy:
 
     - NEARDUP_INDEX : an index that exists: a folder, the address of a database, or the URL of `neardup serve`.
     - NEARDUP_FIELD : the field of the text or HTML; `text` by default. Items without it pass.
@@ -51,6 +53,8 @@ class SeenBeforePipeline:
     - NEARDUP_ACTION : `drop`, the default, or `tag`.
     - NEARDUP_TAG : the field that `tag` fills; `seen_before` by default. None for a new item; else a dict of id,
       similarity, distance, first_seen and payload of the earlier document.
+    - NEARDUP_ONLY_NEW : whether items of an earlier crawl, with the same id and text, were seen before, too; False by
+      default.
     - NEARDUP_TOKEN : a write token of the service.
 
     The stats `neardup/new`, `neardup/seen` and `neardup/without_text` count the items.
@@ -60,6 +64,7 @@ class SeenBeforePipeline:
         """Keep the settings; `from_crawler` calls this. count : adds one to a stat."""
         self._options, self._count = options, count
         self._opened: Index | client.Client | None = None
+        self._passed = set[str]()
 
     @classmethod
     def from_crawler(cls, crawler: Any) -> SeenBeforePipeline:
@@ -82,7 +87,7 @@ class SeenBeforePipeline:
         options = _Options(
             str(address), settings.get("NEARDUP_FIELD", "text"), settings.get("NEARDUP_ID", "url"),
             tuple(settings.getlist("NEARDUP_PAYLOAD")), action, settings.get("NEARDUP_TAG", "seen_before"),
-            settings.get("NEARDUP_TOKEN"),
+            settings.getbool("NEARDUP_ONLY_NEW"), settings.get("NEARDUP_TOKEN"),
         )  # fmt: skip
         return cls(options, lambda name: crawler.stats.inc_value(f"neardup/{name}"))
 
@@ -134,7 +139,8 @@ class SeenBeforePipeline:
         id = str(fields.get(options.id_field) or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32])
         payload = {name: fields.get(name) for name in options.payload_fields} or None
         answer = await maybe_deferred_to_future(deferToThread(self._add, text, id, payload))
-        seen = answer.repeated or not answer.kept
+        seen = not answer.kept or (answer.repeated and (options.only_new or id in self._passed))
+        self._passed.add(id)
         self._count("seen" if seen else "new")
         if options.action == "tag":
             fields[options.tag] = _told(answer) if seen else None

@@ -126,6 +126,11 @@ class Method(ABC):
         """The features whose document frequencies an extra pass must count first; None if it needs none."""
         return None
 
+    @property
+    def weighed(self) -> Shingling | None:
+        """The features that document frequencies weigh, whoever counts them; None if all features weigh alike."""
+        return self.counted
+
     def resolve(self: Self) -> Self:
         """Return the method with the table of document frequencies that its settings name, if they name one."""
         return self

@@ -75,6 +75,10 @@ class SimHashMethod(Method):
     def counted(self) -> Shingling | None:
         return self.settings if self.settings.weights == "tfidf" and self.settings.idf == "corpus" else None
 
+    @property
+    def weighed(self) -> Shingling | None:
+        return self.settings if self.settings.weights == "tfidf" and self.settings.idf != "lines" else None
+
     def resolve(self) -> SimHashMethod:
         """Return the method with the table that its settings name, read from its file.
 

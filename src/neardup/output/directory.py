@@ -90,10 +90,10 @@ class OutputDirectory:
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address
         self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
-        self._refuse_existing(overwrite, resume)
+        self._refuse_existing(overwrite)
         try:
             if not resume:
-                self.discard()
+                self._delete_local()
             shutil.rmtree(self.result, ignore_errors=True)
             if self.remote is not None:  # a temporary folder may be shared with other users
                 self.partial.mkdir(mode=0o700, exist_ok=resume)
@@ -104,11 +104,10 @@ class OutputDirectory:
                 "write permission."
             ) from error
 
-    def _refuse_existing(self, overwrite: bool, resume: bool) -> None:
-        """Raise OutputError if there is an output, or none can be written."""
+    def _refuse_existing(self, overwrite: bool) -> None:
+        """Raise OutputError if there is an output."""
         if self.remote is not None:
-            self.remote.refuse_existing(resume=resume and (self.scratch / "checkpoint.json").exists())
-            self.remote.check_writable()
+            self.remote.refuse_existing()
             return
         path = Path(self.path)
         if path.exists() and not overwrite:
@@ -139,15 +138,29 @@ class OutputDirectory:
         resolved = source.resolve()
         return target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents)
 
+    def begin(self, *, resume: bool) -> None:
+        """Write to remote storage for the first time, once the inputs are found. Raises OutputError.
+
+        resume : whether there is an interrupted run to continue.
+        """
+        if self.remote is not None:
+            self.remote.begin(resume=resume)
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether there are scratch files that a run can continue from."""
+        return (self.scratch / "checkpoint.json").exists()
+
     def finish(self) -> None:
         """Move the result into place, or copy it to the remote storage, and delete everything else."""
         if self.remote is not None:
-            self.remote.copy(self.result)
+            how = " with resume=True (--resume) to copy the rest" if self.can_resume else ""
+            self.remote.copy(self.result, f"Then run again{how}.")
         else:
             if Path(self.path).exists():
                 os.replace(self.path, self.partial / "old")
             os.replace(self.result, self.path)
-        self.discard()
+        self._delete_local()
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a file of the finished output anew. Raises OutputError."""
@@ -162,6 +175,11 @@ class OutputDirectory:
         shutil.rmtree(self.result, ignore_errors=True)
 
     def discard(self) -> None:
-        """Delete everything that was written beside the output."""
+        """Delete everything that was written beside the output, and the mark on remote storage."""
+        self._delete_local()
+        if self.remote is not None:
+            self.remote.delete_if_empty()
+
+    def _delete_local(self) -> None:
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from neardup.errors import StoreError
 
@@ -31,19 +31,18 @@ def parse_server_address(address: str) -> ServerAddress:
     parts = urlsplit(address)
     options = parse_qsl(parts.query, keep_blank_values=True)
     index = next((value for option, value in reversed(options) if option == "index"), DEFAULT_INDEX)
-    rest = urlencode([(option, value) for option, value in options if option != "index"], quote_via=quote)
     user, _, place = parts.netloc.rpartition("@")
-    shown = urlunsplit(
-        parts._replace(
-            netloc=f"{user.partition(':')[0]}@{place}" if user else place,
-            query=urlencode(
-                [(option, "..." if "password" in option else value) for option, value in options], quote_via=quote
-            ),
-        )
-    )
+    public = f"{user.partition(':')[0]}@{place}" if user else place
+    shown = _url(parts, public, [(option, "..." if "password" in option else value) for option, value in options])
     if not _NAME.fullmatch(index):
         raise StoreError(
             f"The name of the index is not valid: got index={index!r} in {shown}. A name has 1 to 48 letters, "
             "digits, underscores and hyphens. Choose such a name, as in ?index=news."
         )
-    return ServerAddress(urlunsplit(parts._replace(query=rest, fragment="")), index, shown)
+    return ServerAddress(_url(parts, parts.netloc, [each for each in options if each[0] != "index"]), index, shown)
+
+
+def _url(parts: SplitResult, netloc: str, options: list[tuple[str, str]]) -> str:
+    """Return the URL; without a host too it has two slashes, which `urlunsplit` leaves out."""
+    query = urlencode(options, quote_via=quote, safe="/")
+    return f"{parts.scheme}://{netloc}{parts.path}" + (f"?{query}" if query else "")

@@ -49,7 +49,8 @@ def print_info(info: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
     rows.line("Tables", _settings(info["method"], _LAYOUT))
     rows.line("Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents")))
     if info["idf"]:
-        rows.line("Frequencies", info["idf"])
+        counted, features = info["idf"]["documents"], _settings(info["idf"]["scheme"], ("tokens", "ngram", "html"))
+        rows.line("Frequencies", f"{plural(counted, 'document')}, {features}, version {info['idf']['version']}")
     rows.line("Created", f"{_moment(info['created'])}, by neardup {info['neardup']}")
     rows.line("Durability", info["promise"])
     rows.print(Console(highlight=False))

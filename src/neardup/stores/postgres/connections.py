@@ -5,7 +5,8 @@ from __future__ import annotations
 import select
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import psycopg
 from psycopg import errors
 from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format, TransactionStatus
 
 from neardup.errors import StoreError
@@ -22,6 +24,7 @@ from neardup.stores.server_address import ServerAddress
 
 WRITER_TIMEOUT_S = 60
 CONNECT_TIMEOUT_S = 10
+PATIENCE_S = 30
 OLDEST_VERSION = 140_000
 _MAX_IDLE = 8
 _BIGINT, _BIGINTS = 20, 1016  # the numbers of the types bigint and bigint[]
@@ -73,15 +76,57 @@ class _BigintsDumper(Dumper):
         return numbers.data
 
 
+class _Connection(psycopg.Connection[Any]):
+    """A connection that does not wait for a server that has stopped. address : of the server, set after `connect`."""
+
+    address = ""
+
+    def wait(self, generator: Any, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]
+        return super().wait(self._watched(generator), *arguments, **options)
+
+    def _watched(self, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Pass on what a generator of psycopg waits for; ask for another connection if nothing has come for long.
+
+        A statement may take hours, and TCP cannot tell a busy server from one that is frozen.
+        """
+        try:
+            awaited, due = next(generator), time.monotonic() + PATIENCE_S
+            while True:
+                ready = yield awaited
+                if ready:
+                    due = time.monotonic() + PATIENCE_S
+                elif self.address and time.monotonic() > due:
+                    self._require_server()
+                    due = time.monotonic() + PATIENCE_S
+                awaited = generator.send(ready)
+        except StopIteration as end:
+            return end.value
+
+    def _require_server(self) -> None:
+        try:
+            psycopg.connect(**_parameters(self.address)).close()
+        except errors.ConnectionTimeout as error:
+            self.close()
+            raise psycopg.OperationalError(
+                f"it has not answered for {PATIENCE_S} seconds and does not accept another connection"
+            ) from error
+        except psycopg.Error:
+            return  # it has answered
+
+
+def _parameters(server: str) -> dict[str, Any]:
+    """Return the parameters of a connection; those of the address come before the defaults."""
+    return {"application_name": "neardup", "connect_timeout": CONNECT_TIMEOUT_S} | conninfo_to_dict(server)
+
+
 class Session:
     """A connection whose errors are StoreErrors. Used by one thread at a time."""
 
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
         with self._our_errors():
-            self.connection = psycopg.connect(
-                address.server, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="neardup"
-            )
+            self.connection = _Connection.connect(**_parameters(address.server), autocommit=True)
+            self.connection.address = address.server
             self.connection.prepare_threshold = 0  # each statement is planned once
             self.connection.adapters.register_dumper(Bigints, _BigintsDumper)
         try:

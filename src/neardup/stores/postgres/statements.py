@@ -52,9 +52,10 @@ META, SET_META, SET_FIELDS = (
     "UPDATE settings SET meta = %s",
     "UPDATE settings SET fields = %s",
 )
+# Not current_schema()::regnamespace, which reads a name as SQL does: without capital letters.
+_OURS = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 SIZES = (
-    "SELECT relname::text, pg_total_relation_size(oid) FROM pg_class "
-    "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"
+    f"SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE {_OURS} AND relkind = 'r' ORDER BY relname"
 )
 CHECKS = {
     "SELECT count(*) FROM documents WHERE row >= (SELECT num_rows FROM counts)": "{} documents have a row that was "
@@ -72,7 +73,7 @@ CHECKS = {
     "SELECT count(*) FROM staged AS s WHERE NOT EXISTS (SELECT FROM runs AS r WHERE r.name = s.run)": "{} staged "
     "tables belong to no run",
     "SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND "
-    "relnamespace = current_schema()::regnamespace": "{} indexes of the database are not valid: REINDEX "
+    f"{_OURS}": "{} indexes of the database are not valid: REINDEX "
     "makes them anew",
 }  # fmt: skip
 _TYPES = {

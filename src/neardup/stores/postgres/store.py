@@ -199,7 +199,7 @@ class PostgresStore(Store):
         raise StoreError(
             f"neardup does not back up a database: got {path!r} for {self._place.shown}. PostgreSQL's own tools do, "
             "while the index is in use. Run: pg_dump --format=custom "
-            f"--schema={schema_of(self._place)} --file={path} DATABASE"
+            f"--schema='\"{schema_of(self._place)}\"' --file={path} DATABASE"
         )
 
     def close(self) -> None:

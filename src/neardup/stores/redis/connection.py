@@ -16,7 +16,7 @@ from neardup.errors import StoreError
 from neardup.stores.server_address import ServerAddress
 
 NAMES = "neardup:indexes"
-_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 120
+_CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 60  # the address may set others
 
 
 class Connection:
@@ -31,10 +31,11 @@ class Connection:
         self.made = 0
         scheme, _, rest = address.server.partition("://")
         url = f"{scheme.replace('valkey', 'redis')}://{rest}"
+        of_tcp = {"socket_connect_timeout": _CONNECT_TIMEOUT_S, "socket_keepalive": True} if scheme != "unix" else {}
         try:  # a change is never sent twice: whether it arrived is not known when a connection breaks
             self.client: Any = redis.Redis.from_url(
-                url, socket_connect_timeout=_CONNECT_TIMEOUT_S, socket_timeout=_ANSWER_TIMEOUT_S,
-                socket_keepalive=True, retry=Retry(NoBackoff(), 0), redis_connect_func=self._connected,
+                url, socket_timeout=_ANSWER_TIMEOUT_S, retry=Retry(NoBackoff(), 0),
+                redis_connect_func=self._connected, **of_tcp,
             )  # fmt: skip
         except ValueError as error:
             raise StoreError(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from redis.exceptions import ConnectionError, WatchError
+from redis.exceptions import ConnectionError, TimeoutError, WatchError
 
 from neardup.errors import StoreError
 from neardup.stores.redis import scripts
@@ -47,10 +47,14 @@ class WriterLock:
             raise self._in_use()
         try:
             self._acquire(deadline)
+            silent = False
             try:
                 yield
+            except StoreError as error:
+                silent = isinstance(error.__cause__, TimeoutError)
+                raise
             finally:
-                self._release()
+                self._release(silent)
         finally:
             self._threads.release()
 
@@ -99,9 +103,11 @@ class WriterLock:
             self._renewing = threading.Thread(target=self._renew, name="neardup-writer", daemon=True)
             self._renewing.start()
 
-    def _release(self) -> None:
+    def _release(self, silent: bool) -> None:
         with self._busy:
             self._token = b""
+        if silent:  # it would not answer this either
+            return
         # Where the server is gone, the lock is in its files: it expires, or this writer takes it up again.
         with contextlib.suppress(StoreError), self._connection.our_errors():
             self._connection.client.eval(scripts.RELEASE, 2, self._key, self._next, self._unreleased, EXPIRY_MS)
