@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.stores.embedded.failures import damaged, later_version
+from neardup.stores.damage import damaged
+from neardup.stores.embedded.failures import later_version
 
 MAGIC, VERSION = b"ndarrays", 1
 _HEAD = struct.Struct("<8sIII")
@@ -124,7 +125,7 @@ def open_arrays(folder: Path, info: FileInfo) -> dict[str, npt.NDArray[Any]]:
     FileNotFoundError
         If there is no such file.
     """
-    data, description = _map(folder, info)
+    data, description = _open(folder, info)
     arrays = {}
     for array in description["arrays"]:
         arrays[array["name"]] = np.frombuffer(data, array["type"], array["size"], array["offset"])
@@ -133,7 +134,7 @@ def open_arrays(folder: Path, info: FileInfo) -> dict[str, npt.NDArray[Any]]:
 
 def check_arrays(folder: Path, info: FileInfo) -> str | None:
     """Return what is wrong with the contents of a file, None if it is whole. Raises as `open_arrays` does."""
-    data, description = _map(folder, info)
+    data, description = _open(folder, info)
     whole = memoryview(data)
     last = _HEAD.size + _HEAD.unpack_from(data)[3]
     for array in sorted(description["arrays"], key=lambda array: int(array["offset"])):
@@ -149,14 +150,19 @@ def check_arrays(folder: Path, info: FileInfo) -> str | None:
     return None
 
 
-def _map(folder: Path, info: FileInfo) -> tuple[mmap.mmap, Mapping[str, Any]]:
-    """Return a file in memory and its description."""
+def map_file(folder: Path, info: FileInfo) -> mmap.mmap:
+    """Return a file in memory. Raises StoreError if it is not as long as listed, FileNotFoundError."""
     path = folder / info.name
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size != info.num_bytes:
             raise damaged(path, f"it has {size:,} bytes, {info.num_bytes:,} were written")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _open(folder: Path, info: FileInfo) -> tuple[mmap.mmap, Mapping[str, Any]]:
+    """Return a file in memory and its description."""
+    path, data = folder / info.name, map_file(folder, info)
     magic, version, checksum, length = _HEAD.unpack_from(data)
     if magic != MAGIC:
         raise damaged(path, "it does not begin as a file of arrays")

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from neardup.errors import StoreError
 from neardup.stores.base import Run
+from neardup.stores.damage import damaged
 from neardup.stores.embedded.array_files import FileInfo
-from neardup.stores.embedded.failures import damaged, later_version
+from neardup.stores.embedded.failures import later_version
 
 NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
 _PAGE_BYTES = 8192

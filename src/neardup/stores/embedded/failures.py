@@ -8,14 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neardup.errors import StoreError
-
-
-def damaged(path: Path, what: str) -> StoreError:
-    """Return the error of a damaged file."""
-    return StoreError(
-        f"The file {path} is damaged: {what}. Run `neardup index verify` to see all damage, and restore the "
-        "folder from a backup."
-    )
+from neardup.stores.damage import damaged
 
 
 def later_version(path: Path, version: int, known: int) -> StoreError:

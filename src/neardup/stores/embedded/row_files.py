@@ -14,9 +14,17 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.stores.chunks import Chunk, bits_at
+from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen
-from neardup.stores.embedded.array_files import ArrayFile, ArraySpace, FileInfo, check_arrays, open_arrays, write_at
-from neardup.stores.embedded.failures import damaged
+from neardup.stores.embedded.array_files import (
+    ArrayFile,
+    ArraySpace,
+    FileInfo,
+    check_arrays,
+    map_file,
+    open_arrays,
+    write_at,
+)
 from neardup.stores.key_tables import Bits, KeyRun, SortedTable, choose_shift, parts_of
 
 DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
@@ -92,15 +100,18 @@ def write_documents(folder: Path, number: int, first: int, stop: int, batch: pa.
 
 def open_documents(folder: Path, info: FileInfo) -> Chunk:
     """Return the documents of a file, mapped into memory. Raises StoreError, FileNotFoundError."""
-    path = folder / info.name
-    size = path.stat().st_size
-    if size != info.num_bytes:
-        raise damaged(path, f"it has {size:,} bytes, {info.num_bytes:,} were written")
+    data = map_file(folder, info)
     try:
-        batch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+        batch = pa.ipc.open_file(pa.py_buffer(data)).get_batch(0)
+        batch.validate()  # buffers are as long as the columns need; their contents are not read
     except (pa.ArrowException, OSError) as error:
-        raise damaged(path, f"it is no file of Arrow IPC, {error}") from error
-    return Chunk(info.first, info.stop, batch, info.name)
+        raise damaged(folder / info.name, f"it is no file of Arrow IPC, {error}") from error
+    chunk = Chunk(info.first, info.stop, batch, info.name)
+    missing = info.stop - info.first - batch.num_rows
+    rows = dict(zip(batch.schema.names, batch.columns, strict=True)).get("row")
+    if missing < 0 or (missing and (rows is None or rows.type != pa.uint32() or rows.null_count)):
+        raise chunk.damaged
+    return chunk
 
 
 def _narrow(batch: pa.RecordBatch, num_rows: int) -> pa.RecordBatch:
