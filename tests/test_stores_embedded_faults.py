@@ -170,6 +170,28 @@ def test_a_truncated_or_missing_file_is_named(tmp_path, kind):
     assert path.name in answer(tmp_path / "index", expected)
 
 
+@pytest.mark.parametrize("times", [25, pytest.param(600, marks=pytest.mark.slow)])
+def test_a_file_with_damaged_numbers_is_named_and_ends_no_process(tmp_path, times):
+    filled(tmp_path / "index")
+    with process("-m", "reference.damaging_process", tmp_path / "index", 1, times) as child:
+        damaged = child.stdout.read().split("\n")
+    assert child.returncode == 0, f"{damaged[-2]} was damaged"
+
+
+def test_damage_is_not_merged_into_a_file_that_is_whole(tmp_path):
+    filled(tmp_path / "index")
+    path = max((tmp_path / "index").glob("documents*"), key=lambda path: path.stat().st_size)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"document 1", b"document 2", 1))
+    store = embedded.open(str(tmp_path / "index"))
+    with store.writing() as writer:
+        writer.write(Changes(forgotten=np.array(rows_of(writer)[::7])))
+    with pytest.raises(StoreError, match=rf"{path.name} is damaged: its checksum differs"):
+        store.compact()
+    assert path.name in " ".join(store.verify())
+    store.close()
+
+
 def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
     _, expected = filled(tmp_path / "index")
     with sqlite3.connect(tmp_path / "index" / "index.db") as database:
@@ -258,6 +280,30 @@ def test_readers_in_threads_and_processes_see_consistent_states_while_one_writes
         assert child.stdout.read() == "done\n"
     assert not failures
     store.close()
+
+
+@pytest.mark.parametrize("kind", ["documents", "keys"])
+def test_a_reader_reads_the_list_again_when_a_file_is_replaced_before_it_opens_it(tmp_path, monkeypatch, kind):
+    filled(tmp_path / "index")
+    writer, real = embedded.open(str(tmp_path / "index")), Path.open
+
+    def opened(path: Path, *arguments: object) -> object:
+        """Compact the index before the first of its files is opened."""
+        if path.name.startswith(kind):
+            monkeypatch.setattr(Path, "open", real)
+            with writer.writing() as changing:
+                changing.write(Changes(forgotten=np.array(rows_of(changing)[::7])))
+            writer.compact()
+        return real(path, *arguments)
+
+    monkeypatch.setattr(Path, "open", opened)
+    reader = embedded.open(str(tmp_path / "index"), read_only=True)
+    assert Path.open is real
+    with reader.reading() as snapshot, writer.reading() as expected:
+        assert rows_of(snapshot) == rows_of(expected)
+    assert reader.verify() == []
+    reader.close()
+    writer.close()
 
 
 def test_a_backup_while_writing_is_a_whole_state(tmp_path):

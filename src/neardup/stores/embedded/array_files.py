@@ -19,7 +19,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,39 +115,38 @@ def write_at(file: int, data: memoryview, offset: int) -> None:
             os.fsync(file)
 
 
-def open_arrays(folder: Path, info: FileInfo) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file by name, mapped into memory; their contents are not checked.
+def open_arrays(folder: Path, info: FileInfo, checked: Collection[str] = ()) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a file by name, mapped into memory.
+
+    checked : arrays whose contents are compared with their checksums.
 
     Raises
     ------
     StoreError
-        If the header is damaged or of a later version, or the file is not as long as listed.
+        If the header or such an array is damaged or of a later version, or the file is not as long as listed.
     FileNotFoundError
         If there is no such file.
     """
     data, description = _open(folder, info)
     arrays = {}
     for array in description["arrays"]:
-        arrays[array["name"]] = np.frombuffer(data, array["type"], array["size"], array["offset"])
+        values = np.frombuffer(data, array["type"], array["size"], array["offset"])
+        if array["name"] in checked and zlib.crc32(values.data) != array["checksum"]:
+            raise damaged(folder / info.name, f"the checksum of array {array['name']} differs")
+        arrays[array["name"]] = values
     return arrays
 
 
-def check_arrays(folder: Path, info: FileInfo) -> str | None:
-    """Return what is wrong with the contents of a file, None if it is whole. Raises as `open_arrays` does."""
+def check_arrays(folder: Path, info: FileInfo) -> None:
+    """Check all of a file. Raises as `open_arrays` does, also if bytes between arrays are not zero."""
     data, description = _open(folder, info)
-    whole = memoryview(data)
+    arrays = sorted(description["arrays"], key=lambda array: int(array["offset"]))
+    open_arrays(folder, info, [array["name"] for array in arrays])
     last = _HEAD.size + _HEAD.unpack_from(data)[3]
-    for array in sorted(description["arrays"], key=lambda array: int(array["offset"])):
-        begin = array["offset"]
-        end = begin + array["size"] * np.dtype(array["type"]).itemsize
-        if zlib.crc32(whole[begin:end]) != array["checksum"]:
-            return f"{info.name}: the checksum of array {array['name']} differs"
-        if np.frombuffer(data, np.uint8, begin - last, last).any():
-            return f"{info.name}: bytes before array {array['name']} are not zero"
-        last = end
-    if np.frombuffer(data, np.uint8, len(data) - last, last).any():
-        return f"{info.name}: bytes behind the last array are not zero"
-    return None
+    for array in [*arrays, {"offset": len(data), "size": 0, "type": "|u1"}]:
+        if np.frombuffer(data, np.uint8, array["offset"] - last, last).any():
+            raise damaged(folder / info.name, f"bytes behind {last}, which belong to no array, are not zero")
+        last = array["offset"] + array["size"] * np.dtype(array["type"]).itemsize
 
 
 def map_file(folder: Path, info: FileInfo) -> mmap.mmap:
