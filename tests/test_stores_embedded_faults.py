@@ -20,6 +20,7 @@ from neardup.errors import StoreError
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Changes, Entries
+from neardup.stores.embedded.database import Database
 from reference.store import ReferenceStore, assert_equal, random_step
 from reference.writing_process import LAYOUT, changes_of, keys_of
 
@@ -357,7 +358,7 @@ with store.writing() as writer:
             writer.write(changes)
         except StoreError as error:
             assert (writer.num_rows, writer.count()) == before
-            assert "Nothing was changed" in str(error), error
+            assert "What was acknowledged is stored, and nothing else" in str(error), error
             failed += 1
         else:
             print(before[0], writer.num_rows, *changes.forgotten.tolist(), flush=True)
@@ -386,6 +387,67 @@ def test_a_full_disk_is_an_error_that_changes_nothing(tmp_path, max_bytes, memor
     check_rows(store, [row for row in range(stop) if row not in forgotten], seen)
     with store.writing() as writer:
         writer.write(changes_of(writer.num_rows, 20, random.Random(5)))
+    store.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 24 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"only root mounts a small file system: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def repeat(call) -> None:
+    while True:
+        call()
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 17, 1 << 28])
+def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory_bytes):
+    path, rng = str(small_disk / "index"), random.Random(0)
+    store = embedded.create(path, {}, LAYOUT, memory_bytes=memory_bytes)
+    with store.writing() as writer, pytest.raises(StoreError, match="What was acknowledged is stored, and nothing"):
+        repeat(lambda: writer.write(changes_of(writer.num_rows, rng.choice([1, 300, 3000]), rng)))
+    rows = rows_of(store._latest)
+    store.close()  # without a warning: the journal moves to files in the space of the reserve
+    with (small_disk / "filler").open("wb", 0) as file, pytest.raises(OSError, match="No space left"):
+        repeat(lambda: file.write(bytes(4096)))
+    for forgotten in (rows[:1], rows[1 : len(rows) // 2]):
+        store = embedded.open(path, memory_bytes=memory_bytes)
+        with store.writing() as writer:
+            writer.write(Changes(forgotten=np.array(forgotten, np.int64)))
+        store.close()
+    store = embedded.open(path)
+    store.compact()
+    assert store.verify() == []
+    assert rows_of(store._latest) == rows[len(rows) // 2 :]
+    with store.writing() as writer:
+        writer.write(changes_of(writer.num_rows, 300, rng))
+    store.close()
+
+
+@pytest.mark.parametrize("failing", ["vacuum", "shorten_log", "drop_records"])
+def test_a_call_that_is_committed_does_not_fail_at_close(tmp_path, monkeypatch, failing):
+    path = str(tmp_path / "index")
+    store = embedded.create(path, {}, LAYOUT)
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Database, failing, fail)
+    with store.writing() as writer:
+        writer.write(changes_of(0, 600, random.Random(0)))
+    store._maintenance.flush()
+    with pytest.warns(UserWarning, match="all its documents are stored. .* database or disk is full"):
+        store.close()
+    monkeypatch.undo()
+    store = embedded.open(path)
+    assert rows_of(store._latest) == list(range(600))
     store.close()
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes
-from neardup.stores.chunks import Chunk, all_of, as_batch, without
+from neardup.stores.chunks import Chunk, all_of, as_batch, bits_at, without
 from neardup.stores.documents import Seen, merge_seen, seen_at
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
@@ -117,7 +117,7 @@ class Maintenance:
         def write(job: Job) -> None:
             if runs:
                 self._write_keys(job, runs, kept, forgotten)
-                self._write_documents(job, chunks)
+                self._write_documents(job, [without(chunk, forgotten, state.documents.schema) for chunk in chunks])
             if seen:
                 self._write_seen(job, flushed, record, merge_seen(seen))
             if changed:
@@ -176,15 +176,21 @@ class Maintenance:
         clean(self._folder, self.install(job, use, write_settings))
 
     def compact(self) -> None:
-        """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error."""
-        self.flush()
-        self.merge()
+        """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error.
+
+        First, what frees space: the files of documents of which most were forgotten.
+        """
         state = self._state
         forgotten = state.forgotten.copy()
-        for chunk in list(state.documents.chunks):
+
+        def count_alive(chunk: Chunk) -> int:
+            return int((~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))).sum())
+
+        for chunk in sorted((chunk for chunk in state.documents.chunks if chunk.name), key=count_alive):
             smaller = without(chunk, forgotten, state.documents.schema)
             if smaller is not chunk:
                 self._finish(self._job_of_documents([smaller], [chunk]))
+        self.flush()
         while (job := self._begin_merge_of_documents()) is not None:
             self._finish(job)
         runs = list(state.keys.runs)
@@ -219,8 +225,9 @@ class Maintenance:
         To delete 64 MB at once takes 0.3 s, so each write deletes a few records.
         """
         if self._trimmed < self.flushed:
-            self._trimmed = self.flushed if everything else min(self.flushed, self._trimmed + _RECORDS_AT_ONCE)
-            self._database.drop_records(self._trimmed)
+            last = self.flushed if everything else min(self.flushed, self._trimmed + _RECORDS_AT_ONCE)
+            self._database.drop_records(last)
+            self._trimmed = last
 
     # Writing files.
 
