@@ -13,7 +13,7 @@ from neardup.errors import StoreError
 
 NAME = "reserve"
 _BYTES, _ROWS_A_BYTE = 1 << 20, 2  # of SQLite's index of its log; of bits of rows in the log, the database and a file
-_MAX_DATABASE_BYTES = 64 << 20  # twice the journal of a writer; documents of a run may be staged beside it
+_MAX_COPIED_BYTES = 64 << 20  # the log moves to the database, this to files, a file to a smaller one: of 32 MiB each
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")
 
@@ -29,15 +29,14 @@ class Reserve:
     def __init__(self, folder: Path) -> None:
         self._path, self._size = folder / NAME, 0
 
-    def keep(self, num_rows: int, database_bytes: int) -> None:
+    def keep(self, num_rows: int, num_bytes: int) -> None:
         """Make the file large enough. Raises OSError if the disk is full.
 
         Parameters
         ----------
-        num_rows : of the index.
-        database_bytes : with the log: this moves to the database, and the documents of the database to files.
+        num_rows, num_bytes : of the index.
         """
-        needed = num_rows // _ROWS_A_BYTE + min(database_bytes, _MAX_DATABASE_BYTES)
+        needed = num_rows // _ROWS_A_BYTE + min(num_bytes, _MAX_COPIED_BYTES)
         wanted = (needed // _BYTES + 2) * _BYTES
         if wanted <= self._size:
             return

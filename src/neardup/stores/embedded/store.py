@@ -314,7 +314,8 @@ class EmbeddedStore(Store):
 
     def _keep_reserve(self) -> None:
         """Keep the space that documents will be forgotten with. Raises OSError if the disk is full."""
-        self._reserve.keep(self._latest.num_rows, self._database.num_bytes())
+        files = sum(info.num_bytes for info in self._loader.files.values())
+        self._reserve.keep(self._latest.num_rows, self._database.num_bytes() + files)
 
     def _write_settings(self, changes: Changes) -> None:
         documents = changes.documents
