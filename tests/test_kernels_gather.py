@@ -82,7 +82,7 @@ def test_rows_are_those_of_arrow(seed):
         first = chunk.stop
     rows = rng.choices(list(documents), k=rng.choice([0, 1, 5, 70, 200]))
     names = rng.sample(SCHEMA.names, rng.randrange(1, len(SCHEMA) + 1))
-    table = gather(np.array(rows, np.int64), places_of(chunks), selection_of(SCHEMA, names)).table()
+    table = gather(np.array(rows, np.int64), chunks, places_of(chunks), selection_of(SCHEMA, names)).table()
     table.validate(full=True)
     assert table.schema.equals(pa.schema([SCHEMA.field(name) for name in names]))
     assert table.to_pylist() == [{name: documents[row][name] for name in names} for row in rows]
@@ -93,13 +93,20 @@ def test_rows_are_those_of_arrow(seed):
 def test_offsets_that_lead_out_of_the_bytes_are_damage(kind, offsets):
     width = np.int32 if kind == pa.string() else np.int64
     ids = pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(np.array(offsets, width)), pa.py_buffer(b"ab")])
-    places = places_of([Chunk(0, 2, pa.RecordBatch.from_arrays([ids], ["id"]))])
-    with pytest.raises(StoreError, match=r"Documents of the index are damaged: .* Restore the index from a backup"):
-        gather(np.array([0, 1]), places, selection_of(SCHEMA, ["id"]))
+    chunks = [Chunk(0, 2, pa.RecordBatch.from_arrays([ids], ["id"]), "documents-00000007.arrow")]
+    with pytest.raises(StoreError, match=r"The file documents-00000007\.arrow is damaged: .* from a backup"):
+        gather(np.array([0, 1]), chunks, places_of(chunks), selection_of(SCHEMA, ["id"]))
 
 
-@pytest.mark.parametrize("row", [-1, 2, 2**32 - 1])
+@pytest.mark.parametrize("row", [-1, 1, 3, 2**32 - 1])
 def test_a_row_that_is_in_no_chunk_is_damage(row):
-    places = places_of([Chunk(0, 2, pa.RecordBatch.from_arrays([pa.array(["a", "b"])], ["id"]))])
+    columns = [pa.array([0, 2], pa.uint32()), pa.array(["a", "b"])]
+    chunks = [Chunk(0, 3, pa.RecordBatch.from_arrays(columns, ["row", "id"]))]
     with pytest.raises(StoreError, match="damaged"):
-        gather(np.array([row]), places, selection_of(SCHEMA, ["id"]))
+        gather(np.array([row]), chunks, places_of(chunks), selection_of(SCHEMA, ["id"]))
+
+
+def test_a_column_of_another_type_is_damage():
+    chunk = Chunk(0, 1, pa.RecordBatch.from_arrays([pa.array([1])], ["flag"]))
+    with pytest.raises(StoreError, match="damaged"):
+        chunk.locate(SCHEMA)

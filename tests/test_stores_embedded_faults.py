@@ -20,6 +20,7 @@ from neardup.errors import StoreError
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Changes, Entries
+from neardup.stores.embedded.database import Database
 from reference.store import ReferenceStore, assert_equal, random_step
 from reference.writing_process import LAYOUT, changes_of, keys_of
 
@@ -170,6 +171,28 @@ def test_a_truncated_or_missing_file_is_named(tmp_path, kind):
     assert path.name in answer(tmp_path / "index", expected)
 
 
+@pytest.mark.parametrize("times", [25, pytest.param(600, marks=pytest.mark.slow)])
+def test_a_file_with_damaged_numbers_is_named_and_ends_no_process(tmp_path, times):
+    filled(tmp_path / "index")
+    with process("-m", "reference.damaging_process", tmp_path / "index", 1, times) as child:
+        damaged = child.stdout.read().split("\n")
+    assert child.returncode == 0, f"{damaged[-2]} was damaged"
+
+
+def test_damage_is_not_merged_into_a_file_that_is_whole(tmp_path):
+    filled(tmp_path / "index")
+    path = max((tmp_path / "index").glob("documents*"), key=lambda path: path.stat().st_size)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"document 1", b"document 2", 1))
+    store = embedded.open(str(tmp_path / "index"))
+    with store.writing() as writer:
+        writer.write(Changes(forgotten=np.array(rows_of(writer)[::7])))
+    with pytest.raises(StoreError, match=rf"{path.name} is damaged: its checksum differs"):
+        store.compact()
+    assert path.name in " ".join(store.verify())
+    store.close()
+
+
 def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
     _, expected = filled(tmp_path / "index")
     with sqlite3.connect(tmp_path / "index" / "index.db") as database:
@@ -260,6 +283,30 @@ def test_readers_in_threads_and_processes_see_consistent_states_while_one_writes
     store.close()
 
 
+@pytest.mark.parametrize("kind", ["documents", "keys"])
+def test_a_reader_reads_the_list_again_when_a_file_is_replaced_before_it_opens_it(tmp_path, monkeypatch, kind):
+    filled(tmp_path / "index")
+    writer, real = embedded.open(str(tmp_path / "index")), Path.open
+
+    def opened(path: Path, *arguments: object) -> object:
+        """Compact the index before the first of its files is opened."""
+        if path.name.startswith(kind):
+            monkeypatch.setattr(Path, "open", real)
+            with writer.writing() as changing:
+                changing.write(Changes(forgotten=np.array(rows_of(changing)[::7])))
+            writer.compact()
+        return real(path, *arguments)
+
+    monkeypatch.setattr(Path, "open", opened)
+    reader = embedded.open(str(tmp_path / "index"), read_only=True)
+    assert Path.open is real
+    with reader.reading() as snapshot, writer.reading() as expected:
+        assert rows_of(snapshot) == rows_of(expected)
+    assert reader.verify() == []
+    reader.close()
+    writer.close()
+
+
 def test_a_backup_while_writing_is_a_whole_state(tmp_path):
     path, rng, sizes = tmp_path / "index", random.Random(0), []
     store = embedded.create(str(path), {"a": 1}, LAYOUT, {"idf": b"x"}, 1 << 17)
@@ -311,7 +358,7 @@ with store.writing() as writer:
             writer.write(changes)
         except StoreError as error:
             assert (writer.num_rows, writer.count()) == before
-            assert "Nothing was changed" in str(error), error
+            assert "What was acknowledged is stored, and nothing else" in str(error), error
             failed += 1
         else:
             print(before[0], writer.num_rows, *changes.forgotten.tolist(), flush=True)
@@ -340,6 +387,67 @@ def test_a_full_disk_is_an_error_that_changes_nothing(tmp_path, max_bytes, memor
     check_rows(store, [row for row in range(stop) if row not in forgotten], seen)
     with store.writing() as writer:
         writer.write(changes_of(writer.num_rows, 20, random.Random(5)))
+    store.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 12 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"only root mounts a small file system: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def repeat(call) -> None:
+    while True:
+        call()
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 28, pytest.param(1 << 17, marks=pytest.mark.slow)])
+def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory_bytes):
+    path, rng = str(small_disk / "index"), random.Random(0)
+    store = embedded.create(path, {}, LAYOUT, memory_bytes=memory_bytes)
+    with store.writing() as writer, pytest.raises(StoreError, match="What was acknowledged is stored, and nothing"):
+        repeat(lambda: writer.write(changes_of(writer.num_rows, rng.choice([1, 300, 3000]), rng)))
+    rows = rows_of(store._latest)
+    store.close()  # without a warning: the journal moves to files in the space of the reserve
+    with (small_disk / "filler").open("wb", 0) as file, pytest.raises(OSError, match="No space left"):
+        repeat(lambda: file.write(bytes(4096)))
+    for forgotten in (rows[:1], rows[1 : len(rows) // 2]):
+        store = embedded.open(path, memory_bytes=memory_bytes)
+        with store.writing() as writer:
+            writer.write(Changes(forgotten=np.array(forgotten, np.int64)))
+        store.close()
+    store = embedded.open(path)
+    store.compact()
+    assert store.verify() == []
+    assert rows_of(store._latest) == rows[len(rows) // 2 :]
+    with store.writing() as writer:
+        writer.write(changes_of(writer.num_rows, 300, rng))
+    store.close()
+
+
+@pytest.mark.parametrize("failing", ["vacuum", "shorten_log", "drop_records"])
+def test_a_call_that_is_committed_does_not_fail_at_close(tmp_path, monkeypatch, failing):
+    path = str(tmp_path / "index")
+    store = embedded.create(path, {}, LAYOUT)
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Database, failing, fail)
+    with store.writing() as writer:
+        writer.write(changes_of(0, 600, random.Random(0)))
+    store._maintenance.flush()
+    with pytest.warns(UserWarning, match="all its documents are stored. .* database or disk is full"):
+        store.close()
+    monkeypatch.undo()
+    store = embedded.open(path)
+    assert rows_of(store._latest) == list(range(600))
     store.close()
 
 

@@ -470,9 +470,13 @@ class Index:
         return [(datetime.fromtimestamp(moment / 1e6, timezone.utc), count) for moment, count in counts]
 
     def verify(self) -> list[str]:
-        """Return a sentence for each damaged part; an empty list if there is none."""
+        """Return a sentence for each damaged part; an empty list if there is none.
+
+        First the files are compared with their checksums. Only if they are whole, each document is looked up by its own
+        keys.
+        """
         with self._store.reading() as snapshot:
-            return self._store.verify() + maintenance.verify(self._rules, snapshot)
+            return self._store.verify() or maintenance.verify(self._rules, snapshot)
 
     def compact(self) -> None:
         """Drop forgotten documents and merge files, so that queries look into fewer."""

@@ -1,6 +1,7 @@
 """Rows of documents that lie in chunks of Arrow arrays, gathered column by column.
 
-A chunk is described by addresses, so that one call reads any number of chunks, in memory and in mapped files.
+A chunk is described by addresses, so that one call reads any number of chunks, in memory and in mapped files. The
+contents of a file may be damaged, so rows and offsets that it cannot have are not followed, but reported.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _chunk_of(chunks, row):
 
 @kernel
 def _position_of(address, size, row):
-    """Return where a row is among rising rows, uint32, at an address. Requires: it is there."""
+    """Return where a row is among rising rows, uint32, at an address; -1 if it is not there."""
     low, high = 0, size
     while high - low > 1:
         middle = (low + high) >> 1
@@ -50,12 +51,12 @@ def _position_of(address, size, row):
             low = middle
         else:
             high = middle
-    return low
+    return low if size > 0 and np.int64(load_half_at(address + 4 * low)) == row else -1
 
 
 @kernel
 def _find_rows(rows, chunks, found):
-    """Set found[0] to the chunk of each row, found[1] to its position there; return whether all are there."""
+    """Set found[0] to the chunk of each row, found[1] to its position there; return the chunk that lacks one, or -1."""
     chunk = 0
     for i in range(len(rows)):
         row = rows[i]
@@ -65,8 +66,8 @@ def _find_rows(rows, chunks, found):
         if chunks[chunk, ROWS] != 0:
             found[1, i] = _position_of(chunks[chunk, ROWS], chunks[chunk, SIZE], row)
         if found[1, i] < 0 or found[1, i] >= chunks[chunk, SIZE]:
-            return False
-    return True
+            return chunk
+    return -1
 
 
 @kernel
@@ -143,14 +144,15 @@ def gather_rows(rows, chunks, wanted, widths):
 
     rows : int64. chunks : int64 (num_chunks, 4), by rows. wanted : int64 (num_columns,), of the fields. widths : int64,
     the bytes of a value as it is returned, 0 where they vary; a bit is a byte. Columns begin at multiples of 8 bytes;
-    the bytes of a null are zero. The last, bool (num_columns, num_rows), is false for a null. All are empty if a row is
-    not there, or offsets are damaged.
+    the bytes of a null are zero. The third, bool (num_columns, num_rows), is false for a null. The last is -1; or else
+    the number of a chunk that lacks a row or has damaged offsets, and the others are empty.
     """
     num_rows, num_columns = len(rows), len(wanted)
     found = np.empty((2, num_rows), np.int64)
     nothing = np.empty(0, np.uint8), np.empty((0, 0), np.int64), np.empty((0, 0), np.bool_)
-    if not _find_rows(rows, chunks, found):
-        return nothing
+    damaged = _find_rows(rows, chunks, found)
+    if damaged >= 0:
+        return *nothing, damaged
     if num_rows <= _FEW:  # of more, the processor itself works on several at a time
         _fetch(found, chunks, wanted)
     numbers, there = np.zeros((num_columns, ENDS + num_rows + 1), np.int64), np.empty((num_columns, num_rows), np.bool_)
@@ -164,7 +166,7 @@ def gather_rows(rows, chunks, wanted, widths):
             if widths[column] == 0 and there[column, i]:
                 address, length = _span_of(field, found[1, i])
                 if length < 0:
-                    return nothing
+                    return *nothing, found[0, i]
                 prefetch(address)
                 used += length
             numbers[column, ENDS + i + 1] = used
@@ -185,4 +187,4 @@ def gather_rows(rows, chunks, wanted, widths):
             elif there[column, i]:
                 address, length = _span_of(field, position)
                 _copy(address, length, data, at)
-    return data, numbers, there
+    return data, numbers, there, -1

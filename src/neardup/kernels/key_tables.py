@@ -1,7 +1,8 @@
 """Tables of keys that list rows: sort them, merge them, find the rows of keys.
 
 A part of a table is sorted by key, then row, and lies in memory or in a mapped file, so kernels get its address. Parts
-cover ranges of rows that follow each other: among equal keys, the rows of an earlier part are smaller.
+cover ranges of rows that follow each other: among equal keys, the rows of an earlier part are smaller. The contents of
+a file may be damaged, so entries and rows that a part cannot have are not followed, but reported.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import count_ones, load_at, load_half_at, prefetch
 
 U64 = np.uint64
-KEYS, ROWS, STARTS, SHIFT, SIZE = range(5)
-"""The fields of a part: addresses of its keys (uint64), rows (uint32) and cells (uint32), bits below a cell, entries.
+KEYS, ROWS, STARTS, SHIFT, SIZE, FIRST, STOP = range(7)
+"""The fields of a part: addresses of its keys (uint64), rows (uint32) and cells (uint32), bits below a cell, entries,
+the first row, and the one behind the last.
 
 Cell c has the keys from starts[c] to starts[c + 1]: those whose bits above `shift` are c.
 """
@@ -26,7 +28,7 @@ _FEW = 24  # rows that insertion sorts faster
 
 
 class Parts(NamedTuple):
-    """The parts of all tables. fields : int64 (num_parts, 5), by table; ends : int64 (num_tables + 1,), in `fields`."""
+    """The parts of all tables. fields : int64 (num_parts, 7), by table; ends : int64 (num_tables + 1,), in `fields`."""
 
     fields: np.ndarray
     ends: np.ndarray
@@ -145,8 +147,8 @@ def count_cells(keys, shift, starts):
 def merge_parts(fields, cursors, forgotten, keys, rows):
     """Fill keys and rows with the next entries of parts of one table, in order, without those of forgotten rows.
 
-    fields : int64 (num_parts, 5); cursors : int64 (num_parts,), the next entry of each, moved on. Return how many were
-    written: fewer than there is space for at the end only.
+    fields : int64 (num_parts, 7); cursors : int64 (num_parts,), the next entry of each, moved on. Return how many were
+    written: fewer than there is space for at the end only; -1 if a row is none of its part.
     """
     used, best = 0, 0
     while used < len(keys):
@@ -160,6 +162,8 @@ def merge_parts(fields, cursors, forgotten, keys, rows):
         if best < 0:
             break
         row = np.int64(load_half_at(fields[best, ROWS] + 4 * cursors[best]))
+        if row < fields[best, FIRST] or row >= fields[best, STOP]:
+            return -1
         cursors[best] += 1
         if not has_bit(forgotten, row):
             keys[used], rows[used] = least, np.uint32(row)
@@ -229,10 +233,12 @@ def _next_in_tail(keys, at, stop, key, mask, max_distance):
 
 @kernel
 def _bucket_of(fields, part, low, high):
-    """Return the entries of a part from `low` to `high`: the first, and the one behind the last."""
+    """Return the entries of a part from `low` to `high`: the first, and the one behind the last; -1 if damaged."""
     shift, starts, keys = U64(fields[part, SHIFT]), fields[part, STARTS], fields[part, KEYS]
     at = np.int64(load_half_at(starts + 4 * np.int64(low >> shift)))
     stop = np.int64(load_half_at(starts + 4 * (np.int64(high >> shift) + 1)))
+    if at > stop or stop > fields[part, SIZE]:
+        return -1, -1
     below = (U64(1) << shift) - U64(1)  # the bits of a key below its cell
     if low == high:
         few = min(stop, at + _STEPS)
@@ -256,7 +262,7 @@ def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
     """Append the entries of a bucket near to a key, at most one more of each key than the limit.
 
     part : the fields of one. bucket : the first entry, and the one behind the last. Return keys, rows and how much of
-    them is used.
+    them is used: -1 if a row is none of the part.
     """
     at, stop = bucket
     address = part[KEYS]
@@ -265,6 +271,8 @@ def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
         listed = 0
         while at < stop and load_at(address + 8 * at) == found:
             row = np.int64(load_half_at(part[ROWS] + 4 * at))
+            if row < part[FIRST] or row >= part[STOP]:
+                return keys, rows, -1
             if not has_bit(states.forgotten, row):
                 if used == len(keys):
                     keys, rows = _grow(keys), _grow(rows)
@@ -347,10 +355,11 @@ def _masks_of(prefix_bits):
 def find_rows(
     table, key, fields, ends, tail_keys, tail_rows, tail_sizes, prefix_bits, max_distance, limit, forgotten, kept
 ):
-    """Return the rows in the buckets of keys: lookup, row (int64) and whether kept (bool), and the lookups with more.
+    """Return the rows in the buckets of keys: lookup, row (int64) and whether kept (bool); the lookups with more; and
+    -1, or no rows and the number of a part that is damaged.
 
-    table : uint16, key : uint64 (num_lookups,). The last, bool (num_lookups,), is set where a key has more rows than
-    the limit. The others are the fields of `Parts`, `Tail`, `Rules` and `States`: a call from Python with these
+    table : uint16, key : uint64 (num_lookups,). `more`, bool (num_lookups,), is set where a key has more rows than the
+    limit. The others are the fields of `Parts`, `Tail`, `Rules` and `States`: a call from Python with these
     themselves takes three microseconds more.
     """
     rules, states, num_lookups = Rules(prefix_bits, max_distance, limit), States(forgotten, kept), len(table)
@@ -370,9 +379,13 @@ def find_rows(
         begin = used
         for part in range(ends[table[lookup]], ends[table[lookup] + 1]):
             at, stop = _bucket_of(fields, part, low, high)
+            if at < 0:
+                return _unfold(counts[:1], rows, states.kept, more, part)
             at = _next_near(fields[part, KEYS], at, stop, wanted, rules.max_distance)
             if at < stop:
                 keys, rows, used = _find_in_part(fields[part], wanted, (at, stop), rules, states, keys, rows, used)
+                if used < 0:
+                    return _unfold(counts[:1], rows, states.kept, more, part)
         own = table[lookup]
         at = _next_in_tail(tail_keys[own], 0, tail_sizes[own], wanted, mask, max_distance)
         while at < tail_sizes[own]:
@@ -387,7 +400,7 @@ def find_rows(
             used = begin + listed
             _sort_rows(rows[begin:used])
         counts[lookup + 1] = used
-    return _unfold(counts, rows, states.kept, more)
+    return _unfold(counts, rows, states.kept, more, -1)
 
 
 @kernel
@@ -448,12 +461,12 @@ def list_rows(keys, begin, tables, forgotten, listed):
 
 
 @kernel
-def _unfold(ends, rows, kept, more):
-    """Return the lookup, row and state of each row found, and `more`. ends : int64 (num_lookups + 1,), in `rows`."""
+def _unfold(ends, rows, kept, more, damaged):
+    """Return the lookup, row and state of each row found, and the rest. ends : int64 (num_lookups + 1,), in `rows`."""
     used = ends[-1]
     lookup, row, state = np.empty(used, np.int64), np.empty(used, np.int64), np.empty(used, np.bool_)
     for i in range(len(ends) - 1):
         for at in range(ends[i], ends[i + 1]):
             lookup[at], row[at] = i, np.int64(rows[at])
             state[at] = has_bit(kept, row[at])
-    return lookup, row, state, more
+    return lookup, row, state, more, damaged

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.errors import StoreError
+from neardup.stores.damage import damaged
 
 Rows = npt.NDArray[np.int64]
 _BOOL = pa.bool_()
 _NULLS, _BEGIN, _ENDS = range(3)  # of kernels.gather
-_DAMAGED = (
-    "Documents of the index are damaged: a row, or the end of one, is not where the files of the index list it. "
-    "`verify` names the file (neardup index verify). Restore the index from a backup."
-)
+_LEAST_TIME, _GREATEST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # of Python, microseconds since 1970
+_NARROW = {pa.large_string(): (pa.string(),), pa.large_binary(): (pa.binary(),)}
+"""Types of files instead of those of the index, besides bytes of one length."""
 
 
 class Binaries(NamedTuple):
@@ -53,10 +53,18 @@ class Chunk:
         return None if self.batch.num_rows == self.stop - self.first else self.batch.column("row").to_numpy()
 
     def rows(self, begin: int, end: int) -> Rows:
-        """Return the rows at the positions from `begin` to `end`."""
+        """Return the rows at the positions from `begin` to `end`. Raises StoreError if they are damaged."""
         if self.listed is None:
             return np.arange(self.first + begin, self.first + end)
-        return self.listed[begin:end].astype(np.int64)
+        rows = self.listed[begin:end].astype(np.int64)
+        if (np.diff(rows, prepend=self.first - 1, append=self.stop) <= 0).any():
+            raise self.damaged
+        return rows
+
+    @property
+    def damaged(self) -> StoreError:
+        """The error of documents that are not as the index lists them."""
+        return damaged(self.name or "of documents", "a document is not where the index lists it, or its bytes are not")
 
     @property
     def place(self) -> tuple[int, ...]:
@@ -64,10 +72,15 @@ class Chunk:
         return self.first, 0 if self.listed is None else self.listed.ctypes.data, self.batch.num_rows, 0
 
     def locate(self, schema: pa.Schema) -> int:
-        """Return the address of the numbers of the columns of the schema of the store, which stay with the chunk."""
+        """Return the address of the numbers of the columns of the schema of the store, which stay with the chunk.
+
+        Raises StoreError if columns are of other types.
+        """
         if self._fields:
             return self._fields[0].ctypes.data
         columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
+        if not all(name in schema.names and _fits(columns[name].type, schema.field(name).type) for name in columns):
+            raise self.damaged
         if self.listed is None:
             columns["row"] = None
         columns.setdefault("last_seen", columns.get("first_seen"))
@@ -86,15 +99,17 @@ def _numbers_of(name: str, column: pa.Array | None) -> tuple[int, ...]:
     data = buffers[-1]
     address, size = (0, 0) if data is None else (data.address, data.size)
     code, width = _code_of(column.type)
-    stop = first + len(column)
-    needed = {codes.BITS: (stop + 7) // 8, codes.FIXED: width * stop}.get(code, width * (stop + 1))
-    if (size if code in (codes.BITS, codes.FIXED) else buffers[1].size) < needed:
-        raise StoreError(_DAMAGED)
     if code == codes.BITS:
         return code, width, address, size, 0, valid, first
     if code == codes.FIXED:
         return code, width, address + width * first, size - width * first, 0, valid, first
     return code, 0, address, size, buffers[1].address + width * first, valid, first
+
+
+def _fits(stored: pa.DataType, kind: pa.DataType) -> bool:
+    """Return whether a column may have a type in a file, given that of the index."""
+    is_fixed = kind == pa.large_binary() and pa.types.is_fixed_size_binary(stored)
+    return stored == kind or stored in _NARROW.get(kind, ()) or is_fixed
 
 
 @cache
@@ -166,7 +181,13 @@ class Gathered(NamedTuple):
         return bool(self.numbers.item(column, _NULLS) < self.there.shape[1])
 
     def arrays(self, first: int = 0) -> list[pa.Array]:
-        """Return the columns from number `first` on."""
+        """Return the columns from number `first` on.
+
+        Raises
+        ------
+        StoreError
+            If a text is not UTF-8, or a time is none that Python has.
+        """
         selection, size, arrays = self.selection, self.there.shape[1], []
         for column in range(first, len(selection.kinds)):
             kind, nulls = selection.kinds[column], self.numbers.item(column, _NULLS)
@@ -179,6 +200,8 @@ class Gathered(NamedTuple):
                 buffers.insert(0, pa.py_buffer(self.numbers[column, _ENDS:]))
             valid = pa.py_buffer(np.packbits(self.there[column], bitorder="little")) if nulls else None
             arrays.append(pa.Array.from_buffers(kind, size, [valid, *buffers], nulls))
+            if not _is_whole(arrays[-1], values):
+                raise damaged("of documents", "a text is not UTF-8, or a time is out of range")
         return arrays
 
     def table(self) -> pa.Table:
@@ -186,20 +209,32 @@ class Gathered(NamedTuple):
         return pa.Table.from_arrays(self.arrays(), schema=self.selection.schema)
 
 
-def gather(rows: Rows, places: npt.NDArray[np.int64], selection: Selection) -> Gathered:
+def _is_whole(array: pa.Array, values: npt.NDArray[np.uint8]) -> bool:
+    """Return whether Python can read a column: a fifth of a microsecond for a text. values : its bytes."""
+    if pa.types.is_timestamp(array.type):
+        times = values.view(np.int64)
+        return bool(times.min() >= _LEAST_TIME and times.max() <= _GREATEST_TIME)
+    try:
+        array.validate(full=pa.types.is_large_string(array.type))
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def gather(rows: Rows, chunks: Sequence[Chunk], places: npt.NDArray[np.int64], selection: Selection) -> Gathered:
     """Return columns of rows, in this order.
 
-    places : of chunks by rows, located.
+    chunks : by rows. places : of the chunks, located.
 
     Raises
     ------
     StoreError
         If a row is in no chunk, or its bytes in no file.
     """
-    gathered = Gathered(selection, *kernels.gather.gather_rows(rows, places, selection.wanted, selection.widths))
-    if len(gathered.numbers) != len(selection.wanted):
-        raise StoreError(_DAMAGED)
-    return gathered
+    *gathered, damaged = kernels.gather.gather_rows(rows, places, selection.wanted, selection.widths)
+    if damaged >= 0:
+        raise chunks[damaged].damaged
+    return Gathered(selection, *gathered)
 
 
 def without(chunk: Chunk, forgotten: npt.NDArray[np.uint64], schema: pa.Schema) -> Chunk:
@@ -222,7 +257,7 @@ def take_of(chunk: Chunk, rows: Rows, schema: pa.Schema) -> pa.Table:
     """Return rows of a chunk with all columns of a schema."""
     places = np.array([chunk.place])
     places[0, kernels.gather.FIELDS] = chunk.locate(schema)
-    return gather(rows, places, selection_of(schema, schema.names)).table()
+    return gather(rows, [chunk], places, selection_of(schema, schema.names)).table()
 
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:

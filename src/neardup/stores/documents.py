@@ -149,7 +149,7 @@ class DocumentsView(NamedTuple):
         if selection is None:
             selection = self.selected[names] = selection_of(self.schema, names)
         self._locate()
-        gathered = gather(rows, self.places, selection)
+        gathered = gather(rows, self.chunks, self.places, selection)
         if self.seen and selection.last_seen >= 0:
             self._correct_times(gathered.bytes_of(selection.last_seen).view(np.int64), rows.astype(np.uint32))
         return gathered

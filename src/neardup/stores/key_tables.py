@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.errors import StoreError
+from neardup.stores.damage import damaged
 
 if TYPE_CHECKING:
     from neardup.kernels.key_tables import Parts, States, Tables, Tail
@@ -100,6 +102,11 @@ class KeyView(NamedTuple):
         table, key : of each lookup.
         limit : the greatest number of rows of one key.
         states : bits of all rows.
+
+        Raises
+        ------
+        StoreError
+            If a part that is needed is damaged.
         """
         if len(key) >= _MANY_LOOKUPS and self.parts.fields[:, kernels.key_tables.SIZE].sum() >= _MANY_ENTRIES:
             return self._find_sorted(table, key, limit, states)
@@ -107,7 +114,11 @@ class KeyView(NamedTuple):
 
     def _find(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
         rules = (self.prefix_bits, self.max_distance, limit)
-        return FoundRows(*kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states))
+        *found, damaged = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
+        if damaged >= 0:
+            places = [run for i in range(len(self.prefix_bits)) for run in self.runs if len(run.tables[i].keys)]
+            raise damaged_keys(places[damaged].name)
+        return FoundRows(*found)
 
     def _find_sorted(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
         """Look keys up in the order of the tables: neighbours share pages, which takes two thirds of the time."""
@@ -316,6 +327,12 @@ def parts_of(runs: Sequence[KeyRun], num_tables: int) -> Parts:
         for run in runs:
             keys, rows, starts, shift = run.tables[table]
             if len(keys):
-                fields.append((keys.ctypes.data, rows.ctypes.data, starts.ctypes.data, shift, len(keys)))
+                addresses = keys.ctypes.data, rows.ctypes.data, starts.ctypes.data
+                fields.append((*addresses, shift, len(keys), run.first, run.stop))
         ends.append(len(fields))
-    return kernels.key_tables.Parts(np.array(fields, np.int64).reshape(-1, 5), np.array(ends, np.int64))
+    return kernels.key_tables.Parts(np.array(fields, np.int64).reshape(-1, 7), np.array(ends, np.int64))
+
+
+def damaged_keys(name: str | None) -> StoreError:
+    """Return the error of a file of keys that a kernel could not follow."""
+    return damaged(name or "of keys", "an entry is outside of its table, or names a row that is not in the file")

@@ -19,14 +19,15 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.stores.embedded.failures import damaged, later_version
+from neardup.stores.damage import damaged
+from neardup.stores.embedded.failures import later_version
 
 MAGIC, VERSION = b"ndarrays", 1
 _HEAD = struct.Struct("<8sIII")
@@ -114,49 +115,53 @@ def write_at(file: int, data: memoryview, offset: int) -> None:
             os.fsync(file)
 
 
-def open_arrays(folder: Path, info: FileInfo) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file by name, mapped into memory; their contents are not checked.
+def open_arrays(folder: Path, info: FileInfo, checked: Collection[str] = ()) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a file by name, mapped into memory.
+
+    checked : arrays whose contents are compared with their checksums.
 
     Raises
     ------
     StoreError
-        If the header is damaged or of a later version, or the file is not as long as listed.
+        If the header or such an array is damaged or of a later version, or the file is not as long as listed.
     FileNotFoundError
         If there is no such file.
     """
-    data, description = _map(folder, info)
+    data, description = _open(folder, info)
     arrays = {}
     for array in description["arrays"]:
-        arrays[array["name"]] = np.frombuffer(data, array["type"], array["size"], array["offset"])
+        values = np.frombuffer(data, array["type"], array["size"], array["offset"])
+        if array["name"] in checked and zlib.crc32(values.data) != array["checksum"]:
+            raise damaged(folder / info.name, f"the checksum of array {array['name']} differs")
+        arrays[array["name"]] = values
     return arrays
 
 
-def check_arrays(folder: Path, info: FileInfo) -> str | None:
-    """Return what is wrong with the contents of a file, None if it is whole. Raises as `open_arrays` does."""
-    data, description = _map(folder, info)
-    whole = memoryview(data)
+def check_arrays(folder: Path, info: FileInfo) -> None:
+    """Check all of a file. Raises as `open_arrays` does, also if bytes between arrays are not zero."""
+    data, description = _open(folder, info)
+    arrays = sorted(description["arrays"], key=lambda array: int(array["offset"]))
+    open_arrays(folder, info, [array["name"] for array in arrays])
     last = _HEAD.size + _HEAD.unpack_from(data)[3]
-    for array in sorted(description["arrays"], key=lambda array: int(array["offset"])):
-        begin = array["offset"]
-        end = begin + array["size"] * np.dtype(array["type"]).itemsize
-        if zlib.crc32(whole[begin:end]) != array["checksum"]:
-            return f"{info.name}: the checksum of array {array['name']} differs"
-        if np.frombuffer(data, np.uint8, begin - last, last).any():
-            return f"{info.name}: bytes before array {array['name']} are not zero"
-        last = end
-    if np.frombuffer(data, np.uint8, len(data) - last, last).any():
-        return f"{info.name}: bytes behind the last array are not zero"
-    return None
+    for array in [*arrays, {"offset": len(data), "size": 0, "type": "|u1"}]:
+        if np.frombuffer(data, np.uint8, array["offset"] - last, last).any():
+            raise damaged(folder / info.name, f"bytes behind {last}, which belong to no array, are not zero")
+        last = array["offset"] + array["size"] * np.dtype(array["type"]).itemsize
 
 
-def _map(folder: Path, info: FileInfo) -> tuple[mmap.mmap, Mapping[str, Any]]:
-    """Return a file in memory and its description."""
+def map_file(folder: Path, info: FileInfo) -> mmap.mmap:
+    """Return a file in memory. Raises StoreError if it is not as long as listed, FileNotFoundError."""
     path = folder / info.name
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size != info.num_bytes:
             raise damaged(path, f"it has {size:,} bytes, {info.num_bytes:,} were written")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _open(folder: Path, info: FileInfo) -> tuple[mmap.mmap, Mapping[str, Any]]:
+    """Return a file in memory and its description."""
+    path, data = folder / info.name, map_file(folder, info)
     magic, version, checksum, length = _HEAD.unpack_from(data)
     if magic != MAGIC:
         raise damaged(path, "it does not begin as a file of arrays")

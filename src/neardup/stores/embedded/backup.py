@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from neardup.errors import StoreError
+from neardup.stores.damage import damaged
 from neardup.stores.embedded.database import NAME, Database
-from neardup.stores.embedded.failures import damaged
 from neardup.stores.embedded.folder import sync_folder
 
 _ATTEMPTS = 100

@@ -7,20 +7,22 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.errors import StoreError
 from neardup.stores.base import Run
+from neardup.stores.damage import damaged
 from neardup.stores.embedded.array_files import FileInfo
-from neardup.stores.embedded.failures import damaged, later_version
+from neardup.stores.embedded.failures import later_version
 
 NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
 _PAGE_BYTES = 8192
 # Of the write-ahead log. A commit that finds more moves them into the database: 20 ms for 8 MB. A checkpoint on
 # a second connection would not make writers wait, but may lose commits before SQLite 3.51.3 (sqlite.org/wal.html).
 _LOG_PAGES = (8 << 20) // _PAGE_BYTES
+_VACUUM_PAGES, _VACUUM_PARTS = (2 << 20) // _PAGE_BYTES, 64
 _TABLES = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (name TEXT PRIMARY KEY, kind TEXT NOT NULL, first INTEGER NOT NULL, stop INTEGER NOT NULL,
@@ -68,6 +70,7 @@ class Database:
             self._check()
             if not read_only:
                 self._run("PRAGMA synchronous = FULL")
+                self._run("PRAGMA secure_delete = OFF")  # where it is on, deleting writes zeros
                 self._run(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         except BaseException:
             self._connection.close()
@@ -89,9 +92,28 @@ class Database:
         """Move all of the write-ahead log into the database, if nobody reads it."""
         self._run("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def num_bytes(self) -> int:
+        """Return the size of the database and its write-ahead log."""
+        total = 0
+        for path in (self.path, self.path.with_name(f"{NAME}-wal")):
+            with suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
+
     def vacuum(self) -> None:
-        """Give the pages that are free back to the file system."""
-        self._connection.executescript("PRAGMA incremental_vacuum")  # `execute` would take its first step only
+        """Give the pages that are free back to the file system, a part at a time: each is in the log before."""
+        self.shorten_log()
+        free = self._free_pages()
+        while free:
+            # `execute` would take the first step only.
+            self._connection.executescript(f"PRAGMA incremental_vacuum({max(_VACUUM_PAGES, free // _VACUUM_PARTS)})")
+            self.shorten_log()
+            before, free = free, self._free_pages()
+            if free >= before:
+                return
+
+    def _free_pages(self) -> int:
+        return int(self._run("PRAGMA freelist_count").fetchone()[0])
 
     def data_version(self) -> int:
         """Return a number that changes when another connection has committed."""

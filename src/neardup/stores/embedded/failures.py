@@ -8,14 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neardup.errors import StoreError
-
-
-def damaged(path: Path, what: str) -> StoreError:
-    """Return the error of a damaged file."""
-    return StoreError(
-        f"The file {path} is damaged: {what}. Run `neardup index verify` to see all damage, and restore the "
-        "folder from a backup."
-    )
+from neardup.stores.damage import damaged
 
 
 def later_version(path: Path, version: int, known: int) -> StoreError:
@@ -33,16 +26,12 @@ def store_errors(path: Path) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except OSError as error:
-        raise StoreError(
-            f"The index {path} cannot be read or written: {error.strerror or error}. Nothing was changed. Check the "
-            "space on the disk, its limits and the permissions, and repeat the call."
-        ) from error
-    except sqlite3.DatabaseError as error:
+    except (OSError, sqlite3.Error) as error:
         # What SQLite raises for a damaged file, or sqlite3 for a damaged text.
         if type(error) is sqlite3.DatabaseError or str(error).startswith("Could not decode to UTF-8"):
             raise damaged(path / "index.db", str(error)) from error
         raise StoreError(
-            f"The index {path} cannot be read or written: {error}. Nothing was changed. Check the space on the disk, "
-            "its limits and the permissions, and repeat the call."
+            f"The index {path} cannot be read or written: {getattr(error, 'strerror', None) or error}. What was "
+            "acknowledged is stored, and nothing else. Check the permissions, the limits and the space on the disk; "
+            "if it is full, `neardup index expire` and `compact` free space. Then repeat the call."
         ) from error

@@ -14,8 +14,10 @@ from neardup.stores.base import Changes, Entries, Rows
 from neardup.stores.chunks import as_batch
 from neardup.stores.documents import Seen, seen_at
 
-_HEAD = struct.Struct("<qqqqqq")  # documents, bytes of their batch, entries, seen, its time, forgotten
-_ROW, _TABLE, _KEY = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<u8")
+_HEAD = struct.Struct(
+    "<qqqqqq"
+)  # documents, bytes of their batch, entries, seen, its time, forgotten; or minus the bytes of bits
+_ROW, _TABLE, _KEY, _BITS = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<u8"), np.dtype("|u1")
 
 
 class Replayed(NamedTuple):
@@ -58,9 +60,20 @@ def _encode(changes: Changes) -> bytes:
     arrays: list[npt.NDArray[Any]] = []
     if entries is not None:
         arrays = [entries.document.astype(_ROW), entries.table.astype(_TABLE), entries.key.astype(_KEY)]
-    head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, len(changes.forgotten))
-    rows = [changes.seen.astype(_ROW), changes.forgotten.astype(_ROW)]
-    return b"".join([_HEAD.pack(*head), batch, *(array.data for array in (*arrays, *rows))])
+    forgotten = _encode_rows(changes.forgotten)
+    arrays += [changes.seen.astype(_ROW), forgotten]
+    num_forgotten = len(forgotten) if forgotten.dtype == _ROW else -len(forgotten)
+    head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, num_forgotten)
+    return b"".join([_HEAD.pack(*head), batch, *(array.data for array in arrays)])
+
+
+def _encode_rows(rows: Rows) -> npt.NDArray[Any]:
+    """Return rows; or a bit for each row, the lowest first, if these are fewer bytes."""
+    if not len(rows) or rows.max() // 8 + 1 >= _ROW.itemsize * len(rows):
+        return rows.astype(_ROW)
+    bits = np.zeros(rows.max() + 1, np.bool_)
+    bits[rows] = True
+    return np.packbits(bits, bitorder="little")
 
 
 def replay(records: Sequence[bytes], schema: pa.Schema | None) -> Replayed:
@@ -81,14 +94,16 @@ def replay(records: Sequence[bytes], schema: pa.Schema | None) -> Replayed:
             message = pa.py_buffer(record).slice(offset, batch_bytes)
             batches.append(pa.ipc.read_record_batch(message, schema))
             offset += batch_bytes
-        counts = (num_entries, num_entries, num_entries, num_seen, num_forgotten)
-        kinds: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY, _ROW, _ROW)
+        counts = (num_entries, num_entries, num_entries, num_seen, abs(num_forgotten))
+        kinds: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY, _ROW, _ROW if num_forgotten > 0 else _BITS)
         for column, count, kind in zip(columns, counts, kinds, strict=False):
             if count:
                 column.append(np.frombuffer(record, kind, count, offset))
             offset += count * kind.itemsize
         if num_entries:
             columns[0][-1] = columns[0][-1].astype(np.int64) + num_documents
+        if num_forgotten < 0:
+            columns[4][-1] = np.flatnonzero(np.unpackbits(columns[4][-1], bitorder="little"))
         if num_seen:
             columns[5].append(np.full(num_seen, time, np.int64))
         num_documents += size

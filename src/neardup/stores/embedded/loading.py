@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from neardup.stores.base import Layout
 from neardup.stores.chunks import Chunk
+from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database, Record
-from neardup.stores.embedded.failures import damaged
 from neardup.stores.embedded.journal import replay
 from neardup.stores.state import State
 

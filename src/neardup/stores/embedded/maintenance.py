@@ -17,7 +17,7 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes
-from neardup.stores.chunks import Chunk, all_of, as_batch, without
+from neardup.stores.chunks import Chunk, all_of, as_batch, bits_at, without
 from neardup.stores.documents import Seen, merge_seen, seen_at
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
@@ -45,7 +45,7 @@ class Job:
 
     write: Callable[[Job], None]
     numbers: Iterator[int]
-    replaced: list[str]
+    replaced: list[FileInfo]
     record: int | None = None
     forgotten: Bits | None = None
     infos: list[FileInfo] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Maintenance:
     @property
     def num_key_files(self) -> int:
         """The number of files that a lookup visits."""
-        return len(self._names(row_files.KEYS))
+        return len(self._infos(row_files.KEYS))
 
     def flush(self) -> None:
         """Move the journal to files. Raises OSError, sqlite3.Error; the journal is as before then."""
@@ -117,13 +117,13 @@ class Maintenance:
         def write(job: Job) -> None:
             if runs:
                 self._write_keys(job, runs, kept, forgotten)
-                self._write_documents(job, chunks)
+                self._write_documents(job, [without(chunk, forgotten, state.documents.schema) for chunk in chunks])
             if seen:
                 self._write_seen(job, flushed, record, merge_seen(seen))
             if changed:
                 self._write_forgotten(job, num_rows, forgotten)
 
-        replaced = self._names(row_files.FORGOTTEN) if changed else []
+        replaced = self._infos(row_files.FORGOTTEN) if changed else []
         return self._job(write, replaced, record, forgotten if changed else None)
 
     def begin_merge(self) -> Job | None:
@@ -170,21 +170,27 @@ class Maintenance:
             state.forget(changes.forgotten)
             self._loader.number = record
 
-        replaced = self._names(row_files.FORGOTTEN) if changed else []
+        replaced = self._infos(row_files.FORGOTTEN) if changed else []
         job = self._job(write, replaced, record, forgotten if changed else None)
         self.run(job)
         clean(self._folder, self.install(job, use, write_settings))
 
     def compact(self) -> None:
-        """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error."""
-        self.flush()
-        self.merge()
+        """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error.
+
+        First, what frees space: the files of documents of which most were forgotten.
+        """
         state = self._state
         forgotten = state.forgotten.copy()
-        for chunk in list(state.documents.chunks):
+
+        def count_alive(chunk: Chunk) -> int:
+            return int((~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))).sum())
+
+        for chunk in sorted((chunk for chunk in state.documents.chunks if chunk.name), key=count_alive):
             smaller = without(chunk, forgotten, state.documents.schema)
             if smaller is not chunk:
-                self._finish(self._job_of_documents([smaller], [chunk.name or ""]))
+                self._finish(self._job_of_documents([smaller], [chunk]))
+        self.flush()
         while (job := self._begin_merge_of_documents()) is not None:
             self._finish(job)
         runs = list(state.keys.runs)
@@ -202,18 +208,16 @@ class Maintenance:
         chunks = [chunk for chunk in self._state.documents.chunks if chunk.name]
         sizes = [self._loader.files[chunk.name or ""].num_bytes for chunk in chunks]
         chunks = chunks[first_to_merge(sizes, _MAX_DOCUMENTS_BYTES) :] if chunks else []
-        return self._job_of_documents(chunks, [chunk.name or "" for chunk in chunks]) if len(chunks) > 1 else None
+        return self._job_of_documents(chunks, chunks) if len(chunks) > 1 else None
 
     def _begin_merge_of_seen(self, everything: bool = False) -> Job | None:
         runs = [run for run in self._state.documents.seen if run.name]
         runs = runs[0 if everything or not runs else first_to_merge([len(run.rows) for run in runs]) :]
         if len(runs) < 2:
             return None
-        infos = [self._loader.files[run.name or ""] for run in runs]
+        infos = self._infos_of(runs)
         first, stop = infos[0].first, infos[-1].stop
-        return self._job(
-            lambda job: self._write_seen(job, first, stop, merge_seen(runs)), [info.name for info in infos]
-        )
+        return self._job(lambda job: self._write_seen(job, first, stop, merge_seen(runs)), infos)
 
     def trim_journal(self, everything: bool = False) -> None:
         """Delete the records of the journal that are in files: a few, or all of them. Requires: the lock.
@@ -221,13 +225,19 @@ class Maintenance:
         To delete 64 MB at once takes 0.3 s, so each write deletes a few records.
         """
         if self._trimmed < self.flushed:
-            self._trimmed = self.flushed if everything else min(self.flushed, self._trimmed + _RECORDS_AT_ONCE)
-            self._database.drop_records(self._trimmed)
+            last = self.flushed if everything else min(self.flushed, self._trimmed + _RECORDS_AT_ONCE)
+            self._database.drop_records(last)
+            self._trimmed = last
 
     # Writing files.
 
     def run(self, job: Job) -> None:
-        """Write the files of a job. Raises OSError, StoreError; there are none then."""
+        """Write the files of a job. Raises OSError, StoreError; there are none then.
+
+        Files that are replaced are checked before: damage would get a checksum that is right.
+        """
+        for info in job.replaced:
+            row_files.check_file(self._folder, info)
         try:
             job.write(job)
             sync_folder(self._folder)
@@ -238,7 +248,7 @@ class Maintenance:
     def _job(
         self,
         write: Callable[[Job], None],
-        replaced: list[str],
+        replaced: list[FileInfo],
         record: int | None = None,
         forgotten: Bits | None = None,
     ) -> Job:
@@ -248,10 +258,10 @@ class Maintenance:
 
     def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
         kept, forgotten = self._state.kept, self._state.forgotten.copy()
-        return self._job(lambda job: self._write_keys(job, runs, kept, forgotten), [run.name or "" for run in runs])
+        return self._job(lambda job: self._write_keys(job, runs, kept, forgotten), self._infos_of(runs))
 
-    def _job_of_documents(self, chunks: Sequence[Chunk], names: list[str]) -> Job:
-        return self._job(lambda job: self._write_documents(job, chunks), names)
+    def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
+        return self._job(lambda job: self._write_documents(job, chunks), self._infos_of(replaced))
 
     def _write_keys(self, job: Job, runs: Sequence[KeyRun], kept: Bits, forgotten: Bits) -> None:
         prefix_bits = self._state.keys.prefix_bits
@@ -297,25 +307,26 @@ class Maintenance:
         """
         with self._lock:
             record = self.flushed if job.record is None else job.record
+            replaced = [info.name for info in job.replaced]
             counters = Counters(record, self._loader.file_number)
             self._leftovers += [info.name for info in job.infos]
             with self._database.transaction():
                 if write_settings is not None:
                     write_settings()
-                self._database.drop_files(job.replaced)
+                self._database.drop_files(replaced)
                 for info in job.infos:
                     self._database.add_file(info)
                 self._database.set_setting(COUNTERS, json.dumps(counters._asdict()).encode())
             self.flushed, self._unmerged = record, True
             if job.forgotten is not None:
                 self._forgotten_on_disk = job.forgotten
-            self._loader.forget(job.replaced)
+            self._loader.forget(replaced)
             for info, opened in zip(job.infos, job.opened, strict=True):
                 self._loader.keep(info, opened)
                 self._leftovers.remove(info.name)
             (use or self._use)(job)
             self._publish()
-            gone = [*job.replaced, *self._leftovers]
+            gone = [*replaced, *self._leftovers]
             self._leftovers.clear()
         return gone
 
@@ -328,14 +339,18 @@ class Maintenance:
             elif info.kind == row_files.DOCUMENTS:
                 state.documents.replace(opened)
             elif info.kind == row_files.SEEN:
-                names = job.replaced if job.record is None else [FROZEN]
+                names = [info.name for info in job.replaced] if job.record is None else [FROZEN]
                 runs = list(state.documents.seen)
                 first = next(i for i, run in enumerate(runs) if run.name in names)
                 rest = [run for run in runs if run.name not in names]
                 state.documents.seen = (*rest[:first], opened, *rest[first:])
 
-    def _names(self, kind: str) -> list[str]:
-        return [info.name for info in self._loader.files.values() if info.kind == kind]
+    def _infos(self, kind: str) -> list[FileInfo]:
+        return [info for info in self._loader.files.values() if info.kind == kind]
+
+    def _infos_of(self, parts: Sequence[KeyRun | Chunk | Seen]) -> list[FileInfo]:
+        """Return the files that contain runs, chunks or times."""
+        return [self._loader.files[part.name or ""] for part in parts]
 
 
 def clean(folder: Path, names: Sequence[str]) -> None:

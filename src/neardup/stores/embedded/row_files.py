@@ -14,16 +14,24 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.stores.chunks import Chunk, bits_at
+from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen
-from neardup.stores.embedded.array_files import ArrayFile, ArraySpace, FileInfo, check_arrays, open_arrays, write_at
-from neardup.stores.embedded.failures import damaged
-from neardup.stores.key_tables import Bits, KeyRun, SortedTable, choose_shift, parts_of
+from neardup.stores.embedded.array_files import (
+    ArrayFile,
+    ArraySpace,
+    FileInfo,
+    check_arrays,
+    map_file,
+    open_arrays,
+    write_at,
+)
+from neardup.stores.key_tables import Bits, KeyRun, SortedTable, choose_shift, damaged_keys, parts_of
 
 DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
 """The kinds of files."""
 KINDS = (DOCUMENTS, KEYS, SEEN, FORGOTTEN)
 _SUFFIXES = {DOCUMENTS: "arrow", KEYS: "keys", SEEN: "seen", FORGOTTEN: "bits"}
-_ENTRIES_AT_ONCE, _BITS_AT_ONCE, _BYTES_AT_ONCE = 1 << 19, 1 << 20, 1 << 22
+_ENTRIES_AT_ONCE, _BITS_AT_ONCE = 1 << 19, 1 << 20
 _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
@@ -39,17 +47,12 @@ def is_file_name(name: str) -> bool:
     return kind in _SUFFIXES and number.isdecimal() and suffix == _SUFFIXES[kind]
 
 
-def check_file(folder: Path, info: FileInfo) -> str | None:
-    """Return what is wrong with a file, None if it is whole. Raises StoreError, FileNotFoundError."""
+def check_file(folder: Path, info: FileInfo) -> None:
+    """Compare a file with its checksums. Raises StoreError if it is damaged, FileNotFoundError."""
     if info.kind != DOCUMENTS:
-        return check_arrays(folder, info)
-    checksum = 0
-    with (folder / info.name).open("rb") as file:
-        while data := file.read(_BYTES_AT_ONCE):
-            checksum = zlib.crc32(data, checksum)
-        if file.tell() != info.num_bytes:
-            return f"{info.name}: it has {file.tell():,} bytes, {info.num_bytes:,} were written"
-    return None if checksum == info.checksum else f"{info.name}: its checksum differs"
+        check_arrays(folder, info)
+    elif zlib.crc32(map_file(folder, info)) != info.checksum:
+        raise damaged(folder / info.name, "its checksum differs")
 
 
 # Documents.
@@ -92,15 +95,18 @@ def write_documents(folder: Path, number: int, first: int, stop: int, batch: pa.
 
 def open_documents(folder: Path, info: FileInfo) -> Chunk:
     """Return the documents of a file, mapped into memory. Raises StoreError, FileNotFoundError."""
-    path = folder / info.name
-    size = path.stat().st_size
-    if size != info.num_bytes:
-        raise damaged(path, f"it has {size:,} bytes, {info.num_bytes:,} were written")
+    data = map_file(folder, info)
     try:
-        batch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+        batch = pa.ipc.open_file(pa.py_buffer(data)).get_batch(0)
+        batch.validate()  # buffers are as long as the columns need; their contents are not read
     except (pa.ArrowException, OSError) as error:
-        raise damaged(path, f"it is no file of Arrow IPC, {error}") from error
-    return Chunk(info.first, info.stop, batch, info.name)
+        raise damaged(folder / info.name, f"it is no file of Arrow IPC, {error}") from error
+    chunk = Chunk(info.first, info.stop, batch, info.name)
+    missing = info.stop - info.first - batch.num_rows
+    rows = dict(zip(batch.schema.names, batch.columns, strict=True)).get("row")
+    if missing < 0 or (missing and (rows is None or rows.type != pa.uint32() or rows.null_count)):
+        raise chunk.damaged
+    return chunk
 
 
 def _narrow(batch: pa.RecordBatch, num_rows: int) -> pa.RecordBatch:
@@ -171,6 +177,8 @@ def _merge_into(file: ArrayFile, table: int, fields: npt.NDArray[np.int64], shif
     used = len(keys)
     while used == len(keys):
         used = kernels.key_tables.merge_parts(fields, cursors, forgotten, keys, rows)
+        if used < 0:
+            raise damaged_keys(None)
         kernels.key_tables.count_cells(keys[:used], shift, counts)
         file.append(f"keys.{table}", keys[:used])
         file.append(f"rows.{table}", rows[:used])
@@ -179,7 +187,7 @@ def _merge_into(file: ArrayFile, table: int, fields: npt.NDArray[np.int64], shif
 
 def open_keys(folder: Path, info: FileInfo, num_tables: int) -> tuple[KeyRun, npt.NDArray[np.uint8]]:
     """Return the run of a file, mapped into memory, and its bits of kept rows. Raises StoreError, FileNotFoundError."""
-    arrays = open_arrays(folder, info)
+    arrays = open_arrays(folder, info, ["kept"])
     tables = []
     for table in range(num_tables):
         keys, rows, starts = (arrays.get(f"{name}.{table}") for name in ("keys", "rows", "starts"))
@@ -213,7 +221,7 @@ def write_seen(folder: Path, number: int, first: int, stop: int, seen: Seen) -> 
 
 def open_seen(folder: Path, info: FileInfo) -> Seen:
     """Return the times of a file, mapped into memory. Raises StoreError, FileNotFoundError."""
-    arrays = open_arrays(folder, info)
+    arrays = open_arrays(folder, info, ["rows", "times"])
     return Seen(arrays["rows"], arrays["times"], info.name)
 
 
@@ -229,4 +237,4 @@ def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Bits) -
 
 def open_forgotten(folder: Path, info: FileInfo) -> npt.NDArray[np.uint8]:
     """Return the bits of a file. Raises StoreError, FileNotFoundError."""
-    return open_arrays(folder, info)["bits"]
+    return open_arrays(folder, info, ["bits"])["bits"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from neardup.stores.embedded.journal import encode
 from neardup.stores.embedded.loading import COUNTERS, SCHEMA, Counters, Loader
 from neardup.stores.embedded.lock import WriterLock
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
+from neardup.stores.embedded.reserve import Reserve
 from neardup.stores.embedded.settings import LAYOUT, META, attachment_name, dump, layout_of
 from neardup.stores.state import View
 from neardup.stores.writing import StateWriter
@@ -73,8 +76,10 @@ class EmbeddedStore(Store):
         self._memory_bytes = memory_bytes
         self._lock, self._writers = RLock(), RLock()
         self._closed = False
+        self._reserve = Reserve(self._folder)
         with store_errors(self._folder):
-            database = Database(self._folder, True)  # before the lock makes a file where there is no index
+            # Before the lock makes a file where there is no index.
+            database = self._connect(read_only=True)
             try:
                 self._writer_lock = None if read_only else WriterLock(self._folder)
             except BaseException:
@@ -83,13 +88,18 @@ class EmbeddedStore(Store):
             try:
                 if not read_only:
                     database.close()
-                    database = Database(self._folder, False)
+                    database = self._connect(read_only=False)
                 self._open(database)
             except BaseException:
                 database.close()
                 if self._writer_lock is not None:
                     self._writer_lock.release()
                 raise
+
+    def _connect(self, read_only: bool) -> Database:
+        if self._read_only:
+            return Database(self._folder, True)
+        return self._reserve.use(lambda: Database(self._folder, read_only))
 
     def _open(self, database: Database) -> None:
         self._database = database
@@ -142,7 +152,7 @@ class EmbeddedStore(Store):
             infos = self._database.files()
             records = self._database.count_records(Counters(**self._database.json_setting(COUNTERS)).record)
         sizes = {kind: sum(info.num_bytes for info in infos if info.kind == kind) for kind in row_files.KINDS}
-        database = sum(path.stat().st_size for path in self._folder.glob("index.db*"))
+        database = self._database.num_bytes()
         return {
             "bytes": database + sum(sizes.values()),
             "database_bytes": database,
@@ -163,10 +173,18 @@ class EmbeddedStore(Store):
     def compact(self) -> None:
         """Drop the documents of forgotten rows, and merge what makes lookups slower."""
         with self.writing(), store_errors(self._folder):
+            self._reserve.use(self._compact)
+
+    def _compact(self) -> None:
+        try:
             self._finish_tasks()
-            self._maintenance.compact()
-            with self._lock:
-                self._shorten_database()
+        except StoreError:
+            raise
+        except (OSError, sqlite3.Error):
+            pass  # the disk was full; what they were to do is done here
+        self._maintenance.compact()
+        with self._lock:
+            self._shorten_database()
 
     def backup(self, path: str) -> None:
         """Write a copy of the latest state to a new folder, while the store is in use."""
@@ -175,32 +193,38 @@ class EmbeddedStore(Store):
             backup.copy_index(self._folder, Path(path))
 
     def close(self) -> None:
-        """Wait for what is being written, and release files and the lock."""
+        """Wait for what is being written, and release files and the lock.
+
+        Every change is on disk before. A disk that is full, or a file that is found damaged, is a warning here.
+        """
         with self._writers:
             if self._closed:
                 return
             try:
                 if not self._read_only:
-                    self._finish_writing()
+                    with store_errors(self._folder):
+                        self._reserve.use(self._tidy)
+            except StoreError as error:
+                warnings.warn(f"The index was closed, and all its documents are stored. {error}", stacklevel=2)
             finally:
+                if not self._read_only:
+                    self._pool.shutdown()
                 with self._lock:
                     self._closed = True
                     self._database.close()
                     if self._writer_lock is not None:
+                        with suppress(OSError):
+                            self._keep_reserve()
                         self._writer_lock.release()
 
-    def _finish_writing(self) -> None:
-        try:
-            with store_errors(self._folder):
-                self._finish_tasks()
-                if self._loader.number - self._maintenance.flushed > _RECORDS_AT_CLOSE:
-                    self._maintenance.flush()
-                    self._maintenance.merge()
-                with self._lock:
-                    self._shorten_database()
-                    self._database.shorten_log()
-        finally:
-            self._pool.shutdown()
+    def _tidy(self) -> None:
+        """Move a long journal to files, and make the database small."""
+        self._finish_tasks()
+        if self._loader.number - self._maintenance.flushed > _RECORDS_AT_CLOSE:
+            self._maintenance.flush()
+            self._maintenance.merge()
+        with self._lock:
+            self._shorten_database()
 
     def _shorten_database(self) -> None:
         self._maintenance.trim_journal(everything=True)
@@ -247,16 +271,18 @@ class EmbeddedStore(Store):
         with store_errors(self._folder):
             self._check_open()
             self._loader.state.check(changes)
-            self._limit_memory()
-            if self._is_large(changes.documents):
-                self._write_through(changes)
+            if changes.documents is None:
+                self._reserve.use(lambda: self._write_journal(changes))
             else:
-                self._write_journal(changes)
+                self._limit_memory()
+                self._keep_reserve()
+                write = self._write_through if self._is_large(changes.documents) else self._write_journal
+                write(changes)
             self._start_tasks()
 
-    def _is_large(self, documents: pa.Table | None) -> bool:
+    def _is_large(self, documents: pa.Table) -> bool:
         """Return whether documents are written to files at once."""
-        if documents is None or len(documents) < _THROUGH_DOCUMENTS:  # to count the bytes takes 70 microseconds
+        if len(documents) < _THROUGH_DOCUMENTS:  # to count the bytes takes 70 microseconds
             return False
         return bool(documents.nbytes > min(_THROUGH_BYTES, self._part_bytes))
 
@@ -286,6 +312,11 @@ class EmbeddedStore(Store):
         rows = 0 if changes.documents is None else len(changes.documents)
         self._pending_bytes += sum(map(len, records)) + _BYTES_A_ROW * rows
 
+    def _keep_reserve(self) -> None:
+        """Keep the space that documents will be forgotten with. Raises OSError if the disk is full."""
+        files = sum(info.num_bytes for info in self._loader.files.values())
+        self._reserve.keep(self._latest.num_rows, self._database.num_bytes() + files)
+
     def _write_settings(self, changes: Changes) -> None:
         documents = changes.documents
         if documents is not None and self._loader.state.documents.schema is None:
@@ -298,6 +329,7 @@ class EmbeddedStore(Store):
     def _stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
         with store_errors(self._folder), self._lock:
             self._check_open()
+            self._keep_reserve()
             with self._database.transaction():
                 self._database.open_run(run, opened)
                 if documents is not None:
@@ -348,8 +380,10 @@ class EmbeddedStore(Store):
 
     def _finish_tasks(self) -> None:
         """Wait for what runs in the background."""
-        self._finish_flushing()
-        self._finish_merging()
+        try:
+            self._finish_flushing()
+        finally:
+            self._finish_merging()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -1,0 +1,72 @@
+"""A file that keeps some of the disk, so that documents can be forgotten, and files compacted, when it is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from neardup.errors import StoreError
+
+NAME = "reserve"
+_BYTES, _ROWS_A_BYTE = 1 << 20, 2  # of SQLite's index of its log; of bits of rows in the log, the database and a file
+_MAX_COPIED_BYTES = 64 << 20  # the log moves to the database, this to files, a file to a smaller one: of 32 MiB each
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+T = TypeVar("T")
+
+
+class Reserve:
+    """The space that an index needs to become smaller.
+
+    Parameters
+    ----------
+    folder : of the index.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._size = folder / NAME, 0
+
+    def keep(self, num_rows: int, num_bytes: int) -> None:
+        """Make the file large enough. Raises OSError if the disk is full.
+
+        Parameters
+        ----------
+        num_rows, num_bytes : of the index.
+        """
+        needed = num_rows // _ROWS_A_BYTE + min(num_bytes, _MAX_COPIED_BYTES)
+        wanted = (needed // _BYTES + 2) * _BYTES
+        if wanted <= self._size:
+            return
+        try:
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
+            try:
+                _allocate(file, os.fstat(file).st_size, wanted)
+            finally:
+                os.close(file)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+        self._size = wanted
+
+    def use(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`; if it cannot write, that of another attempt, which has the space."""
+        try:
+            return work()
+        except StoreError:
+            raise
+        except (OSError, sqlite3.OperationalError):
+            if not self._path.exists():
+                raise
+        self._path.unlink()
+        self._size = 0
+        return work()
+
+
+def _allocate(file: int, size: int, wanted: int) -> None:
+    if size < wanted and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, size, wanted - size)
+    elif size < wanted:
+        os.pwrite(file, bytes(wanted - size), size)
