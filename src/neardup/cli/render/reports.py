@@ -165,12 +165,14 @@ def _share(part: int, counts: dict[str, int]) -> str:
 def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     """Add the recall of the run: estimated, and measured by the audit."""
     recall, audit, near = report["recall"], report["audit"], report.get("fingerprints")
-    if near is not None:
+    unlisted = report["bound"]["documents"]
+    if unlisted:
+        were = "was" if unlisted == 1 else "were"
+        table.figure("Recall", "-", f"not known: {plural(unlisted, 'document')} {were} not compared with all candidates")
+    elif near is not None:
         table.figure(
             "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
         )
-        if report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
-            table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
     elif recall is None:
         found = report["counts"].get("removed_near")
         reason = "not estimated with an index" if found else "no near-duplicate to estimate it from"
@@ -180,6 +182,8 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
             "Recall", percent(recall["estimated"]),
             f"estimated; {percent(recall['low'])} to {percent(recall['high'])}",
         )  # fmt: skip
+    if near is not None and report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
+        table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
     if audit is None:
         return
     if audit["recall"] is None:
