@@ -128,7 +128,7 @@ class Method(ABC):
         Notes
         -----
         100,000 texts from one template take three times as long with 1,000 members as with 64 if no two are similar,
-        and give 10^8 pairs if all are.
+        and give more than 10^8 pairs if all are.
         """
         if selection.max_bucket_size is not None:
             return selection
@@ -314,7 +314,7 @@ def without_version(features: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_exact(left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> npt.NDArray[np.bool_]:
-    """Return a mask of the pairs whose texts are equal after normalisation."""
+    """Return a mask of the pairs whose tokens are the same in the same order."""
     same = left.features.content[left_rows] == right.features.content[right_rows]
     exact: npt.NDArray[np.bool_] = (
         same[:, 0] & same[:, 1] & left.keys.featured[left_rows] & right.keys.featured[right_rows]

@@ -129,7 +129,7 @@ def _add_losses(table: Rows, report: dict[str, Any]) -> None:
 def _add_kinds(table: Rows, report: dict[str, Any], found: int, exact: int) -> None:
     if found:
         same = what_copies_share(report["settings"], report["scheme"].get("tokens"))
-        table.count("  exact copies", exact, same)
+        table.count("  copies", exact, same)
         table.count("  near-duplicates", found - exact, _likeness(report))
 
 
@@ -168,7 +168,8 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     unlisted = report["bound"]["documents"]
     if unlisted:
         were = "was" if unlisted == 1 else "were"
-        table.figure("Recall", "-", f"not known: {plural(unlisted, 'document')} {were} not compared with all candidates")
+        reason = f"not known: {plural(unlisted, 'document')} {were} not compared with all candidates"
+        table.figure("Recall", "-", reason)
     elif near is not None:
         table.figure(
             "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
@@ -180,7 +181,7 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     else:
         table.figure(
             "Recall", percent(recall["estimated"]),
-            f"estimated; {percent(recall['low'])} to {percent(recall['high'])}",
+            f"estimated, without copies; {percent(recall['low'])} to {percent(recall['high'])}",
         )  # fmt: skip
     if near is not None and report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
         table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
@@ -192,8 +193,9 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         return
     table.figure(
         "Audit", percent(audit["recall"]),
-        f"measured; {percent(audit['low'])} to {percent(audit['high'])}; "
-        f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}",
+        f"measured, without copies; {percent(audit['low'])} to {percent(audit['high'])}; "
+        f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}"
+        f"{', with those that full buckets hide' if unlisted else ''}",
     )  # fmt: skip
 
 
