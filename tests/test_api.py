@@ -183,7 +183,7 @@ def test_a_result_shows_itself_in_one_line():
         repr(neardup.evaluate(LABELLED)),
         repr(neardup.compare(*TEXTS[:2])),
     ]
-    assert shown[0] == "<Deduplication: 4 documents read, 3 kept, 1 removed (1 exact copy, 0 near-duplicates)>"
+    assert shown[0] == "<Deduplication: 4 documents read, 3 kept, 1 removed (1 copy, 0 near-duplicates)>"
     assert shown[1] == "<DuplicatePairs: 4 documents read, 1 duplicate pair>"
     assert all(re.fullmatch(r"<\w+: .{1,150}>", line) for line in shown)
 

@@ -53,7 +53,7 @@ REPORT = {
         "read": 1_234_567_890, "kept": 1_000_000_000, "removed": 234_567_890, "removed_exact": 100_000_000,
         "removed_near": 134_567_890, "rejected": 12, "without_features": 3, "against": 500, "compared": 7,
     },
-    "incomplete": None, "compile_seconds": 0.0,
+    "incomplete": None, "compile_seconds": 0.0, "bound": {"max_bucket_size": 64, "documents": 0},
     "recall": {"estimated": 0.9951, "low": 0.994, "high": 0.9962},
     "audit": {"documents": 1000, "pairs": 500, "found": 496, "recall": 0.992, "low": 0.98, "high": 0.999},
     "timings": [{"stage": "read", "seconds": 8000.0}, {"stage": "sort", "seconds": 0.01}],
@@ -70,12 +70,21 @@ def test_the_closing_table_fits_into_80_columns_and_tells_everything():
     assert max(len(line) for line in lines) <= 80
     for said in (
         "1,234,567,890  documents, 5.0 TB of text", "1,000,000,000  81.0 %", "19.0 %", "jaccard 0.8 or more",
-        "99.5 %  estimated; 99.4 % to 99.6 %", "496 of 500 pairs", "2 h 13 min  read 2 h 13 min\n", "625 MB/s",
+        "99.5 %  estimated, without copies; 99.4 % to 99.6 %",
+        "496 of 500 pairs", "2 h 13 min  read 2 h 13 min\n", "625 MB/s",
         "12.0 GB", "out/report.html", "out/rejected.jsonl", "Warning: Something is to be known.",
     ):  # fmt: skip
         assert said in text
-    figures = [line for line in lines if line.startswith("  Read") or line.startswith("    exact")]
+    figures = [line for line in lines if line.startswith("  Read") or line.startswith("    copies")]
     assert len({line.index("  ", 34) for line in figures}) == 1
+
+
+def test_the_closing_table_shows_no_recall_where_full_buckets_may_hide_pairs():
+    screen = console(200)
+    print_report(REPORT | {"bound": {"max_bucket_size": 64, "documents": 1_351}, "recall": None}, Path("out"), screen)
+    text = printed(screen)
+    assert "-  not known: 1,351 documents were not compared with all candidates" in text
+    assert "99.2 %  measured, without copies; 98.0 % to 99.9 %; 496 of 500 pairs, with those that full" in text
 
 
 def test_a_differing_word_is_marked_in_both_texts_and_the_rest_is_folded():
@@ -113,7 +122,7 @@ def test_plain_uses_no_colour_for_marks():
 
 
 def test_equal_texts_and_moved_passages_are_said_in_words():
-    assert "Exact copies: " in compared("a b c", "A b, c", console())
+    assert "Copies: the same words in one order; punctuation" in compared("a + b", "a - B", console())
     assert "No passage differs." in compared("a b c", "a b c", console())
     assert "The passages differ only in case" in compared("a b c", "A b, c", console())
     moved = compared(f"{words(0, 50)} {words(50, 100)}", f"{words(50, 100)} {words(0, 50)}", console())

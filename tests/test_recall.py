@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from functools import cache
@@ -283,6 +284,30 @@ def test_the_audit_of_a_run_covers_the_measured_recall(truths):
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
 
 
+SENTENCE = "one two three four five six seven eight nine ten eleven twelve"
+
+
+def test_a_cluster_of_several_hundred_documents_is_listed_whole():
+    """Each pair is missed by 16 bands of one row with a probability of at most (1 - 8/10)^16 = 7e-12."""
+    texts = [f"{SENTENCE} {number}" for number in range(300)]
+    result = neardup.find_pairs(texts, method=MinHash(threshold=0.8, num_bands=16, rows_per_band=1))
+    assert result.pairs.num_rows == 300 * 299 // 2
+    assert result.report["bound"] == {"max_bucket_size": 1000, "documents": 0}
+
+
+def test_no_recall_is_known_where_full_buckets_hide_pairs():
+    numbered = [f"{SENTENCE} {number}" for number in range(30)]
+    reordered = [" ".join(words) for words in itertools.islice(itertools.permutations(SENTENCE.split()), 30)]
+    for method, texts in (
+        (MinHash(), numbered),
+        (MinHash(similarity="containment"), numbered),
+        (neardup.SimHash(ngram=1), reordered),  # of one fingerprint
+    ):
+        full, listed = (neardup.find_pairs(texts, method=method, max_bucket_size=size).report for size in (5, 30))
+        assert full["bound"]["documents"] > 0 == listed["bound"]["documents"]
+        assert full["recall"] is None
+
+
 def test_nothing_found_is_nothing_said():
     none = np.empty(0)
     assert estimate_recall(none, none.astype(np.uint32), lambda values: values) is None
@@ -312,7 +337,7 @@ def test_the_estimate_is_that_of_horvitz_and_thompson():
 
 
 def test_the_estimate_for_containment_agrees_with_the_measured_one(real_texts):
-    """Samples of a document's own shingles; brute force over all earlier documents."""
+    """Samples of the smaller document's shingles; brute force over all pairs."""
     texts = Truth(real_texts("en_licenses", 400_000), 0.6).texts
     shingles = shingle_documents(pa.array(texts, pa.large_string()), MinHash())
     limits = zip(shingles.offsets, shingles.offsets[1:], strict=False)
@@ -324,7 +349,7 @@ def test_the_estimate_for_containment_agrees_with_the_measured_one(real_texts):
             (left, right)
             for right, own in enumerate(sets)
             for left in range(right)
-            if len(own & sets[left]) / len(own) >= threshold
+            if len(own & sets[left]) / min(len(own), len(sets[left])) >= threshold
         }
         found = {(left, right) for left, right, _ in found_pairs(result)}
         assert found <= true

@@ -50,12 +50,11 @@ def test_every_count_is_on_the_page() -> None:
         ({"read": 1, "kept": 1, "removed": 0}, "1 document read, 1 kept, none removed"),
         (
             {"read": 3, "kept": 0, "removed": 3, "removed_exact": 1, "removed_near": 2},
-            "3 documents read, 0 kept, 3 removed (1 exact copy, 2 near-duplicates)",
+            "3 documents read, 0 kept, 3 removed (1 copy, 2 near-duplicates)",
         ),
         (
             {"read": 10**15, "kept": 10**15 - 1, "removed": 1, "removed_exact": 0, "removed_near": 1},
-            "1,000,000,000,000,000 documents read, 999,999,999,999,999 kept, 1 removed "
-            "(0 exact copies, 1 near-duplicate)",
+            "1,000,000,000,000,000 documents read, 999,999,999,999,999 kept, 1 removed (0 copies, 1 near-duplicate)",
         ),
     ],
 )
@@ -169,7 +168,7 @@ def test_the_cards_are_the_largest_family_the_most_near_duplicates_and_the_close
     assert page.texts["h3"] == ["The largest family", "The most near-duplicates", "The closest call"]
     sentences = [text for text in page.texts["p"] if text != "Read both"]
     assert sentences == [
-        "9 documents, 7 exact copies among them, removed by one text: a",
+        "9 documents, 7 copies among them, removed by one text: a",
         "5 near-duplicates removed by one text: b",
         "0.810: b, removed by c",
     ]

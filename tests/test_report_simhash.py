@@ -140,6 +140,8 @@ def test_the_notebook_fragment_shows_distances_in_place_of_similarities():
     assert page.count("svg") == 2
     assert "Hamming distance of the near-duplicates" in page.texts["figure"][0]
     assert "every pair within 3 bits" in page.texts["td"]
+    page = Page(render_notebook(simhash_report(bound={"max_bucket_size": 1_002, "documents": 7})))
+    assert "not known" in page.texts["td"]
     assert Page(render_notebook(confirmed_report())).count("svg") == 3
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 import neardup
 from neardup.settings.methods import MinHash
 from reference import corpora, runs
+from reference.documents import documents_of
 
 METHODS = st.one_of(corpora.methods(), corpora.methods(similarity="containment"), corpora.methods(similarity="cosine"))
 POLICIES = ["first", "last", "longest", "shortest", "max:score", "min:score"]
@@ -95,6 +99,25 @@ def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bu
     assert pairs == runs.expected_pairs(texts, method, max_bucket_size)
     assert set(pairs) <= set(runs.expected_pairs(texts, method))
     assert result.report["counts"]["read"] == len(texts)
+
+
+@given(corpora.corpora(max_size=9), st.sampled_from([0.6, 0.75, 1.0]), st.integers(1, 3), st.randoms())
+@example(["a b c d é", "b c d"], 1.0, 1, random.Random(1))
+def test_all_pairs_by_containment_are_those_of_the_smaller_in_the_larger_in_every_order(texts, threshold, ngram, draw):
+    """Documents of fewer shingles than a sample has are sampled whole, so that no pair is missed."""
+    texts = list(texts)
+    draw.shuffle(texts)
+    method = MinHash(similarity="containment", threshold=threshold, ngram=ngram)
+    found = runs.pairs_of(neardup.find_pairs(runs.table_of(texts), method=method).pairs)
+    documents = documents_of(texts, method)
+    expected = []
+    for (left, one), (right, other) in itertools.combinations(enumerate(documents), 2):
+        if one.shingles and other.shingles:
+            shared = len(one.shingles & other.shingles)
+            similarity = max(shared / len(one.shingles), shared / len(other.shingles))
+            if similarity >= threshold:
+                expected.append((left, right, similarity, one.tokens == other.tokens))
+    assert found == expected
 
 
 def test_three_copies_are_three_pairs():

@@ -17,7 +17,7 @@ class Measure(NamedTuple):
     """A measure of a pair of documents: a column of every table of pairs.
 
     of_first : its meaning in the table of clusters, where the pair is a document and the first of its cluster.
-    of_itself : the value of a document and its exact copy.
+    of_itself : the value of a document and its copy.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Measure(NamedTuple):
 SIMILARITY = Measure(
     "similarity",
     pa.float64(),
-    "Their similarity, computed exactly; 1 for an exact copy.",
+    "Their similarity, computed exactly; 1 for a copy.",
     "The similarity to the first document of the cluster, computed exactly; 1 for itself.",
     1.0,
 )
@@ -54,15 +54,15 @@ DISTANCE = Measure(
 STRUCTURE = Measure(
     "structure",
     pa.float64(),
-    "The similarity of the structure of the two pages; 1 for an exact copy.",
+    "The similarity of the structure of the two pages; 1 for a copy.",
     "The similarity of its structure to that of the first document of the cluster; 1 for itself.",
     1.0,
 )
 EXACT = Measure(
     "exact",
     pa.bool_(),
-    "Whether both are the same text after normalisation.",
-    "Whether it is the same text as the first document after normalisation.",
+    "Whether both have the same tokens in the same order. Punctuation and white space are not part of words.",
+    "Whether it has the tokens of the first document in the same order.",
     True,
 )
 Measures = Sequence[Measure]
@@ -114,7 +114,7 @@ def sweep_schema() -> pa.Schema:
             _field("threshold", pa.float64(), "The threshold."),
             _field("kept", pa.int64(), "The documents that dedup keeps at it."),
             _field("removed", pa.int64(), "The documents that it removes."),
-            _field("removed_exact", pa.int64(), "Those of them that are exact copies."),
+            _field("removed_exact", pa.int64(), "Those of them that are copies: the same tokens in one order."),
         ]
     )
 
@@ -207,7 +207,7 @@ def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
             _field("member", pa.bool_(), "Whether buckets list the document."),
             _field("featured", pa.bool_(), "Whether the document has features."),
             _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
-            _field("content", pa.binary(16), "128-bit hash of the tokens, equal for exact copies."),
+            _field("content", pa.binary(16), "128-bit hash of the tokens, equal for copies."),
             _field("sketch", pa.large_binary(), "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
             _field("first_seen", TIME, "When the document was added."),
             _field("last_seen", TIME, "When it was added, or last found as a duplicate or sent again."),
@@ -302,7 +302,7 @@ class Column(NamedTuple):
 
 # By document, in input order.
 ROWS = Column("rows", "int64", "The row of the document in its input.")
-CONTENT = Column("content", "uint64", "128-bit hash of the tokens, equal for exact copies.", 2)
+CONTENT = Column("content", "uint64", "128-bit hash of the tokens, equal for copies.", 2)
 SHINGLES = Column("shingles", "uint64", "The shingle hashes of all documents, one document after the other.")
 SHINGLE_STARTS = Column("starts", "int64", "Where the shingles of the document begin in `shingles`.")
 TAGS = Column("structure", "uint64", "The hashes of runs of tags of all pages, where structure is compared too.")

@@ -245,12 +245,14 @@ def find_pairs(
     -------
     DataFrame of left_id, right_id and the measures of the method; `left` is the earlier document.
     """
+    from pyspark.sql import functions as F
+
     chosen = _method(method_named(method, threshold, max_distance), text_column)
-    selection = SelectionSettings(max_bucket_size=max_bucket_size)
+    selection = chosen.in_all_pairs(SelectionSettings(max_bucket_size=max_bucket_size))
     outcome = _run(df, text_column, id_column, chosen, selection, None, all_pairs=True)
     found = _with_ids(outcome, outcome.found, chosen)
-    names = [measure.name for measure in chosen.measures]
-    return found.withColumnsRenamed({"kept_id": "left_id", "id": "right_id"}).select("left_id", "right_id", *names)
+    ends = F.least("id", "kept_id").alias("left_id"), F.greatest("id", "kept_id").alias("right_id")
+    return found.select(*ends, *(measure.name for measure in chosen.measures))
 
 
 def cluster(

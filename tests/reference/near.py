@@ -47,7 +47,8 @@ class Pair(NamedTuple):
 class Decisions(NamedTuple):
     """removals : by removed document, the pair that removed it. pairs : all that were confirmed.
 
-    collisions : pairs of near fingerprints below the threshold. full : documents that met a list that leaves some out.
+    collisions : pairs of near fingerprints below the threshold. full : kept documents that met a list that leaves some
+    out.
     """
 
     removals: dict[int, Pair]
@@ -95,8 +96,8 @@ def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
         if number >= rules.num_against:
             listed, left_out = lists.near(document.fingerprint, rules.max_distance)
             candidates = [one for one in listed if one not in removals]
-            full += left_out and rules.threshold is not None
             confirmed = confirm(number, candidates, documents, rules)
+            full += left_out and rules.threshold is not None and not confirmed
             collisions += len(candidates) - len(confirmed)
             pairs += confirmed
             if confirmed:

@@ -64,6 +64,7 @@ def simhash_report(**changes: Any) -> dict[str, Any]:
         },
         "recall": None,
         "audit": None,
+        "bound": {"max_bucket_size": 1_002, "documents": 0},
         "similarities": None,
         "distances": [9_001, 6_002, 5_003, 3_099],
         **changes,

@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 class Decisions(NamedTuple):
     """removals : by removed document, the pair that removed it. pairs : all that were confirmed. left_out : documents
-    with earlier ones in a bucket that does not list them."""
+    that are kept and have earlier ones in a bucket that does not list them."""
 
     removals: dict[int, Pair]
     pairs: list[Pair]
@@ -98,12 +98,12 @@ def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
                 pairs.append(removals[number])
             continue
         if number >= rules.num_against:
-            left_out += index.leaves_out(document)
             candidates = [one for one in index.candidates(document) if one not in removals]
             confirmed = confirm(number, candidates, documents, rules)
             pairs += confirmed
             if confirmed:
                 removals[number] = max(confirmed, key=lambda pair: (pair.similarity, -pair.left))
+            left_out += not confirmed and index.leaves_out(document)
         if first == number:
             index.add(number, document)
     return Decisions(removals, pairs, left_out)

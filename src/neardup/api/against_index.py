@@ -349,8 +349,9 @@ class IndexRun:
         pairs = Pairs(removals.kept, removals.documents, removals.measured)
         lengths = np.concatenate([np.zeros(len(nodes), np.int64), *read.lengths])
         outcome = Outcome(
-            corpus, count_decisions(removals, pairs, corpus, lengths), 0, int(np.count_nonzero(decided.truncated)), 0,
-            0, 0, None, None, num_short, kept, removals, pairs,
+            corpus, count_decisions(removals, pairs, corpus, lengths), 0,
+            int(np.count_nonzero(decided.truncated & decided.kept)), 0, 0, 0, None, None, num_short, kept, removals,
+            pairs,
         )  # fmt: skip
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes
         part = _Kept(self.index.address, self._snapshot, nodes, is_gone)

@@ -76,7 +76,8 @@ def find_pairs(
     overwrite : replace that file, if it exists, once the new one is complete.
     tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory; accessing it then
         raises SettingError.
-    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
+    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: 1,000; 10,000 for
+        containment. Pairs beyond it are missed, and the report counts the documents that it concerns.
 
     Returns
     -------
@@ -143,6 +144,7 @@ def _pairs_of_documents(
     """Find the pairs among documents; return the report."""
     tasks = tasks_of(inputs, selection.keep)
     chosen = method_of(for_pages(method, tasks)).resolve()
+    selection = chosen.in_all_pairs(selection)
     outcome = pipeline.run_pipeline(tasks, chosen, selection, run_settings, scratch, stages, all_pairs=True)
     locations = pipeline.locations(tasks, outcome.corpus, scratch)
     with stages.stage("write"):

@@ -61,9 +61,11 @@ def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
         int(repeats.sum()), int(repeats[exact].sum()), int(found["pairs"]), int(found["exact"]), near, repeats[~exact],
         [list(row) for row in sizes.orderBy("size").collect()], _by_inputs(outcome),
     )  # fmt: skip
+    num_overflows = _num_overflows(outcome)
+    recall = None if num_overflows else _recall(outcome.found, counts.pairs, method)
     return Totals(
-        _corpus(outcome.light, tasks), counts, outcome.pairs.filter("left >= 0").count(), _num_overflows(outcome), 0, 0,
-        0, _recall(outcome.found, counts.pairs, method), None, outcome.documents.filter(F.col("size") < SHORT).count(),
+        _corpus(outcome.light, tasks), counts, outcome.pairs.filter("left >= 0").count(), num_overflows, 0, 0, 0,
+        recall, None, outcome.documents.filter(F.col("size") < SHORT).count(),
     )  # fmt: skip
 
 
@@ -128,13 +130,18 @@ def _by_inputs(outcome: Outcome) -> npt.NDArray[np.int64]:
 
 
 def _num_overflows(outcome: Outcome) -> int:
-    """Return the number of documents behind a member that a bucket does not list, except copies of a kept document."""
+    """Return the number of documents behind a member that a bucket does not list, except those that the sieve removed.
+
+    With linkage="connected", except copies of a kept document.
+    """
     assert outcome.removed is not None
     hidden = outcome.pairs.filter("left < 0").groupBy(F.col("right").alias("first"))
     unlisted = hidden.agg(F.min(F.bitwise_not("left")).alias("unlisted"))
     behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
-    copies = outcome.removed.filter("exact").selectExpr("right as position", "left as first")
-    return int(behind.join(copies, ["position", "first"], "left_anti").count())
+    removed = outcome.removed.selectExpr("right as position", "left as first", "exact")
+    if outcome.connected:
+        return int(behind.join(removed.filter("exact"), ["position", "first"], "left_anti").count())
+    return int(behind.join(removed, "position", "left_anti").count())
 
 
 class SharedFolder:

@@ -49,7 +49,7 @@ class Plan:
 class ClusterPlan:
     """The estimate of a run with MinHash on Spark, from the figures of docs/scale.md.
 
-    collapse_bytes, band_bytes, feature_bytes : shuffled to collapse exact copies, to fill buckets, and to compare
+    collapse_bytes, band_bytes, feature_bytes : shuffled to collapse copies, to fill buckets, and to compare
     candidates. core_hours : of a core like the measured one. core_memory_bytes : of an executor for each of its cores,
     the JVM and the Python worker together.
     """

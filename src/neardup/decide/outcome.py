@@ -21,7 +21,7 @@ SHORT = 32  # features under which a text is short: SimHash is then unreliable, 
 class Counts(NamedTuple):
     """The decisions of a run as numbers, however many documents it had.
 
-    removed, removed_exact : documents; those that are exact copies of a kept one. pairs, pairs_exact : the same of
+    removed, removed_exact : documents; those that are copies of a kept one. pairs, pairs_exact : the same of
     pairs measured at or above the threshold. near, repeats : the measures of the removed documents that are no exact
     copies, and int64, the number of documents with the measures of each row. cluster_sizes : pairs of a size, which
     includes the kept document, and the number of clusters of that size, rising. by_inputs : int64 (num_cells, 4), by

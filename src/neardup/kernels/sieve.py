@@ -75,8 +75,8 @@ class Rules(NamedTuple):
 class Found(NamedTuple):
     """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; structure : float64;
     exact : uint8; best : uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared,
-    documents with an earlier one in a bucket that does not list it, pairs near by fingerprint and below the
-    threshold."""
+    documents that are not removed and have an earlier one in a bucket that does not list it, pairs near by fingerprint
+    and below the threshold."""
 
     left: np.ndarray
     right: np.ndarray
@@ -342,10 +342,10 @@ def sieve(begin, stop, order, compared, buckets, rules, found):
             continue
         if position >= rules.num_against or rules.all_pairs:
             count, full = _gather(buckets, position - begin, position, rules.max_bucket_size, order.seen, candidates)
-            found.counters[2] += full
             if _judge(position, candidates[:count], order, compared, rules, found):
                 order.seen[position] = REMOVED
                 continue
+            found.counters[2] += full
         order.kept[position] = 1
     return stop
 
@@ -434,9 +434,10 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
         if position >= rules.num_against or rules.all_pairs:
             sampled = min(size, num_samples)
             count, full = _hits(postings, hashes[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates)
-            found.counters[2] += full
             if _judge(position, candidates[:count], order, compared, rules, found):
                 order.kept[position] = 0
+            else:
+                found.counters[2] += full
         if first == position or rules.all_pairs:
             _post(postings, position, hashes, order.kept[position], rules.max_bucket_size)
     return span[1]
@@ -478,8 +479,9 @@ def _judge_near(position, order, sets, near, listed, rules, found):
             else:
                 found.counters[3] += 1
             member = listed.next[member]
-    found.counters[2] += full
-    return _removes(best, rules, found)
+    removed = _removes(best, rules, found)
+    found.counters[2] += full and not removed
+    return removed
 
 
 @kernel

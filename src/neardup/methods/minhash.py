@@ -60,6 +60,11 @@ class MinHashMethod(Method):
         return 10_000 if self.by_samples else 64
 
     @property
+    def directed(self) -> bool:  # type: ignore[override]
+        """Whether the similarity is that of the later document in the earlier one."""
+        return self.settings.similarity == "containment"
+
+    @property
     def describes_again(self) -> bool:  # type: ignore[override]
         """Whether a kernel cuts the texts, and nothing else of a document is compared."""
         return is_scanned(self.settings) and self.settings.of_structure is None

@@ -233,7 +233,7 @@ def similarity_chart(report: Mapping[str, Any]) -> str:
 def pairs_chart(report: Mapping[str, Any]) -> str:
     """Return two bars: the compared pairs that reach the threshold, and those below it; or an empty string.
 
-    Exact copies are found without a comparison. The run does not keep the similarity of the pairs below: it stops to
+    Copies are found without a comparison. The run does not keep the similarity of the pairs below: it stops to
     compare two documents once they cannot reach the threshold.
     """
     counts = report.get("counts") or {}

@@ -11,24 +11,24 @@ from collections.abc import Callable, Mapping
 
 _PAGE_ZH = {
     # The frame
-    r"([\d,]+) documents? read, ([\d,]+) kept, ([\d,]+) removed \(([\d,]+) exact cop(?:y|ies), ([\d,]+) near-duplicates?\)": (
-        r"读入 \1 篇，保留 \2 篇，删除 \3 篇（完全相同 \4 篇，近似重复 \5 篇）"
+    r"([\d,]+) documents? read, ([\d,]+) kept, ([\d,]+) removed \(([\d,]+) cop(?:y|ies), ([\d,]+) near-duplicates?\)": (
+        r"读入 \1 篇，保留 \2 篇，删除 \3 篇（副本 \4 篇，近似重复 \5 篇）"
     ),
     r"([\d,]+) documents? read, ([\d,]+) kept, ([\d,]+) removed – neardup": r"读入 \1 篇，保留 \2 篇，删除 \3 篇 – neardup",
     r"<b>([\d,]+)</b> documents? read, <b>([\d,]+)</b> kept, <b>([\d,]+)</b> removed "
-    r'<span class="detail">\(<b>([\d,]+)</b> exact cop(?:y|ies), <b>([\d,]+)</b> near-duplicates?\)</span>': (
+    r'<span class="detail">\(<b>([\d,]+)</b> cop(?:y|ies), <b>([\d,]+)</b> near-duplicates?\)</span>': (
         r"读入 <b>\1</b> 篇，保留 <b>\2</b> 篇，删除 <b>\3</b> 篇"
-        r'<span class="detail">（完全相同 <b>\4</b> 篇，近似重复 <b>\5</b> 篇）</span>'
+        r'<span class="detail">（副本 <b>\4</b> 篇，近似重复 <b>\5</b> 篇）</span>'
     ),
     r"<b>([\d,]+)</b> documents? read, <b>([\d,]+)</b> kept, none removed": r"读入 <b>\1</b> 篇，保留 <b>\2</b> 篇，没有删除",
     r"No documents read": "没有读到文档",
     r"Skip to the content": "跳到正文",
     r"Sections": "目录",
     r"Warnings": "警告",
-    r"Shares of kept documents, near-duplicates and exact copies": "保留、近似重复和完全相同的文档所占比例",
+    r"Shares of kept documents, near-duplicates and copies": "保留、近似重复和副本所占比例",
     r"([\d,]+) kept": r"保留 \1 篇",
     r"([\d,]+) near-duplicates?": r"近似重复 \1 篇",
-    r"([\d,]+) exact cop(?:y|ies)": r"完全相同 \1 篇",
+    r"([\d,]+) cop(?:y|ies)": r"副本 \1 篇",
     # Titles of sections
     r"At a glance": "概览",
     r"Result": "结果",
@@ -45,8 +45,8 @@ _PAGE_ZH = {
     r"The largest family": "最大的一组",
     r"The most near-duplicates": "近似重复最多的文本",
     r"The closest call": "最接近阈值的删除",
-    r"([\d,]+) documents?, ([\d,]+) exact cop(?:y|ies) among them, removed by one text: ": (
-        r"同一篇文本删除了 \1 篇文档，其中 \2 篇完全相同："
+    r"([\d,]+) documents?, ([\d,]+) cop(?:y|ies) among them, removed by one text: ": (
+        r"同一篇文本删除了 \1 篇文档，其中 \2 篇是副本："
     ),
     r"([\d,]+) documents? removed by one text: ": r"同一篇文本删除了 \1 篇文档：",
     r"([\d,]+) near-duplicates? removed by one text: ": r"同一篇文本删除了 \1 篇近似重复：",
@@ -61,8 +61,8 @@ _PAGE_ZH = {
     r"Kept ": "保留 ",
     r"Removed": "删除",
     r"Removed ": "删除 ",
-    r"exact copies": "完全相同",
-    r"exact copy": "完全相同",
+    r"copies": "副本",
+    r"copy": "副本",
     r"near-duplicates": "近似重复",
     r"near-duplicate": "近似重复",
     r"Without features": "没有特征",
@@ -75,6 +75,7 @@ _PAGE_ZH = {
     r"Recall, audited": "召回率（抽查）",
     r"every pair within (\d+) bits?": r"\1 位以内的全部文本对",
     r"not estimated": "未估计",
+    r"not known": "未知",
     r"Pairs compared": "比较的文本对",
     r"Pairs confirmed": "确认的文本对",
     r"Distinct fingerprints": "不同的指纹",
@@ -89,11 +90,11 @@ _PAGE_ZH = {
     r"Documents per second": "每秒文档数",
     r"Peak memory": "内存峰值",
     # Figures
-    r"Near-duplicates by similarity to the document that removed them; without exact copies": (
-        "近似重复与其保留文本的相似度分布，不含完全相同的文档"
+    r"Near-duplicates by similarity to the document that removed them; without copies": (
+        "近似重复与其保留文本的相似度分布，不含副本"
     ),
-    r"Near-duplicates by Hamming distance to the document that removed them; without exact copies": (
-        "近似重复与其保留文本的汉明距离分布，不含完全相同的文档"
+    r"Near-duplicates by Hamming distance to the document that removed them; without copies": (
+        "近似重复与其保留文本的汉明距离分布，不含副本"
     ),
     r"Compared pairs; those below the threshold are not duplicates": "比较过的文本对；低于阈值的不算重复",
     r"Compared pairs: near-duplicates, and those below the threshold": "比较过的文本对：近似重复，以及低于阈值的",
@@ -118,14 +119,15 @@ _PAGE_ZH = {
     r"↑ chance to be compared": "↑ 被比较的概率",
     # Recall
     r"Estimated recall (.+?):": r"召回率估计为 \1：",
-    r" the share of the pairs at or above the threshold that was found\. A pair of similarity <i>s</i> is compared with "
+    r" the share of the near-duplicate pairs that was found; copies are always found and do not count\. A pair of similarity <i>s</i> is compared with "
     r"probability P\(<i>s</i>\), so each found pair represents 1/P\(<i>s</i>\) pairs, found or missed \(Horvitz and "
     r"Thompson, 1952\)\.": (
-        "即达到阈值的文本对中被找到的比例。相似度为 <i>s</i> 的一对以概率 P(<i>s</i>) 被比较，因此每找到一对就代表 "
+        "即近似重复的文本对中被找到的比例；副本一定能找到，不计在内。相似度为 <i>s</i> 的一对以概率 P(<i>s</i>) 被比较，因此每找到一对就代表 "
         "1/P(<i>s</i>) 对，包括找到的和漏掉的（Horvitz 与 Thompson，1952）。"
     ),
-    r"A bucket lists its first ([\d,]+) documents?; ([\d,]+) documents? shared a bucket with earlier documents that it does "
-    r"not list\.": r"每个桶只列出最前面的 \1 篇文档；有 \2 篇文档与桶中未列出的更早文档同桶。",
+    r"A bucket lists its first ([\d,]+) documents?; ([\d,]+) documents? may have a duplicate among the others\.": (
+        r"每个桶只列出最前面的 \1 篇文档；有 \2 篇文档可能与桶中其余的文档重复。"
+    ),
     # Definitions
     r"Removed, kept": "删除与保留",
     r"Documents are processed in order of priority \(<code>keep: (.+?)</code>\)\. A document is removed when a kept document "
@@ -142,10 +144,10 @@ _PAGE_ZH = {
         r"文档的特征是连续 \1 个词（\2）的序列。Jaccard 相似度等于两者共有的特征数除以合计的特征数，精确计算；哈希只用来提名要比较的"
         r"文本对。数字一律截断，不四舍五入。"
     ),
-    r"Exact copy, near-duplicate": "完全相同与近似重复",
-    r"An exact copy has the same text after normalisation\. A near-duplicate reaches the limit without that; its similarity "
+    r"Copy, near-duplicate": "副本与近似重复",
+    r"A copy has the same words in one order; punctuation and white space do not count\. A near-duplicate reaches the limit without that; its similarity "
     r"may still be 1, if the difference changes no feature\.": (
-        "“完全相同”指归一化之后文本相同。“近似重复”指达到阈值但文本不同；如果差异不改变任何特征，相似度仍可能为 1。"
+        "“副本”指词语及其顺序相同，标点和空白不计。“近似重复”指达到阈值但不是副本；如果差异不改变任何特征，相似度仍可能为 1。"
     ),
     r"Empty documents, or documents without anything to compare\. They are always kept\.": "空文档，或没有可比较内容的文档，一律保留。",
     r"Rejected": "拒绝",
@@ -181,8 +183,8 @@ _PAGE_ZH = {
     r"([\d,]+) smaller clusters?": r"较小的 \1 组",
     r"Smaller ones": "较小的组",
     r"No two documents are similar\.": "没有相似的文档。",
-    r"Near-duplicates by similarity to the first document of their cluster; without exact copies": (
-        "近似重复与本组首篇文档的相似度分布，不含完全相同的文档"
+    r"Near-duplicates by similarity to the first document of their cluster; without copies": (
+        "近似重复与本组首篇文档的相似度分布，不含副本"
     ),
     r"Name": "名称",
     r"Documents are processed in order of priority \(<code>keep: (.+?)</code>\)\. Each joins the cluster whose first document "
@@ -238,7 +240,7 @@ _SCRIPT_ZH = {
     "Find in ids, files and texts": "在 id、文件名和正文中查找",
     "<legend>Show</legend>": "<legend>显示</legend>",
     "checked>all<": "checked>全部<",
-    ">exact copies<": ">完全相同<",
+    ">copies<": ">副本<",
     ">near-duplicates<": ">近似重复<",
     "Sort by <": "排序 <",
     ">order of the run<": ">运行顺序<",
@@ -272,10 +274,11 @@ _TERMINAL_ZH = {
     r"Jaccard similarity of the main texts": "正文的 Jaccard 相似度",
     r'pip install "neardup\[web\]" to compare main texts': '比较正文需要 pip install "neardup[web]"',
     r"  Not duplicates: ": "  不重复：",
-    r"  Exact copies: ": "  完全相同：",
+    r"  Copies: ": "  副本：",
     r"  Near-duplicates: ": "  近似重复：",
     r"(.+) has no token, and equals nothing\.": r"\1 没有词，不与任何文本相同。",
     r"the same text after normalisation\.": "归一化后文本相同。",
+    r"the same words in one order; punctuation and white space do not count\.": "词语及其顺序相同，标点和空白不计。",
     r"the same tags in one order\.": "标签及其顺序相同。",
     r"the distance (\d+) is within ([\d.]+) bits\.": r"距离 \1 不超过 \2 位。",
     r"the distance (\d+) is beyond ([\d.]+) bits\.": r"距离 \1 超过 \2 位。",

@@ -14,7 +14,7 @@
       <input type="search" name="q" autocomplete="off" spellcheck="false" aria-keyshortcuts="/"></label>
     <fieldset><legend>Show</legend>
       <label><input type="radio" name="kind" value="" checked>all</label>
-      <label><input type="radio" name="kind" value="exact">exact copies</label>
+      <label><input type="radio" name="kind" value="exact">copies</label>
       <label><input type="radio" name="kind" value="near">near-duplicates</label></fieldset>
     <label class="field">Sort by <select name="sort"><option value="">order of the run</option>
       <option value="high">most similar first</option><option value="low">least similar first</option></select></label>

@@ -43,7 +43,7 @@ def _picked(examples: Sequence[Example]) -> list[_Card]:
     number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
     if family.family > 1:
         copies = family.family - family.family_near
-        exact = f", {plural(copies, 'exact copy')} among them," if copies else ""
+        exact = f", {plural(copies, 'copy')} among them," if copies else ""
         sentence = f"{plural(family.family, 'document')}{exact} removed by one text: {_name(family.kept_id)}"
         found.append(_Card("The largest family", sentence, number))
     others = [item for item in near if item[1].kept_id != family.kept_id and item[1].family_near > 1]

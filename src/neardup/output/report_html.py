@@ -16,14 +16,14 @@ _COUNTS = (
     ("read", "", "Read"),
     ("kept", "share kept", "Kept"),
     ("removed", "share", "Removed"),
-    ("removed_exact", "share sub exact", "exact copies"),
+    ("removed_exact", "share sub exact", "copies"),
     ("removed_near", "share sub near", "near-duplicates"),
     ("without_features", "", "Without features"),
     ("rejected", "", "Rejected (unreadable)"),
     ("against", "", "Compared against"),
 )
 _SHARES = (
-    ("kept", "kept", "kept"), ("near", "removed_near", "near-duplicates"), ("exact", "removed_exact", "exact copies"),
+    ("kept", "kept", "kept"), ("near", "removed_near", "near-duplicates"), ("exact", "removed_exact", "copies"),
 )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
     """
     removed = removed_list(examples, (report.get("counts") or {}).get("removed", 0))
     body = sections(report, _COUNTS, "the document that removed them", _terms(report))
-    shares = charts.proportion(report, _SHARES, name="Shares of kept documents, near-duplicates and exact copies")
+    shares = charts.proportion(report, _SHARES, name="Shares of kept documents, near-duplicates and copies")
     opening = ("examples", "At a glance", cards(examples))
     return render_page(
         report, headline(report), shares, [opening, *body, ("removed", "Removed documents", removed)],
@@ -60,7 +60,7 @@ def headline(report: Report) -> str:
     if not removed:
         return sentence + "none removed"
     exact, near = counts.get("removed_exact", 0), counts.get("removed_near", 0)
-    return f"{sentence}{removed:,} removed ({plural(exact, 'exact copy')}, {plural(near, 'near-duplicate')})"
+    return f"{sentence}{removed:,} removed ({plural(exact, 'copy')}, {plural(near, 'near-duplicate')})"
 
 
 def _terms(report: Report) -> dict[str, str]:
@@ -82,7 +82,7 @@ def _terms(report: Report) -> dict[str, str]:
     return {
         "Removed, kept": decides,
         similar.word: similar.measure,
-        "Exact copy, near-duplicate": f"An exact copy has {copies}. A near-duplicate "
+        "Copy, near-duplicate": f"A copy has {copies}. A near-duplicate "
         "reaches the limit without that; its similarity may still be 1, if the difference changes no feature.",
         "Without features": "Empty documents, or documents without anything to compare. They are always kept.",
     }

@@ -18,7 +18,7 @@ class Example(NamedTuple):
     passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; text outside
     all slices is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
     fingerprints, shown instead of the similarity if it decided alone; else None. family, family_near : the documents
-    that the same kept document removed, and those of them that are no exact copies.
+    that the same kept document removed, and those of them that are no copies.
     """
 
     id: str
@@ -71,10 +71,10 @@ def _removed(number: int, example: Example) -> str:
 def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str]) -> str:
     """Return an item.
 
-    near : the word for a pair that is no exact copy. beside : what the summary shows beside the first id, in HTML.
+    near : the word for a pair that is no copy. beside : what the summary shows beside the first id, in HTML.
     sides : the titles of the two texts.
     """
-    css_class, word = ("exact", "exact copy") if example.exact else ("near", near)
+    css_class, word = ("exact", "copy") if example.exact else ("near", near)
     label = shortened_in_the_middle(example.id, _MAX_LABEL)
     where = location(example.id, example.file, example.row)
     kept_where = location(example.kept_id, example.kept_file, example.kept_row)

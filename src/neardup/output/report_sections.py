@@ -114,12 +114,12 @@ def _figures(report: Report, other: str) -> str:
     sizes = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
     figures = (
         figure(
-            f"Near-duplicates by similarity to {other}; without exact copies",
+            f"Near-duplicates by similarity to {other}; without copies",
             charts.similarity_chart(report),
             table("Near-duplicates by similarity", ("similarity", "documents"), bins, numbers=(1,)),
         )
         + figure(
-            f"Near-duplicates by Hamming distance to {other}; without exact copies",
+            f"Near-duplicates by Hamming distance to {other}; without copies",
             charts.distance_chart(report),
         )
         + figure(
@@ -148,6 +148,7 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
     """Return (label, value) of the measures of the run itself."""
     counts, bound, near = (report.get(key) or {} for key in ("counts", "bound", "fingerprints"))
     missed = f"every pair within {plural(near['max_distance'], 'bit')}" if near else "not estimated"
+    missed = "not known" if bound.get("documents") else missed
     caught = near.get("collisions") if is_confirmed(report) else None
     rows = (
         ("Recall" if near else "Recall, estimated", interval(report.get("recall"), "estimated") or missed),
@@ -176,30 +177,35 @@ def is_confirmed(report: Report) -> bool:
 
 def recall(report: Report) -> str:
     bands, audit, bound, near = (report.get(key) or {} for key in ("bands", "audit", "bound", "fingerprints"))
+    limit = ""
+    if bound:
+        limit = (
+            f"<p>A bucket lists its first {plural(bound.get('max_bucket_size', 0), 'document')}; "
+            f"{plural(bound.get('documents', 0), 'document')} may have a duplicate among the others.</p>"
+        )
     if near:
-        return _guarantee(near)
+        return f'<div class="prose">{_guarantee(near)}{limit}</div>'
     estimate = interval(report.get("recall"), "estimated")
     reason = "the run decided on top of an index" if "updated" in report else "the run had no pairs to estimate it from"
+    if bound.get("documents"):
+        reason = "full buckets may have hidden pairs"
     text = f"<p><strong>No estimate of recall:</strong> {reason}.</p>"
     if estimate:
         text = (
-            f"<p><strong>Estimated recall {estimate}:</strong> the share of the pairs at or above the "
-            "threshold that was found. A pair of similarity <i>s</i> is compared with probability P(<i>s</i>), so each "
-            "found pair represents 1/P(<i>s</i>) pairs, found or missed (Horvitz and Thompson, 1952).</p>"
+            f"<p><strong>Estimated recall {estimate}:</strong> the share of the near-duplicate pairs that was found; "
+            "copies are always found and do not count. A pair of similarity <i>s</i> is compared with probability "
+            "P(<i>s</i>), so each found pair represents 1/P(<i>s</i>) pairs, found or missed (Horvitz and Thompson, "
+            "1952).</p>"
         )
     if audit:
         text += (
             f"<p><strong>Audited recall {interval(audit, 'recall') or 'unknown'}:</strong> "
             f"{plural(audit.get('documents', 0), 'document')} drawn at random were compared "
-            f"exactly with all others. The run proposed {audit.get('found', 0):,} of their "
-            f"{plural(audit.get('pairs', 0), 'pair')} at or above the threshold.</p>"
+            f"exactly with all others. {audit.get('found', 0):,} of their "
+            f"{plural(audit.get('pairs', 0), 'near-duplicate pair')} share a band. Pairs that full buckets hide count "
+            "as found.</p>"
         )
-    if bound:
-        text += (
-            f"<p>A bucket lists its first {plural(bound.get('max_bucket_size', 0), 'document')}; "
-            f"{plural(bound.get('documents', 0), 'document')} shared a bucket with earlier documents that it "
-            "does not list.</p>"
-        )
+    text += limit
     if not bands:
         return text
     b, r = bands["num_bands"], bands["rows_per_band"]
@@ -229,7 +235,7 @@ def _guarantee(near: Report) -> str:
             f"<p>{plural(near['collisions'], 'pair')} of close fingerprints had texts that are not similar; their "
             "exact similarity ruled them out.</p>"
         )
-    return f'<div class="prose">{text}</div>'
+    return text
 
 
 def _similarity(report: Report, grams: str) -> str:

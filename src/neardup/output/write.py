@@ -40,7 +40,7 @@ class Shown(NamedTuple):
     """The removals that the report shows, in input order.
 
     families, near_families : int64 by removal, the documents that the same kept document removed, and those of them
-    that are no exact copies.
+    that are no copies.
     """
 
     removals: Removals

@@ -48,7 +48,7 @@ class Answer(Struct):
     similarity: float | None
     distance: int | None
     structure: float | None
-    exact: Annotated[bool | None, Meta(description="Whether it is an exact copy after normalisation.")]
+    exact: Annotated[bool | None, Meta(description="Whether both have the same tokens in the same order.")]
     first_seen: Annotated[datetime | None, Meta(description="When the kept document was added.")]
     last_seen: Annotated[
         datetime | None, Meta(description="When the kept document or a duplicate of it was last sent.")

@@ -98,7 +98,7 @@
 
   function item(asked, hit) {
     const measure = hit.similarity ?? hit.structure;
-    const kind = hit.exact ? "exact copy" : hit.distance !== null ? plural(hit.distance, "bit") + " apart" : "near-duplicate";
+    const kind = hit.exact ? "copy" : hit.distance !== null ? plural(hit.distance, "bit") + " apart" : "near-duplicate";
     const details = element("details", {},
       element("summary", {},
         element("span", { class: "measure", title: "similarity" }, measure === null ? "–" : ratio(measure)),

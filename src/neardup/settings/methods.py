@@ -47,8 +47,8 @@ class MinHash(Shingling):
         "jaccard",
         Constraint(
             "The similarity of two sets of shingles: the number of shared shingles divided by that of all (jaccard), "
-            "of those in the document that may be removed (containment; removes excerpts with keep=longest), or by "
-            "the geometric mean of both sizes (cosine).",
+            "of those in the document that may be removed, in pairs the smaller one (containment; removes excerpts "
+            "with keep=longest), or by the geometric mean of both sizes (cosine).",
             str,
             choices=("jaccard", "containment", "cosine"),
         ),

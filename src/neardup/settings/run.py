@@ -47,8 +47,8 @@ class SelectionSettings(Validated):
         None,
         Constraint(
             "The maximum number of documents in a bucket; later ones are left out, and counted in the report. It "
-            "keeps the work linear on boilerplate. Default: 64 in a band, 1,000 with one fingerprint, 10,000 with one "
-            "sampled shingle (containment).",
+            "keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for all pairs), 1,000 with "
+            "one fingerprint, 10,000 with one sampled shingle (containment).",
             int,
             low=1,
             high=100_000,

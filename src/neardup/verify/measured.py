@@ -48,6 +48,6 @@ class Measured:
 
 
 def measured_of_copies(count: int, measures: Measures) -> Measured:
-    """Return the measures of `count` pairs of exact copies, in writable arrays."""
+    """Return the measures of `count` pairs of copies, in writable arrays."""
     dtypes = {measure.name: numpy_type(measure.type) for measure in measures}
     return Measured({measure.name: np.full(count, measure.of_itself, dtypes[measure.name]) for measure in measures})

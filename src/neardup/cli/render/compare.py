@@ -170,7 +170,7 @@ def _verdict(result: Comparison, method: MethodSettings, say: Callable[[str], st
         )
     if found.same_text:
         same = what_copies_share(vars(method), method.tokens)
-        return Text(say("  Exact copies: "), "bold green").append(say(f"{same}."), "not bold default")
+        return Text(say("  Copies: "), "bold green").append(say(f"{same}."), "not bold default")
     reason = say(_reason(result, method))
     if result.duplicate:
         return Text(say("  Near-duplicates: "), "bold green").append(reason, "not bold default")

@@ -76,7 +76,7 @@ def print_added(report: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
     if "kept" in counts:
         rows.count("Kept", counts["kept"], "not similar to any kept document", "bold green")
         rows.count("Removed", counts["removed"], "similar to a kept document", "bold")
-        rows.count("  exact copies", counts["removed_exact"], "")
+        rows.count("  copies", counts["removed_exact"], "")
         rows.count("Repeated", counts["repeated"], "already in the index: the same answer again")
     rows.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
     if counts.get("truncated"):

@@ -60,7 +60,7 @@ def print_cluster(plan: ClusterPlan, console: Console | None = None) -> None:
     rows.figure("Documents", f"{plan.documents:,}", f"{memory(plan.text_bytes)} of text")
     rows.figure("Bands", f"{plan.bands.num_bands} x {plan.bands.rows_per_band}", "bands x rows")
     rows.figure("Shuffle", memory(plan.shuffle_bytes), "compressed, of which:", "bold")
-    rows.figure("", memory(plan.collapse_bytes), "to collapse exact copies")
+    rows.figure("", memory(plan.collapse_bytes), "to collapse copies")
     rows.figure("", memory(plan.band_bytes), "to fill the buckets of bands")
     rows.figure("", memory(plan.feature_bytes), "to compare candidates")
     rows.figure("Work", f"{plan.core_hours:,.0f}", "core-hours", "bold")

@@ -129,7 +129,7 @@ def _add_losses(table: Rows, report: dict[str, Any]) -> None:
 def _add_kinds(table: Rows, report: dict[str, Any], found: int, exact: int) -> None:
     if found:
         same = what_copies_share(report["settings"], report["scheme"].get("tokens"))
-        table.count("  exact copies", exact, same)
+        table.count("  copies", exact, same)
         table.count("  near-duplicates", found - exact, _likeness(report))
 
 
@@ -165,12 +165,15 @@ def _share(part: int, counts: dict[str, int]) -> str:
 def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     """Add the recall of the run: estimated, and measured by the audit."""
     recall, audit, near = report["recall"], report["audit"], report.get("fingerprints")
-    if near is not None:
+    unlisted = report["bound"]["documents"]
+    if unlisted:
+        were = "was" if unlisted == 1 else "were"
+        reason = f"not known: {plural(unlisted, 'document')} {were} not compared with all candidates"
+        table.figure("Recall", "-", reason)
+    elif near is not None:
         table.figure(
             "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
         )
-        if report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
-            table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
     elif recall is None:
         found = report["counts"].get("removed_near")
         reason = "not estimated with an index" if found else "no near-duplicate to estimate it from"
@@ -178,8 +181,10 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     else:
         table.figure(
             "Recall", percent(recall["estimated"]),
-            f"estimated; {percent(recall['low'])} to {percent(recall['high'])}",
+            f"estimated, without copies; {percent(recall['low'])} to {percent(recall['high'])}",
         )  # fmt: skip
+    if near is not None and report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
+        table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
     if audit is None:
         return
     if audit["recall"] is None:
@@ -188,8 +193,9 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         return
     table.figure(
         "Audit", percent(audit["recall"]),
-        f"measured; {percent(audit['low'])} to {percent(audit['high'])}; "
-        f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}",
+        f"measured, without copies; {percent(audit['low'])} to {percent(audit['high'])}; "
+        f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}"
+        f"{', with those that full buckets hide' if unlisted else ''}",
     )  # fmt: skip
 
 

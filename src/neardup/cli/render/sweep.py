@@ -16,7 +16,7 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
     """Print a row for each threshold, then the examples of each with their differences."""
     console = console or Console(highlight=False)
     console.print()
-    console.print("  Threshold     Removed   of all   exact copies   near-duplicates")
+    console.print("  Threshold     Removed   of all         copies   near-duplicates")
     for row in result.counts.to_pylist():
         total = row["kept"] + row["removed"]
         share = percent(row["removed"] / total) if total else "-"

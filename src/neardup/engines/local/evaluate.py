@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +44,6 @@ from neardup.verify.scores import (
 )
 
 Ints = npt.NDArray[np.int64]
-_WIDE_BUCKET = 1000  # documents that a bucket lists in that search, whose bands have few rows and large buckets
 _MOST_NAMED = 100
 _LEAST_LIMIT = 0.05
 
@@ -72,11 +70,11 @@ class Evaluated(NamedTuple):
 
 
 class _Curve(NamedTuple):
-    """Where to score: the limits, the method at the loosest of them, and the number of duplicate pairs."""
+    """Where to score: the limits, the method at the loosest of them, and the score of the method itself."""
 
     limits: npt.NDArray[Any]
     loosest: Method
-    positives: int
+    at_threshold: Score
 
 
 class _Known(NamedTuple):
@@ -114,9 +112,9 @@ def evaluate(
     method's own choice. with_errors : whether to read examples of wrong and of missed pairs.
     """
     method.curve(curve_from)  # refused before the first search
-    errors = None
+    errors, wide = None, method.in_all_pairs(selection)
     with _scratch() as scratch:
-        outcome = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages, all_pairs=True)
+        outcome = pipeline.run_pipeline(tasks, method, wide, run_settings, scratch, stages, all_pairs=True)
         rejected = read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, given_truth, outcome, scratch)
@@ -129,10 +127,10 @@ def evaluate(
                 )  # fmt: skip
     found = _known_pairs(outcome, known.truth, method)
     at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
-    wide = _Curve(*method.curve(curve_from), at_threshold.positives)
-    curve, warnings = _search_curve(tasks, known.truth, method, wide, selection, run_settings, stages)
+    limits = _Curve(*method.curve(curve_from), at_threshold)
+    curve, warnings = _search_curve(tasks, known.truth, method, limits, wide, run_settings, stages)
     clusters = _score_clusters(tasks, known.truth, outcome, method, selection, run_settings, stages)
-    summary = build_report("evaluate", tasks, method, selection, outcome, stages, [*warnings, *known.warnings])
+    summary = build_report("evaluate", tasks, method, wide, outcome, stages, [*warnings, *known.warnings])
     unknown = len(outcome.pairs.left) - at_threshold.found
     summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
     summary["rejected"] = rejected
@@ -174,22 +172,20 @@ def _search_curve(
     """Search once at the loosest limit, and count the pairs at each limit; return the scores and the warnings.
 
     Bands of the settings stay. Other bands are chosen for the lowest threshold, and find nearly all pairs at higher
-    thresholds.
+    thresholds. At the limit of the method itself the score is that of the method, with its own bands.
     """
-    limits, loose, positives = curve
+    limits, loose, at_threshold = curve
     with _scratch() as scratch:
-        wide = selection if selection.max_bucket_size is not None else replace(selection, max_bucket_size=_WIDE_BUCKET)
-        outcome = pipeline.run_pipeline(tasks, loose, wide, run_settings, scratch, stages, all_pairs=True)
+        outcome = pipeline.run_pipeline(tasks, loose, selection, run_settings, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)
     at_least = method.limit.at_least
     all_found = count_within(limits, found.limits, at_least=at_least)
     correct = count_within(limits, found.limits[found.same], at_least=at_least)
-    scores = [
-        Score(*counts, positives) for counts in zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
-    ]
+    rows = zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
+    scores = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
     return scores, [
         f"In the search for the curve, {warning}"
-        for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket_size or loose.max_bucket_size)
+        for warning in warn_of_bound(outcome.num_bucket_overflows, selection.max_bucket_size or loose.max_bucket_size)
     ]
 
 

@@ -12,6 +12,7 @@ from neardup.decide.decisions import Pairs, Removals
 from neardup.documents.reading import Task
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
+from neardup.features.weights import distinct_lists
 from neardup.methods.base import Described, Method
 from neardup.output import write
 from neardup.output.evaluation_html import Errors
@@ -70,6 +71,9 @@ def find_errors(
     features = method.describe(arrow_of_strings([texts[document] for document in documents.tolist()]))
     described = Described(features, method.summarise(features))
     rows = [np.searchsorted(documents, side) for side in (left, right)]
+    if method.directed:  # as in a search for all pairs
+        sizes = distinct_lists(features.sets).sizes
+        rows = [np.where(sizes[rows[0]] < sizes[rows[1]], *ends) for ends in (rows[::-1], rows)]
     samples = (
         _Sample(found.left[picked], found.right[picked], found.measured.take(picked)),
         _Sample(left, right, method.measure(described, described, *rows)),

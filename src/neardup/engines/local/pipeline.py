@@ -67,6 +67,7 @@ def run_pipeline(
         compared = _compared(source, search, threads, progress)
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
+    queue = search.queue
     if search.scope.connected:
         removals = _connected_removals(scratch, method, queue, confirmed)
     else:
@@ -133,9 +134,12 @@ def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Pr
 
 
 def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compared) -> Recall | None:
-    """Estimate the recall of a run from its found pairs, without copies, which are always found."""
+    """Estimate the recall of a run from its found pairs, without copies, which are always found.
+
+    None if full buckets may have hidden pairs, whose number is not known.
+    """
     probability = method.hit_probability
-    if probability is None:
+    if probability is None or confirmed.num_bucket_overflows:
         return None
     near = ~confirmed.measured.exact
     left, right = confirmed.left[near], confirmed.right[near]

@@ -26,6 +26,7 @@ from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys, Lists
+from neardup.features.weights import distinct_lists
 from neardup.methods.base import Described, Method
 from neardup.progress import Progress
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -78,8 +79,9 @@ class Confirmed(NamedTuple):
 
     kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
     order of `right`, with its measures. best : bool, whether the pair removed its right document. compared : the number
-    of measured pairs. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
-    collisions : pairs of fingerprints within the distance whose features are not similar.
+    of measured pairs. num_bucket_overflows : documents with an earlier one in a bucket that does not list it; without
+    those that the sieve removed all the same. collisions : pairs of fingerprints within the distance whose features are
+    not similar.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -110,6 +112,19 @@ class LocalSearch(ABC):
     @abstractmethod
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         """Run the sieve over all documents."""
+
+    def _order_by_size(self, sizes: npt.NDArray[np.integer[Any]]) -> None:
+        """Put the larger document of each pair first, so that a search for all pairs finds what it contains.
+
+        sizes : by document, of its set.
+        """
+        if not (self.scope.all_pairs and self.method.directed):
+            return
+        order, representative, *_ = self.queue
+        by_size = np.argsort(-sizes[order].astype(np.int64), kind="stable")
+        position = np.empty_like(order)
+        position[by_size] = np.arange(len(order), dtype=order.dtype)
+        self.queue = self.queue._replace(order=order[by_size], representative=position[representative[by_size]])
 
     def _rules(self) -> Rules:
         """Return the rules of a method for the kernels of kernels/sieve.py."""
@@ -207,7 +222,9 @@ class SampleSearch(LocalSearch):
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         arrays, rules, samples = kernels.sieve.Compared(*compared), self._rules(), self.method.search
         assert isinstance(samples, Samples)
-        order, sizes = self.queue.order, compared.sets.sizes
+        sizes = compared.sets.sizes
+        self._order_by_size(sizes)
+        order = self.queue.order
         needed = needed_by_size(self.method.settings.threshold, self.method.settings.recall, samples)
         originals = order[self.queue.representative == np.arange(len(order))]
         num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
@@ -271,6 +288,7 @@ class ComposedSearch(LocalSearch):
     def propose(self) -> None:
         """Propose the candidates with the method."""
         self._documents = read_described(self.scratch, self.queue.featured)
+        self._order_by_size(distinct_lists(self._documents.features.sets).sizes)
         self._candidates = self.method.propose(
             self._documents.keys, self.queue.order, self.scope.max_bucket_size, all_pairs=self.scope.all_pairs
         )
@@ -300,7 +318,7 @@ class ComposedSearch(LocalSearch):
             )
             best = np.concatenate([best[selected], np.ones(len(plain), np.bool_)])
             measured = join_measured(measured.take(selected), copies)
-            left_out[plain] = False
+            left_out &= kept
         by_right = np.lexsort((left, right))
         num_bucket_overflows = int(np.count_nonzero(left_out[queue.num_against if removes else 0 :]))
         progress.advance(len(queue.order), 0)

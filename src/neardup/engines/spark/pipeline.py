@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     the order of priority and those of the first and the last copy. pairs : the candidates, as stages.PAIR. found : the
     duplicate pairs: `left`, `right` and their measures; in a sieve, each removed document with all kept ones. removed :
     the same, with the most similar kept one alone; None if all pairs are wanted. rounds : of the sieve; 0 if the driver
-    decided.
+    decided. connected : whether chains of documents were removed.
     """
 
     light: DataFrame
@@ -43,6 +43,7 @@ class Outcome(NamedTuple):
     found: DataFrame
     removed: DataFrame | None
     rounds: int
+    connected: bool = False
 
 
 class Run:
@@ -91,7 +92,7 @@ class Run:
         with self.named("decide"):
             if self.connected:
                 removed = self._remove(*self._join_clusters(confirmed)).persist()
-                return Outcome(light, self.documents, pairs, confirmed, removed, 0)
+                return Outcome(light, self.documents, pairs, confirmed, removed, 0, connected=True)
             gone, rounds = removed_by_sieve(confirmed)
             edges = confirmed.join(gone, "left", "left_anti")
             edges = edges.join(gone.selectExpr("left as right"), "right", "left_semi")
@@ -125,7 +126,9 @@ class Run:
         order = [F.when(new, -value if keep == "longest" or keep.startswith("max:") else value)]
         if keep in ("first", "last"):
             order = [F.when(new, document).desc()] if keep == "last" else []
-        is_sorted = self.corpus.in_order and keep == "first"
+        if self.all_pairs and self.method.value.directed:  # the larger document of a pair contains the other
+            order = [F.col("distinct").desc()]
+        is_sorted = self.corpus.in_order and keep == "first" and not order
         rank = document if is_sorted else F.monotonically_increasing_id()
         documents = documents if is_sorted else documents.orderBy(new, *order, document)
         return documents.withColumn("position", F.when(new, rank + F.lit(NEW)).otherwise(rank))
