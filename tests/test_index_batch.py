@@ -134,6 +134,13 @@ def test_an_index_that_is_not_updated_is_an_earlier_collection_whatever_its_ids(
     )
 
 
+def test_copies_among_new_documents_are_found_whatever_their_ids(make):
+    address = make(table("a", ["one two three four"]))
+    new = pa.table({"id": ["1", "1", "2"], "text": ["five six seven", "eight nine ten", "five six seven"]})
+    result = neardup.dedup(new, against=address)
+    assert result.mask.tolist() == neardup.dedup(new).mask.tolist() == [True, True, False]
+
+
 def test_a_document_without_features_is_kept_even_if_the_index_has_it(make):
     address = make(table("a", ["...", "one two three four"]))
     assert neardup.dedup(table("a", ["...", "one two three four"]), against=address).mask.tolist() == [True, False]
