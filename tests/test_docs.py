@@ -44,6 +44,8 @@ PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "README.zh-CN.md",
     REPOSITORY / "CHANGELOG.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    REPOSITORY / "SECURITY.md",
     *sorted(DOCS.rglob("*.md")),
     *sorted((REPOSITORY / "examples").rglob("*.md")),
     *sorted((REPOSITORY / "benchmarks" / "results").glob("*.md")),

@@ -110,7 +110,7 @@ def test_every_selection_gives_the_same_rows(spark, selection):
     assert found == expected
 
 
-MEMBERS = int(os.environ.get("NEARDUP_BUCKET_MEMBERS", "100000"))  # a million was measured: docs/scale.md
+MEMBERS = int(os.environ.get("NEARDUP_BUCKET_MEMBERS", "100000"))  # a million was measured: docs/spark.md
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Measure how alike labelled texts are, by several kinds of shingles: the tables of docs/choosing-a-threshold.md.
+"""Measure the similarity of labelled texts by several kinds of shingles, for benchmarks/results/accuracy-similarity.md.
 
     python tools/measure_similarity.py ../shared/data
 

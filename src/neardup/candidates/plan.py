@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """The estimate of a run with MinHash on Spark, from the figures of docs/scale.md.
+    """The estimate of a run with MinHash on Spark, from the figures of docs/spark.md.
 
     collapse_bytes, band_bytes, feature_bytes : shuffled to collapse copies, to fill buckets, and to compare
     candidates. core_hours : of a core like the measured one. core_memory_bytes : of an executor for each of its cores,
