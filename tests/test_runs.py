@@ -160,6 +160,23 @@ def test_memory_grows_by_at_most_64_bytes_a_document(tmp_path: Path) -> None:
     assert (peaks[4_800_000] - peaks[600_000]) / 4_200_000 <= 64, peaks
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "words"), [(1_200_000, 30), (150, 200_000)], ids=["short texts", "long texts"])
+def test_a_run_takes_no_more_memory_than_planned(tmp_path: Path, count: int, words: int) -> None:
+    """The documents are cached, which takes most of the memory."""
+    rng = np.random.default_rng(1)
+    with open(tmp_path / "in.jsonl", "w") as file:
+        for number in range(count):
+            text = " ".join(map(str, rng.integers(0, 100_000, words).tolist()))
+            file.write(json.dumps({"id": str(number), "text": text}) + "\n")
+    command = [sys.executable, "-m", "neardup", "dedup", "in.jsonl", "-o", "out", "--json"]
+    run = json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout)
+    plan = neardup.plan(documents=count, document_bytes=run["bytes"] / count)
+    assert plan.cache_bytes > run["bytes"]
+    assert run["peak_memory_bytes"] <= plan.memory_bytes
+    assert run["peak_memory_bytes"] > plan.memory_bytes - plan.cache_bytes
+
+
 def test_half_a_surrogate_pair_is_no_text() -> None:
     with pytest.raises(neardup.InputError, match="right text contains a lone surrogate at position 1"):
         neardup.compare("a", "b\ud800")

@@ -188,11 +188,13 @@ def test_a_run_that_decides_on_the_cluster_removes_the_same(spark, monkeypatch, 
 def test_pairs_clusters_and_signatures_are_those_of_a_local_run(spark):
     texts, method = random_texts(11), METHODS["bands"]
     frame, table = frame_of(spark, texts, 3), pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())})
-    expected = neardup.find_pairs(table, method=method, id_column="id", max_bucket_size=3).pairs.to_pylist()
-    found = neardup.spark.find_pairs(frame, id_column="id", method=method, max_bucket_size=3).toArrow().to_pylist()
-    for row in expected:
-        row.update(left_id=int(row["left_id"]), right_id=int(row["right_id"]))
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    for searched in (method, METHODS["containment"]):
+        options = {"id_column": "id", "method": searched, "max_bucket_size": 3}
+        expected = neardup.find_pairs(table, **options).pairs.to_pylist()
+        found = neardup.spark.find_pairs(frame, **options).toArrow().to_pylist()
+        for row in expected:
+            row.update(left_id=int(row["left_id"]), right_id=int(row["right_id"]))
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
     clusters = neardup.cluster(table, method=method, id_column="id").documents.to_pylist()
     sizes = {int(row["id"]): row["size"] for row in clusters}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
+from neardup.documents.batch_cache import default_cache_bytes
 
 # Bytes per document. On disk: the columns of docs/architecture.md. In memory: the limit that tests/test_runs.py checks
 # for whole runs; 47 were measured between half a million and two million documents.
@@ -12,6 +13,8 @@ _DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8 + 8, 8 + 4, 8
 _MEMORY_DOCUMENT = 64
 _MEMORY_BASE = 500e6
 _BYTES_PER_SHINGLE = 6.6  # of English text in UTF-8, a word and its separator
+# A cached document: its text, and the row that is written if it is kept. Besides, a row number, offsets, and its id.
+_CACHE_COPIES, _CACHE_DOCUMENT = 2, 64
 
 
 @dataclass(frozen=True)
@@ -19,10 +22,12 @@ class Plan:
     """The estimate of a run.
 
     curve : pairs of a similarity and the probability of a comparison, from 0 to 1 in steps of 0.05. false_candidates :
-    pairs below the threshold that are compared, in the model corpus of candidates/bands.py. memory_bytes : an upper
-    limit, without documents that are kept in memory (cache_bytes). disk_bytes : an upper limit of the scratch files for
-    English, reached if each document has a candidate and none is kept in memory; twice as much for Chinese, where a
-    character is a token.
+    pairs below the threshold that are compared, as in manual pages and chapters; with the defaults, 4 a document there,
+    16 in licences, which share sentences, and 0.03 in poems. memory_bytes : an upper limit, with the cached documents.
+    cache_bytes : of these, if they fit into a quarter of the memory of this machine, else 0: a run decodes its files
+    again. A compressed file is cached until it does not fit. Columns besides text and id take more. disk_bytes : an
+    upper limit of the scratch files for English, reached if each document has a candidate and none is cached; twice as
+    much for Chinese, where a character is a token.
     """
 
     documents: int
@@ -32,6 +37,7 @@ class Plan:
     recall_at_threshold: float
     false_candidates: float
     memory_bytes: float
+    cache_bytes: float
     disk_bytes: float
     text_bytes: float
     curve: tuple[tuple[float, float], ...]
@@ -102,6 +108,8 @@ def make_plan(documents: int, document_bytes: float, threshold: float, recall: f
     """Return the estimate of a run over `documents` texts of `document_bytes` bytes on average."""
     steps = [i / 20 for i in range(21)]
     probabilities = candidate_probability(steps, bands).tolist()
+    cache = documents * (_CACHE_COPIES * document_bytes + _CACHE_DOCUMENT)
+    cache = cache if cache <= default_cache_bytes() else 0
     disk = _DISK_FIXED + _DISK_BAND * bands.num_bands + _DISK_SHINGLE * document_bytes / _BYTES_PER_SHINGLE
     return Plan(
         documents=documents,
@@ -110,7 +118,8 @@ def make_plan(documents: int, document_bytes: float, threshold: float, recall: f
         bands=bands,
         recall_at_threshold=float(candidate_probability(threshold, bands)),
         false_candidates=documents * expected_false_candidates(bands, threshold),
-        memory_bytes=_MEMORY_BASE + _MEMORY_DOCUMENT * documents,
+        memory_bytes=_MEMORY_BASE + _MEMORY_DOCUMENT * documents + cache,
+        cache_bytes=cache,
         disk_bytes=disk * documents,
         text_bytes=document_bytes * documents,
         curve=tuple(zip(steps, probabilities, strict=True)),

@@ -33,13 +33,14 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     rows.figure(
         "Recall", percent(plan.recall_at_threshold), f"of the pairs just at the threshold {plan.threshold:g}", "bold"
     )
-    rows.figure("Memory", memory(plan.memory_bytes), "at most, without --cache-bytes", "bold")
+    cached = f"with {memory(plan.cache_bytes)} of cached documents" if plan.cache_bytes else "without cached documents"
+    rows.figure("Memory", memory(plan.memory_bytes), f"at most, {cached} (--cache-bytes)", "bold")
     rows.figure("Disk", memory(plan.disk_bytes), "of scratch files at most, deleted at the end", "bold")
     each = plan.false_candidates / max(plan.documents, 1)
     rows.figure(
         "False candidates",
         f"{plan.false_candidates:,.0f}",
-        f"pairs below the threshold that are compared, {each:.2g} per document",
+        f"pairs below the threshold that are compared, {each:.2g} per document; several times more with boilerplate",
     )
     rows.print(console)
     console.print()
