@@ -181,13 +181,14 @@ def dedup_files(
     _refuse_write(OutputSettings(write=write, lang=lang).write)
     _refuse_several_keys(keep)
     folder = OutputDirectory(output, overwrite=overwrite, resume=False, scratch=scratch)
-    shared = results.SharedFolder(folder, scratch)
+    shared, begun = results.SharedFolder(folder, scratch), False
     try:
         folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
         warnings: list[str] = []
         tasks = tasks_of(inputs, keep, warnings)
         chosen = _searchable(for_pages(settings, tasks))
         folder.begin(resume=False)
+        begun = True
         with open_stages(progress) as stages, translated():
             spark = open_session(master)
             shared.use(spark)
@@ -212,7 +213,7 @@ def dedup_files(
         folder.finish()
     except BaseException:
         folder.discard()
-        if folder.remote is not None:
+        if begun and folder.remote is not None:
             folder.remote.delete()
         raise
     finally:

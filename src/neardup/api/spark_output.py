@@ -159,13 +159,14 @@ class SharedFolder:
 
     def use(self, spark: SparkSession) -> None:
         """Let Spark keep its checkpoints here. Raises ClusterError if it cannot."""
+        self.delete()  # what a driver that was killed has left
         try:
             spark.sparkContext.setCheckpointDir(f"{self.address}/rounds")
         except Exception as error:  # what py4j raises has no better name
             raise ClusterError(
                 f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a client of this storage, such "
                 "as the package org.apache.hadoop:hadoop-aws for s3a://, or pass scratch (--scratch), a folder that "
-                "the driver and all workers share."
+                "the driver and all workers share. For names beyond ASCII, start Java with LC_ALL=C.UTF-8."
             ) from error
 
     def read(self, name: str) -> pyarrow.dataset.Dataset:
