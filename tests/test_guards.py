@@ -33,7 +33,7 @@ MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for fil
 # From the bottom up. A module imports from rows below its own, or from its own package. The stages are in order.
 ROWS = (
     ("errors", "version"),
-    ("arrays", "atomic", "executor"),
+    ("arrays", "atomic", "executor", "locks"),
     ("settings", "progress", "schemas"),
     ("kernels",),
     ("stores",),

@@ -84,7 +84,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_no_half_result(tmp_path: Path, 
     ):
         neardup.dedup(source, output=small_disk / "out")
     assert os.listdir(small_disk) == ["out.partial"]
-    assert os.listdir(small_disk / "out.partial") == ["scratch"]
+    assert sorted(os.listdir(small_disk / "out.partial")) == ["lock", "scratch"]
 
 
 def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path: Path) -> None:
@@ -97,6 +97,39 @@ def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path:
     assert (out / "mine.txt").exists()
     neardup.dedup(source, output=out, overwrite=True)
     assert not (out / "mine.txt").exists()
+
+
+def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = corpus(tmp_path / "in.parquet", 60), tmp_path / "out"
+
+    class Second:
+        stages = 0
+
+        def begin(self, stage: str, total_documents: int | None) -> None:
+            for resume in (False, True):
+                with pytest.raises(
+                    neardup.errors.OutputError, match=r"out is being written by .*, in process \d+\. Wait"
+                ):
+                    neardup.dedup(source, output=out, resume=resume)
+            self.stages += 1
+
+        def advance(self, documents: int, num_bytes: int) -> None:
+            pass
+
+        def end(self, stage: str, seconds: float) -> None:
+            pass
+
+    second = Second()
+    neardup.dedup(source, output=out, progress=second)
+    assert second.stages > 3
+    assert (out / "kept" / "in.parquet").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out"]
+    monkeypatch.setattr("neardup.api.dedup.build_report", lambda *_: 1 / 0)
+    for _ in range(2):  # an error ends the run, too
+        with pytest.raises(ZeroDivisionError):
+            neardup.dedup(source, output=tmp_path / "failed")
 
 
 def test_an_output_inside_the_input_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import neardup
 from neardup.candidates.sorted_members import Members, pair_members
+from neardup.errors import ColumnError
 from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, require_spark
 
 require_spark()
@@ -226,11 +227,54 @@ def test_a_frame_of_parquet_files_needs_no_ids(spark, tmp_path):
 
 
 @pytest.mark.slow
+def test_columns_may_have_any_names(spark):
+    names = ["position", "document", "_neardup_key", "a.`text`", "a.`id`", "max.`x`", "_metadata"]
+    rows = [
+        [1, "d", "k1", "a b c d", 7, 1.5, "m"],
+        [2, "d", "k2", "a b c d", 5, 2.5, "m"],
+        [3, "d", "k3", "e f", 1, 0.5, "m"],
+    ]
+    frame = spark.createDataFrame(rows, names)
+    for id_column, kept, keep in (
+        ("a.`id`", [1, 5], "first"),
+        ("_neardup_key", ["k2", "k3"], "max:max.`x`"),
+    ):
+        found = neardup.spark.dedup(frame, "a.`text`", id_column, method=METHODS["bands"], keep=keep)
+        assert found.kept.columns == names
+        assert sorted(row[id_column] for row in found.kept.collect()) == kept
+
+
+@pytest.mark.slow
 def test_a_frame_without_an_order_or_a_column_is_refused(spark):
     frame = frame_of(spark, ["a b c", "a b c"], 1)
     with pytest.raises(neardup.InputError, match=r"have no order: .* id_column=None\. Name a column of ids"):
         neardup.spark.dedup(frame)
-    with pytest.raises(neardup.errors.ColumnError, match="No column 'body' in the DataFrame: it has id, text"):
+    with pytest.raises(ColumnError, match="No column 'body' in the DataFrame: it has 'id', 'text'"):
         neardup.spark.dedup(frame, "body", "id")
     with pytest.raises(neardup.InputError, match=r"Ids in the column 'text' must differ, .* is in 2 rows"):
         neardup.spark.dedup(frame, id_column="text")
+
+
+@pytest.mark.slow
+def test_a_frame_that_cannot_be_read_is_refused_in_one_sentence_before_the_first_job(spark, monkeypatch):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.Run", lambda *_, **__: pytest.fail("jobs begin"))
+    frame = spark.range(2).selectExpr(
+        "id", "'a b' text", "map('a', 1) m", "named_struct('a', 1) s", "parse_json('1') v", "array(1) a", "1 number"
+    )
+    for name, kind in (("m", "map<string,int>"), ("s", "struct<a:int>"), ("v", "variant"), ("a", "array<int>")):
+        with pytest.raises(
+            ColumnError, match=f"^Column '{name}' in the DataFrame holds {kind}, which cannot be the id"
+        ):
+            neardup.spark.dedup(frame, id_column=name)
+    with pytest.raises(
+        ColumnError, match=r"^Column 'number' .* holds int, which cannot be the text\. Cast it to one of"
+    ):
+        neardup.spark.dedup(frame, "number", "id")
+    with pytest.raises(ColumnError, match=r"^Column 'text' .* holds string, which cannot be the rank"):
+        neardup.spark.dedup(frame, id_column="id", keep="max:text")
+    with pytest.raises(ColumnError, match=r"^Spark cannot read a column .*ambiguous.*Rename"):
+        neardup.spark.dedup(frame.selectExpr("id", "text", "'a' text"), id_column="id")
+    with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame with an end: got a streaming one"):
+        neardup.spark.dedup(spark.readStream.format("rate").load().selectExpr("value id", "'a' text"), id_column="id")
+    with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame of Spark, .*: got builtins\.list"):
+        neardup.spark.find_pairs(["a"])

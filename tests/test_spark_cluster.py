@@ -52,21 +52,45 @@ def tokens(text):
 """
 
 
+SLOW_ONCE = """
+import os, pathlib, time
+
+if "SLOW_FLAG" in os.environ:
+    from neardup.output.kept import KeptWriter
+
+    close = KeptWriter.close
+
+    def slow_once(self):
+        try:
+            pathlib.Path(os.environ["SLOW_FLAG"]).touch(exist_ok=False)
+        except FileExistsError:
+            return close(self)
+        time.sleep(3600)
+
+    KeptWriter.close = slow_once
+"""
+
+
 class Cluster(NamedTuple):
     address: str
     workers: list[subprocess.Popen]
     folder: Path
 
 
-def _start(folder: Path, *arguments: str) -> tuple[subprocess.Popen, str]:
-    """Start a process of Spark; return it with the line that says it is ready."""
+def _start(folder: Path, host: str, *arguments: str) -> tuple[subprocess.Popen, str]:
+    """Start a process of Spark on an address of this machine; return it with the line that says it is ready."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
     program = str(home / "bin" / "spark-class")
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host}
     process = subprocess.Popen(
-        [program, *arguments], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [program, *arguments, "--host", host, "--port", "0", "--webui-port", "0"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     seen = []
     for line in process.stderr:
@@ -89,16 +113,14 @@ def _drain(stream: IO[str]) -> None:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Return a master with two workers of one core."""
     package = "org.apache.spark.deploy"
-    master, line = _start(
-        tmp_path, f"{package}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"
-    )
+    master, line = _start(tmp_path, "127.0.0.1", f"{package}.master.Master")
     address = re.search(r"spark://\S+", line)[0]
     workers = []
     try:
         for number in range(2):
-            options = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--host", "127.0.0.1"]
-            place = ["--work-dir", str(tmp_path / f"worker-{number}")]
-            workers.append(_start(tmp_path, f"{package}.worker.Worker", *options, *place, address)[0])
+            host = f"127.0.0.{number + 1}"  # Spark runs two attempts of a task on different hosts only
+            options = ["--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / f"worker-{number}")]
+            workers.append(_start(tmp_path, host, f"{package}.worker.Worker", address, *options)[0])
         yield Cluster(address, workers, tmp_path)
     finally:
         for process in (*workers, master):
@@ -106,8 +128,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             process.wait(30)
 
 
-def run(cluster: Cluster, event: str, hidden: Path | None = None) -> subprocess.CompletedProcess:
-    """Run a driver on the cluster, in which the event happens once. hidden : a folder that hides neardup there."""
+def run(
+    cluster: Cluster, event: str, hidden: Path | None = None, source: Path = SOURCE, **more: str
+) -> subprocess.CompletedProcess:
+    """Run a driver on the cluster, in which the event happens once.
+
+    hidden : a folder that hides neardup there. more : settings of Spark, with _ for a dot, __ for _.
+    """
     folder = cluster.folder
     (folder / "driver.py").write_text(DRIVER)
     (folder / "memory_once.py").write_text(TOKENS)
@@ -117,13 +144,14 @@ def run(cluster: Cluster, event: str, hidden: Path | None = None) -> subprocess.
         "spark.sql.shuffle.partitions": "4", "spark.executorEnv.PYTHONPATH": str(hidden or path),
         "spark.executorEnv.MEMORY_FLAG": str(folder / "flag"),
     }  # fmt: skip
+    options |= {name.replace("__", "-").replace("_", ".").replace("-", "_"): value for name, value in more.items()}
     shown = " ".join(f"--conf {name}={value}" for name, value in options.items())
     environment = {
         **os.environ, "PYTHONPATH": path, "MEMORY_FLAG": str(folder / "flag"), "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": f"--driver-memory 512m {shown} pyspark-shell",
     }  # fmt: skip
-    command = [sys.executable, "driver.py", str(SOURCE), str(folder / "out"), cluster.address, event]
+    command = [sys.executable, "driver.py", str(source), str(folder / "out"), cluster.address, event]
     command.append(str(cluster.workers[0].pid))
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
 
@@ -143,6 +171,29 @@ def test_a_run_is_right_when_a_worker_runs_out_of_memory_once(cluster):
     assert (cluster.folder / "flag").exists()
     expected = neardup.dedup(str(SOURCE), method=neardup.MinHash(tokens=str.split)).removed
     assert pq.read_table(cluster.folder / "out" / "removed.parquet").equals(expected)
+
+
+def test_a_task_that_hangs_is_run_again_by_speculation_and_the_output_is_whole(cluster, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(SLOW_ONCE)  # on the path of the workers
+    (tmp_path / "in").mkdir()
+    table = pq.read_table(SOURCE)
+    for number in range(4):
+        pq.write_table(
+            table.slice(number * table.num_rows // 4, table.num_rows // 4), tmp_path / f"in/{number}.parquet"
+        )
+    flag = tmp_path / "slow"
+    options = {"quantile": "0.5", "minTaskRuntime": "10s"}  # of the hanging task only
+    speculation = {"spark_speculation": "true"} | {
+        f"spark_speculation_{name}": value for name, value in options.items()
+    }
+    done = run(cluster, "none", source=tmp_path / "in", spark_executorEnv_SLOW__FLAG=str(flag), **speculation)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert flag.exists()
+    neardup.dedup(str(tmp_path / "in"), output=tmp_path / "local")
+    for file in sorted((tmp_path / "local" / "kept").iterdir()):
+        assert (tmp_path / "out" / "kept" / file.name).read_bytes() == file.read_bytes()
+    assert len(list((tmp_path / "out" / "kept").iterdir())) == 4
+    assert not (tmp_path / "out.partial").exists()
 
 
 def test_workers_without_neardup_are_told_how_to_ship_it(cluster, tmp_path):

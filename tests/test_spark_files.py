@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -16,11 +19,16 @@ import pytest
 import neardup
 import servers
 from conftest import REPOSITORY, SHARED_DATA
+from neardup.api.inputs import Inputs, tasks_of
+from neardup.decide.outcome import Totals
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError
+from neardup.output.directory import OutputDirectory
 from spark_session import IGNORED, require_spark
 from test_spark import random_texts
 
 require_spark()
+from neardup.api.spark_output import Written, place_kept, write_parts  # noqa: E402
+
 pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 
 EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
@@ -37,6 +45,10 @@ CASES = {
     "pages by structure": (EXAMPLES / "pages", {"method": "structure"}),
     "pages by both": (EXAMPLES / "pages", {"method": "page"}),
     "a crawl by content": (EXAMPLES / "crawl.warc.gz", {"method": "content"}),
+    "crowded clusters": (
+        DATA / "en_licenses.jsonl.gz",
+        {"linkage": "connected", "threshold": 0.5, "max_bucket_size": 2, "against": EXAMPLES / "licenses.parquet"},
+    ),
 }
 
 
@@ -56,7 +68,8 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     assert files_below(tmp_path / "spark" / "kept") == files_below(tmp_path / "local" / "kept")
     assert (tmp_path / "spark" / "rejected.jsonl").read_text() == (tmp_path / "local" / "rejected.jsonl").read_text()
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
-    equal = ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings")
+    equal = ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "warnings")
+    assert report.keys() - {"engine"} == local.report.keys()
     for part in (*equal, "bytes", "source_bytes", "removed_bytes"):
         assert report[part] == local.report[part], part
     # Sums of floats: the pairs of a document come in another order.
@@ -120,6 +133,194 @@ def test_damaged_rows_are_rejected_as_locally(spark, tmp_path):
         neardup.spark.dedup_files(str(source), output=tmp_path / "stopped", on_error="stop")
     assert not (tmp_path / "stopped").exists()
     assert not (tmp_path / "stopped.partial").exists()
+
+
+def test_paths_may_have_any_characters(spark, tmp_path):
+    folder = tmp_path / "a b+c%41漢#[x]?"
+    (folder / "scratch 漢").mkdir(parents=True)
+    source = folder / "licences 1+1%.parquet"
+    source.write_bytes((EXAMPLES / "licenses.parquet").read_bytes())
+    assert compare(spark, folder, source, {})["counts"]["removed"]
+    options = {"write": "removed", "scratch": folder / "scratch 漢"}
+    neardup.spark.dedup_files(str(source), output=folder / "more", **options)
+    names = ["licences 1+1%.parquet", "local", "more", "scratch 漢", "spark"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert list((folder / "scratch 漢").iterdir()) == []
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+class Watched:
+    """Progress that notes the number of partitions at the begin of each stage, and whether tasks were counted."""
+
+    def __init__(self, spark):
+        self.spark, self.partitions, self.counted = spark, {}, []
+
+    def begin(self, stage: str, total_documents: int | None) -> None:
+        self.partitions[stage] = self.spark.conf.get(PARTITIONS)
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        pass
+
+    def end(self, stage: str, seconds: float) -> None:
+        pass
+
+    def tasks(self, done: int, total: int) -> None:
+        self.counted.append((done, total))
+
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.engines.spark.pipeline._POLL_S", 0.02)
+    jobs = spark.sparkContext._jsc.sc().statusStore()
+    before, given, context = jobs.jobsList(None).size(), spark.conf.get(PARTITIONS), spark.sparkContext
+    watched = Watched(spark)
+    try:
+        spark.conf.unset(PARTITIONS)
+        context.setJobDescription("mine")
+        neardup.spark.dedup_files(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "out", progress=watched)
+        assert PARTITIONS not in spark.conf.getAll
+        assert context.getLocalProperty("spark.job.description") == "mine"
+        assert context.getLocalProperty("spark.jobGroup.id") is None
+    finally:
+        spark.conf.set(PARTITIONS, given)
+        context.setJobDescription(None)
+    cores = str(context.defaultParallelism)
+    stages = ["describe", "propose", "confirm", "decide", "write", "report"]
+    assert watched.partitions == dict.fromkeys(stages, cores) | {"describe": "200"}
+    assert any(total > done for done, total in watched.counted)
+    found = jobs.jobsList(None)
+    names = {found.apply(place).description().get() for place in range(found.size() - before)}  # the last come first
+    assert names == {f"neardup: {stage}" for stage in stages}
+    neardup.spark.dedup_files(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "more", progress=watched)
+    assert set(watched.partitions.values()) == {given}
+    assert spark.conf.get(PARTITIONS) == given
+
+
+def test_the_number_of_partitions_grows_with_the_documents_and_has_a_limit():
+    from neardup.engines.spark.pipeline import fit_partitions
+
+    assert [fit_partitions(0, 0, cores) for cores in (2, 100)] == [2, 100]
+    assert fit_partitions(100_000, 123 * 100_000, 2) == 9
+    assert fit_partitions(1_000_000, 123 * 1_000_000, 2) == 81
+    assert fit_partitions(25 * 10**9, 600 * 25 * 10**9, 500) == 64 * 500
+
+
+def test_the_time_of_compilation_in_workers_is_counted(monkeypatch):
+    from neardup.engines.spark import stages
+
+    clock, seconds = iter([1.0, 3.5]), []
+    monkeypatch.setattr(stages, "compile_seconds", lambda: next(clock))
+    batches = stages.timed(iter("ab"), iter, SimpleNamespace(add=seconds.append))
+    assert list(batches) == ["a", "b"]
+    assert seconds == [2.5]
+
+
+def test_a_source_that_is_removed_nearly_whole_is_warned_of(spark, tmp_path):
+    texts = [f"the {word} of one long sentence that is here twenty times" for word in ("word", "name") * 15]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "in.parquet")
+    report = compare(spark, tmp_path, tmp_path / "in.parquet", {"lang": "zh"})
+    assert any(warning.startswith("Nearly all documents of a source were removed") for warning in report["warnings"])
+    assert (report["lang"], report["by_value"]) == ("zh", None)
+
+
+def test_a_second_run_with_the_output_of_another_is_refused_at_once(tmp_path):
+    first = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
+    with pytest.raises(OutputError, match="is being written by another run"):
+        neardup.spark.dedup_files(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "out")
+    first.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+ATTEMPT = """
+import json, os, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+from neardup.api.inputs import Inputs, tasks_of
+from neardup.api.spark_output import write_parts
+from neardup.output.kept import KeptWriter
+
+source, attempts, pause = sys.argv[1:]
+write = KeptWriter.write
+def write_slowly(self, payload, mask):
+    write(self, payload, mask)
+    print("writing", flush=True)
+    sys.stdin.readline()
+if pause == "pause":
+    KeptWriter.write = write_slowly
+tasks = SimpleNamespace(value=tasks_of(Inputs(source), "first"))
+removed = pa.array([[1, 2]], pa.list_(pa.int64()))
+for batch in write_parts([pa.record_batch([pa.array([0]), removed], ["part", "removed"])], tasks, Path(attempts), None):
+    print(json.dumps(batch.to_pylist()[0]), flush=True)
+"""
+
+
+@pytest.mark.parametrize("counts", ["the first", "the second"])
+@pytest.mark.parametrize("ends", ["killed", "finished"])
+def test_attempts_of_a_task_that_overlap_do_not_meet(tmp_path, counts, ends):
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(f'{{"text": "{number} {"a" * 1000}"}}\n' for number in range(2000)))
+    output = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
+    attempts = output.partial / "attempts"
+    attempts.mkdir()
+
+    def start(pause: str) -> subprocess.Popen:
+        command = [sys.executable, "-c", ATTEMPT, str(source), str(attempts), pause]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def finish(process: subprocess.Popen) -> Written:
+        *_, row = process.communicate("\n" * 9)[0].splitlines()
+        return Written(**json.loads(row))
+
+    slow = start("pause")
+    assert slow.stdout.readline() == "writing\n"
+    written = finish(start("no"))
+    if ends == "killed":
+        slow.kill()
+        slow.communicate()
+    else:
+        other = finish(slow)
+        written = other if counts == "the second" else written
+    tasks = tasks_of(Inputs(str(source)), "first")
+    place_kept([written], tasks, totals_of(2000, 2), output)
+    kept = (output.result / "kept" / "rows.jsonl").read_text().splitlines()
+    assert [json.loads(line)["text"].split()[0] for line in kept] == ["0", *map(str, range(3, 2000))]
+    output.discard()
+
+
+def totals_of(documents: int, removed: int) -> Totals:
+    """Return the part of the totals of one input that its kept documents depend on."""
+    corpus = SimpleNamespace(part_ends=np.array([documents]))
+    return SimpleNamespace(
+        corpus=corpus, counts=SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4))
+    )
+
+
+def test_files_that_are_not_what_was_decided_about_end_the_run(tmp_path):
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"text": "a"}\n')
+    tasks = tasks_of(Inputs(str(source)), "first")
+    output = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
+    attempts = output.partial / "attempts"
+    attempts.mkdir()
+    (attempts / "one").write_text("a")
+    row = Written(0, "one", 3, 2, 1)
+    for wrong in (row._replace(documents=2), row._replace(rows=3), row._replace(part=1)):
+        with pytest.raises(InputError, match=r"rows\.jsonl changed during the run"):
+            place_kept([wrong], tasks, totals_of(3, 1), output)
+    for wrong in (row._replace(bytes=2), row._replace(file="another")):
+        with pytest.raises(OutputError, match=r"has not the file kept/rows\.jsonl of \d bytes that a worker wrote"):
+            place_kept([wrong], tasks, totals_of(3, 1), output)
+    place_kept([row], tasks, totals_of(3, 1), output)
+    assert files_below(output.result) == {"kept/rows.jsonl": b"a"}
+    output.discard()
+    batch = pa.record_batch([pa.array([0]), pa.array([[]], pa.list_(pa.int64()))], ["part", "removed"])
+    with pytest.raises(OutputError, match=r"The worker .* has no folder .*attempts\. Use an output that"):
+        list(write_parts([batch], SimpleNamespace(value=tasks), attempts, None))
+    assert list(tmp_path.iterdir()) == [source]
 
 
 def test_a_missing_column_and_an_existing_output_are_refused_before_anything_runs(tmp_path):

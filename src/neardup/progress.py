@@ -18,8 +18,10 @@ class Progress(Protocol):
     end(stage, seconds) : the stage ends, after this many seconds without the time of compilation.
     compiling(done, total) : optional; called before the first stage of the first run on a machine: the number of
         kernels compiled so far, from 0, and of all.
+    tasks(done, total) : optional; called every second of a stage on Spark, by another thread: the number of finished
+        tasks of the stages of Spark that run at this moment, and of all their tasks.
 
-    Stages follow one another. The calls come from one thread.
+    Stages follow one another. The other calls come from one thread.
     """
 
     def begin(self, stage: str, total_documents: int | None) -> None:

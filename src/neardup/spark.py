@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +19,14 @@ from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
 from neardup.api.runs import open_stages
 from neardup.arrays import arrow_of
+from neardup.documents.columns import listed
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 from neardup.errors import ColumnError, InputError, MissingExtraError, SettingError
 from neardup.methods.registry import method_of
 from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
-from neardup.output.report import build_report
+from neardup.output.losses import warn_of_losses
+from neardup.output.report import build_report, drop_near_counts
 from neardup.output.report_html import render_report
 from neardup.progress import Progress, Stages
 from neardup.settings.methods import MethodSettings
@@ -35,13 +38,16 @@ if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import Column, DataFrame
 
-    from neardup.engines.spark.pipeline import Outcome
+    from neardup.engines.spark.pipeline import Outcome, Run
     from neardup.engines.spark.source import Read
     from neardup.methods.base import Method
 
 __all__ = ["Deduplication", "cluster", "dedup", "dedup_files", "find_pairs", "sign"]
 
 _NAMES = ("document", "against", "text", "value")
+_TEXTS, _DATES = ("string", "char", "varchar", "binary"), ("date", "timestamp", "timestamp_ntz")
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+"""Types of Spark."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +105,17 @@ def dedup(
     ClusterError
         If the run failed on the cluster.
     """
+    from neardup.engines.spark.pipeline import BROADCAST_ROWS
+
     selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
     _refuse_several_keys(keep)
     chosen = _method(method_named(method, threshold, max_distance), text_column)
-    outcome = _run(df, text_column, id_column, chosen, selection, against)
+    run, outcome = _run(df, text_column, id_column, chosen, selection, against)
     assert outcome.removed is not None
     removed = _with_ids(outcome, outcome.removed, chosen)
-    return Deduplication(_kept(df, id_column, removed), removed, outcome.rounds)
+    with run.named("removed"):
+        is_few = outcome.removed.count() < BROADCAST_ROWS
+    return Deduplication(_kept(df, id_column, removed, is_few), removed, outcome.rounds)
 
 
 def dedup_files(
@@ -113,6 +123,7 @@ def dedup_files(
     *,
     output: str | os.PathLike[str],
     write: str = "kept",
+    lang: str = "en",
     master: str | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
@@ -139,6 +150,7 @@ def dedup_files(
     output : a folder that the driver and all workers share, or an address such as s3a://bucket/clean, to which workers
         copy the kept documents, and the driver the rest, report.json last.
     write : kept, or removed to write no documents but removed.parquet.
+    lang : as in `neardup.dedup`.
     master : such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
     method, threshold, max_distance, against, keep, linkage, max_bucket_size : as in `neardup.dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `neardup.dedup`.
@@ -166,38 +178,42 @@ def dedup_files(
     settings = method_named(method, threshold, max_distance)
     selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
-    _refuse_write(write)
+    _refuse_write(OutputSettings(write=write, lang=lang).write)
     _refuse_several_keys(keep)
     folder = OutputDirectory(output, overwrite=overwrite, resume=False, scratch=scratch)
-    shared = results.SharedFolder(folder, scratch)
+    shared, begun = results.SharedFolder(folder, scratch), False
     try:
         folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
         warnings: list[str] = []
         tasks = tasks_of(inputs, keep, warnings)
         chosen = _searchable(for_pages(settings, tasks))
         folder.begin(resume=False)
+        begun = True
         with open_stages(progress) as stages, translated():
             spark = open_session(master)
             shared.use(spark)
             corpus = Files(spark, spark.sparkContext.broadcast(tasks), on_error)
-            outcome = Run(spark, corpus, chosen, selection, stages).decide()
-            with stages.stage("write"):
-                totals = results.summarise(outcome, tasks, chosen)
-                results.write_removed(outcome, totals, tasks, chosen, shared, folder.result / "removed.parquet")
-                lines = results.rejected_lines(outcome.light)
-                (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-                if write == "kept":
-                    results.write_kept(corpus, outcome, folder)
-            with stages.stage("report"):
-                shown = results.show_examples(corpus, outcome, totals, tasks, chosen)
+            with Run(spark, corpus, chosen, selection, stages) as run:
+                outcome = run.decide()
+                with run.named("write"):
+                    totals = results.summarise(outcome, tasks, chosen)
+                    results.write_removed(outcome, totals, tasks, chosen, shared, folder.result / "removed.parquet")
+                    lines = results.rejected_lines(outcome.light)
+                    (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+                    if write == "kept":
+                        results.write_kept(corpus, outcome, totals, folder)
+                with run.named("report"):
+                    shown = results.show_examples(corpus, outcome, totals, tasks, chosen)
+        warnings += warn_of_losses(tasks, totals, None)
         report = build_report("dedup", tasks, chosen, selection, totals, stages, warnings)
-        report["write"] = write
+        report |= {"write": write, "by_value": None, "lang": lang}
         report["engine"] = {"name": "spark", "rounds": outcome.rounds}
+        drop_near_counts(report)
         writing.write_report(report, render_report(report, shown), folder.result)
         folder.finish()
     except BaseException:
         folder.discard()
-        if folder.remote is not None:
+        if begun and folder.remote is not None:
             folder.remote.delete()
         raise
     finally:
@@ -217,7 +233,7 @@ def _refuse_several_keys(keep: str) -> None:
 
 def _refuse_write(write: str) -> None:
     """Raise SettingError if Spark cannot write this."""
-    if OutputSettings(write=write).write not in ("kept", "removed"):
+    if write not in ("kept", "removed"):
         raise SettingError(
             f"write must be 'kept' or 'removed' on Spark: got {write!r}. Use write='removed' (--write removed), or "
             "neardup.dedup (--engine local)."
@@ -249,7 +265,7 @@ def find_pairs(
 
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     selection = chosen.in_all_pairs(SelectionSettings(max_bucket_size=max_bucket_size))
-    outcome = _run(df, text_column, id_column, chosen, selection, None, all_pairs=True)
+    _, outcome = _run(df, text_column, id_column, chosen, selection, None, all_pairs=True)
     found = _with_ids(outcome, outcome.found, chosen)
     ends = F.least("id", "kept_id").alias("left_id"), F.greatest("id", "kept_id").alias("right_id")
     return found.select(*ends, *(measure.name for measure in chosen.measures))
@@ -357,7 +373,7 @@ def _run(
     against: DataFrame | None,
     *,
     all_pairs: bool = False,
-) -> Outcome:
+) -> tuple[Run, Outcome]:
     from neardup.api.spark_session import translated
     from neardup.engines.spark.pipeline import Run
     from neardup.engines.spark.source import Frame
@@ -365,29 +381,68 @@ def _run(
     frame = _frame(df, text_column, id_column, selection.keep, against=False)
     if against is not None:
         frame = frame.unionByName(_frame(against, text_column, id_column, "first", against=True))
-    corpus = Frame(frame)
-    with translated():
-        outcome = Run(df.sparkSession, corpus, method, selection, Stages(), all_pairs=all_pairs).decide()
-        _refuse_repeated(outcome.light, id_column)
-    return outcome
+    with translated(), Run(df.sparkSession, Frame(frame), method, selection, Stages(), all_pairs=all_pairs) as run:
+        outcome = run.decide()
+        with run.named("ids"):
+            _refuse_repeated(outcome.light, id_column)
+    return run, outcome
 
 
 def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: str, *, against: bool) -> DataFrame:
-    """Return the columns of engines.spark.source.Frame."""
+    """Return the columns of engines.spark.source.Frame. Raises InputError or ColumnError if they cannot be read."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    from neardup.api.spark_session import first_line
+
+    if not isinstance(df, ClassicDataFrame):
+        raise InputError(
+            f"neardup.spark reads a DataFrame of Spark, but not of Spark Connect: got {type(df).__module__}."
+            f"{type(df).__name__}. Create it in a session without `remote`, or write it to files and use dedup_files."
+        )
+    if df.isStreaming:
+        raise InputError(
+            "neardup.spark reads a DataFrame with an end: got a streaming one (isStreaming). Pass the batches of "
+            "foreachBatch, or what spark.read reads; neardup.Index decides about documents as they come."
+        )
+    rank = keep.partition(":")[2] or None
+    _refuse_type(df, text_column, "the text", _TEXTS)
+    if id_column is not None:
+        _refuse_type(df, id_column, "the id", (*_TEXTS, *_NUMBERS, *_DATES, "boolean"))
+    value = F.lit(None)
+    if rank is not None:
+        _refuse_type(df, rank, "the rank", (*_NUMBERS, *_DATES))
+        value = _column(rank)
+        if df.schema[rank].dataType.typeName() in ("date", "timestamp_ntz"):
+            value = value.cast("timestamp")
+    value = F.coalesce(value.cast("double"), F.lit(float("nan")))
+    columns = (_key(df, id_column), F.lit(against), _column(text_column), value)
+    try:
+        return df.select(*(column.alias(name) for column, name in zip(columns, _NAMES, strict=True)))
+    except AnalysisException as error:
+        raise ColumnError(
+            f"Spark cannot read a column of the DataFrame: {first_line(error)}. Rename its columns so that they differ."
+        ) from error
+
+
+def _refuse_type(df: DataFrame, name: str, role: str, kinds: tuple[str, ...]) -> None:
+    """Raise ColumnError if there is no such column, or one of another type."""
+    if name not in df.columns:
+        raise ColumnError(f"No column '{name}' in the DataFrame: it has {listed(df.columns)}. Name one of these.")
+    kind = df.schema[name].dataType
+    if kind.typeName() not in kinds:
+        raise ColumnError(
+            f"Column '{name}' in the DataFrame holds {kind.simpleString()}, which cannot be {role}. Cast it to one of "
+            f"{', '.join(kinds)}, or name another column."
+        )
+
+
+def _column(name: str) -> Column:
+    """Return the column of this very name: a dot in it names no field of a struct."""
     from pyspark.sql import functions as F
 
-    rank = keep.partition(":")[2] or None
-    for name in (text_column, id_column, rank):
-        if name is not None and name not in df.columns:
-            raise ColumnError(
-                f"No column '{name}' in the DataFrame: it has {', '.join(df.columns)}. Name one of these."
-            )
-    value = F.lit(None) if rank is None else F.col(rank)
-    if rank is not None and df.schema[rank].dataType.typeName() in ("date", "timestamp_ntz"):
-        value = value.cast("timestamp")
-    value = F.coalesce(value.cast("double"), F.lit(float("nan")))
-    columns = (_key(df, id_column), F.lit(against), F.col(text_column), value)
-    return df.select(*(column.alias(name) for column, name in zip(columns, _NAMES, strict=True)))
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _key(df: DataFrame, id_column: str | None) -> Column:
@@ -396,9 +451,12 @@ def _key(df: DataFrame, id_column: str | None) -> Column:
     from pyspark.sql import functions as F
 
     if id_column is not None:
-        return F.col(id_column)
-    key = F.struct(F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row"))
+        return _column(id_column)
     try:
+        file = df.metadataColumn("_metadata")
+        # Spark encodes some characters of paths, which would change their order; a plus stands for itself.
+        path = F.url_decode(F.replace(file["file_path"], F.lit("+"), F.lit("%2B")))
+        key = F.struct(path.alias("file"), file["row_index"].alias("row"))
         _ = df.select(key).schema
     except AnalysisException as error:
         raise InputError(
@@ -430,16 +488,14 @@ def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
     return pairs.join(right, "right").join(left, "left").select("id", "kept_id", "kept_role", *names)
 
 
-def _kept(df: DataFrame, id_column: str | None, removed: DataFrame) -> DataFrame:
+def _kept(df: DataFrame, id_column: str | None, removed: DataFrame, is_few: bool) -> DataFrame:
     """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts are not shuffled."""
     from pyspark.sql import functions as F
 
-    from neardup.engines.spark.pipeline import BROADCAST_ROWS
-
-    keyed = df.withColumn("_neardup_key", _key(df, id_column))
-    gone = removed.select(F.col("id").alias("_neardup_key"))
-    gone = F.broadcast(gone) if removed.count() < BROADCAST_ROWS else gone
-    return keyed.join(gone, "_neardup_key", "left_anti").drop("_neardup_key")
+    key = f"_neardup_{uuid4().hex}"  # a name that no column of the user has
+    gone = removed.select(F.col("id").alias(key))
+    gone = F.broadcast(gone) if is_few else gone
+    return df.withColumn(key, _key(df, id_column)).join(gone, key, "left_anti").drop(key)
 
 
 def _require() -> None:

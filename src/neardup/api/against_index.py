@@ -36,6 +36,7 @@ from neardup.index.incoming import Incoming, decompress
 from neardup.index.overlay import Overlay
 from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
+from neardup.output.report import drop_near_counts
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Stages
 from neardup.settings.constraints import constraints_of
@@ -368,9 +369,7 @@ class IndexRun:
         counts = self.index.info()["documents"]
         report["inputs"][0]["documents"] = report["counts"]["against"] = counts["kept"]
         report["counts"] |= {"compared": None, "repeated": self._num_repeated}
-        if report["fingerprints"] is not None:
-            report["fingerprints"] |= {"distinct": None, "near_pairs": None, "collisions": None}
-            report["counts"]["collisions"] = None
+        drop_near_counts(report)
         report["updated"] = False
 
     def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:

@@ -97,6 +97,10 @@ class StageBars:
             num_bytes=task.fields["num_bytes"] + num_bytes,
         )
 
+    def tasks(self, done: int, total: int) -> None:
+        """Move the bar of the stage to the finished tasks of a cluster."""
+        self._progress.update(self._task, completed=min(done, total - 0.5), total=total)
+
     def end(self, stage: str, seconds: float) -> None:
         """Fill the bar: rejected rows count in the total and are never done."""
         done = max(1, self._progress.tasks[self._task].fields["documents"])

@@ -40,16 +40,23 @@ class StageLines:
         """Count, and print a line if the last one is ten seconds old."""
         self._documents += documents
         self._num_bytes += num_bytes
-        now = time.monotonic()
-        if now - self._printed >= SECONDS_BETWEEN_LINES and now >= self._first:
-            self._printed = now
-            total = f" of {self._total:,}" if self._total else ""
-            self._print(f"{self._documents:,}{total} docs", now - self._begun)
+        total = f" of {self._total:,}" if self._total else ""
+        self._print_at_times(f"{self._documents:,}{total} docs")
+
+    def tasks(self, done: int, total: int) -> None:
+        """Print a line of the tasks of a cluster if the last one is ten seconds old."""
+        self._print_at_times(f"{done:,} of {total:,} tasks")
 
     def end(self, stage: str, seconds: float) -> None:
         """Print the line of the stage."""
         if time.monotonic() >= self._first:
             self._print(f"{self._documents:,} docs" if self._documents else "done", seconds)
+
+    def _print_at_times(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._printed >= SECONDS_BETWEEN_LINES and now >= self._first:
+            self._printed = now
+            self._print(text, now - self._begun)
 
     def _print(self, text: str, seconds: float) -> None:
         if self._documents:

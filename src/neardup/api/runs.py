@@ -123,6 +123,8 @@ def workspace(
         elif isinstance(error, OSError):
             raise OutputError(_cannot_write(folder, error)) from error
         raise
+    finally:
+        folder.unlock()
 
 
 @contextmanager

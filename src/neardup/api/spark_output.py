@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +33,12 @@ from neardup.documents.rows import PART_SHIFT
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome
 from neardup.engines.spark.source import PART, Batches, Files, Read
-from neardup.errors import ClusterError
+from neardup.errors import ClusterError, OutputError
 from neardup.methods.base import Method
 from neardup.output import write
 from neardup.output.directory import OutputDirectory
 from neardup.output.kept import KeptWriter
+from neardup.output.losses import removed_by_input
 from neardup.output.remote import RemoteFolder
 from neardup.output.report_items import Example
 from neardup.output.tables import DocumentLocations, removed_batches
@@ -61,12 +65,10 @@ def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
         int(repeats.sum()), int(repeats[exact].sum()), int(found["pairs"]), int(found["exact"]), near, repeats[~exact],
         [list(row) for row in sizes.orderBy("size").collect()], _by_inputs(outcome),
     )  # fmt: skip
+    compared, short = outcome.pairs.filter("left >= 0").count(), outcome.documents.filter(F.col("size") < SHORT).count()
     num_overflows = _num_overflows(outcome)
     recall = None if num_overflows else _recall(outcome.found, counts.pairs, method)
-    return Totals(
-        _corpus(outcome.light, tasks), counts, outcome.pairs.filter("left >= 0").count(), num_overflows, 0, 0, 0,
-        recall, None, outcome.documents.filter(F.col("size") < SHORT).count(),
-    )  # fmt: skip
+    return Totals(_corpus(outcome.light, tasks), counts, compared, num_overflows, 0, 0, 0, recall, None, short)
 
 
 def _measured(rows: pa.Table, measures: Measures) -> Measured:
@@ -132,16 +134,15 @@ def _by_inputs(outcome: Outcome) -> npt.NDArray[np.int64]:
 def _num_overflows(outcome: Outcome) -> int:
     """Return the number of documents behind a member that a bucket does not list, except those that the sieve removed.
 
-    With linkage="connected", except copies of a kept document.
+    With linkage="connected", copies do not query, and are left out.
     """
     assert outcome.removed is not None
     hidden = outcome.pairs.filter("left < 0").groupBy(F.col("right").alias("first"))
     unlisted = hidden.agg(F.min(F.bitwise_not("left")).alias("unlisted"))
-    behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
-    removed = outcome.removed.selectExpr("right as position", "left as first", "exact")
     if outcome.connected:
-        return int(behind.join(removed.filter("exact"), ["position", "first"], "left_anti").count())
-    return int(behind.join(removed, "position", "left_anti").count())
+        return int(unlisted.count())
+    behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
+    return int(behind.join(outcome.removed.selectExpr("right as position"), "position", "left_anti").count())
 
 
 class SharedFolder:
@@ -152,22 +153,27 @@ class SharedFolder:
 
     def __init__(self, output: OutputDirectory, scratch: str | os.PathLike[str] | None) -> None:
         self._remote = output.remote if scratch is None else None
-        self.address = f"{output.path}.partial" if self._remote else output.scratch.absolute().as_uri()
+        self._local = output.scratch.absolute()
+        # Not `as_uri`: Hadoop would take the percent signs of an encoded path for a part of the name.
+        self.address = f"{output.path}.partial" if self._remote else f"file://{self._local}"
 
     def use(self, spark: SparkSession) -> None:
         """Let Spark keep its checkpoints here. Raises ClusterError if it cannot."""
+        self.delete()  # what a driver that was killed has left
         try:
             spark.sparkContext.setCheckpointDir(f"{self.address}/rounds")
         except Exception as error:  # what py4j raises has no better name
             raise ClusterError(
                 f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a client of this storage, such "
                 "as the package org.apache.hadoop:hadoop-aws for s3a://, or pass scratch (--scratch), a folder that "
-                "the driver and all workers share."
+                "the driver and all workers share. For names beyond ASCII, start Java with LC_ALL=C.UTF-8."
             ) from error
 
     def read(self, name: str) -> pyarrow.dataset.Dataset:
         """Return the Parquet files in a folder inside, in their order."""
-        filesystem, path = resolve(f"{self.address}/{name}{self._remote.options if self._remote else ''}")
+        filesystem, path = pafs.LocalFileSystem(), str(self._local / name)
+        if self._remote:
+            filesystem, path = resolve(f"{self.address}/{name}{self._remote.options}")
         found = filesystem.get_file_info(pafs.FileSelector(path))
         parts = sorted(info.path for info in found if info.path.endswith(".parquet"))
         return pyarrow.dataset.dataset(parts, filesystem=filesystem, format="parquet")
@@ -241,41 +247,116 @@ def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([texts["document"], texts["text"].cast(pa.string())], ["document", "text"])
 
 
-def write_kept(corpus: Files, outcome: Outcome, output: OutputDirectory) -> None:
-    """Let the workers write the kept documents of each new part, in its format, to the output."""
+class Written(NamedTuple):
+    """A part whose kept documents a worker has written: to `file`, if any.
+
+    documents, rows : that were read, and that were written. bytes : of the file; None if there is none.
+    """
+
+    part: int
+    file: str
+    documents: int
+    rows: int
+    bytes: int | None
+
+
+_WRITTEN = "part long, file string, documents long, rows long, bytes long"
+
+
+def write_kept(corpus: Files, outcome: Outcome, totals: Totals, output: OutputDirectory) -> None:
+    """Let the workers write the kept documents of each new part, in its format, and put them in place.
+
+    Spark may run several attempts of a task at once; the first to end counts. So each attempt writes files of its own,
+    and the driver moves those that count. Remote storage cannot move files, but they appear whole there, and each
+    attempt writes the same bytes.
+    """
     assert outcome.removed is not None
     gone = outcome.documents.join(outcome.removed.selectExpr("right as position"), "position", "left_semi")
     index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
     lists = gone.groupBy(F.expr(PART).alias("part")).agg(index)
+    attempts = output.partial.absolute() / "attempts"
+    attempts.mkdir()
     remote = None if output.remote is None else output.remote.address + output.remote.options
-    function = partial(_write_parts, tasks=corpus.tasks, folder=str(output.result.absolute()), remote=remote)
-    corpus.spread(corpus.all().join(lists, "part", "left")).mapInArrow(function, "part int").count()
+    function = partial(write_parts, tasks=corpus.tasks, attempts=attempts, remote=remote)
+    rows = corpus.spread(corpus.all().join(lists, "part", "left")).mapInArrow(function, _WRITTEN).toArrow()
+    place_kept([Written(**row) for row in rows.to_pylist()], corpus.tasks.value, totals, output)
 
 
-def _write_parts(
-    batches: Batches, tasks: Broadcast[list[Task]], folder: str, remote: str | None
+def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output: OutputDirectory) -> None:
+    """Move the files that count from `attempts` to `kept`.
+
+    Raises
+    ------
+    InputError
+        If an input had other documents when it was written than when they were decided about.
+    OutputError
+        If a file is not what a worker wrote.
+    """
+    sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
+    decided = {
+        part: (size, size - removed)
+        for part, (task, size, removed) in enumerate(zip(tasks, sizes, removed_by_input(totals), strict=True))
+        if not task.against
+    }
+    found = {row.part: (row.documents, row.rows) for row in written}
+    if found != decided:
+        raise write.changed(next(tasks[part].part.name for part in decided if found.get(part) != decided[part]))
+    files = {f"kept/{tasks[row.part].part.relative_name}": row for row in written if row.bytes is not None}
+    folder = output.partial / "attempts"
+    there = (
+        {name: (folder / row.file).stat().st_size for name, row in files.items() if (folder / row.file).exists()}
+        if output.remote is None
+        else output.remote.sizes()
+    )
+    for name, row in files.items():
+        if there.pop(name, None) != row.bytes:
+            raise OutputError(
+                f"The output {output.path} has not the file {name} of {row.bytes:,} bytes that a worker wrote. Use a "
+                "folder that the driver and all workers share, or an address such as s3a://bucket/clean."
+            )
+        if output.remote is None:
+            (output.result / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(folder / row.file, output.result / name)
+
+
+def write_parts(
+    batches: Batches, tasks: Broadcast[list[Task]], attempts: Path, remote: str | None
 ) -> Iterator[pa.RecordBatch]:
+    """Write the kept documents of parts, to the folder `attempts` or an address; in a worker."""
     for batch in batches:
+        written = []
         for part, removed in zip(batch["part"].to_pylist(), batch["removed"], strict=True):
-            if not tasks.value[part].against:
-                gone = np.empty(0, np.int64) if removed.values is None else removed.values.to_numpy()
-                if remote is None:
-                    _write_part(tasks.value[part], gone, Path(folder, "kept"))
-                    continue
-                with tempfile.TemporaryDirectory(prefix="neardup-") as own:
-                    _write_part(tasks.value[part], gone, Path(own, "kept"))
-                    RemoteFolder(remote).copy(Path(own))
-        yield batch.select(["part"])
+            task = tasks.value[part]
+            if task.against:
+                continue
+            gone = np.empty(0, np.int64) if removed.values is None else removed.values.to_numpy()
+            if remote is None:
+                if not attempts.is_dir():  # of a worker without the folder, or of an attempt that outlives the run
+                    raise OutputError(
+                        f"The worker {platform.node()} has no folder {attempts}. Use an output that the driver and all "
+                        "workers share, or an address such as s3a://bucket/clean."
+                    )
+                written.append(_write_part(part, task, gone, attempts, uuid4().hex))
+                continue
+            with tempfile.TemporaryDirectory(prefix="neardup-") as own:
+                written.append(_write_part(part, task, gone, Path(own, "kept"), task.part.relative_name))
+                RemoteFolder(remote).copy(Path(own))
+        columns = zip(*written, strict=True) if written else [()] * len(Written._fields)
+        types = (pa.int64(), pa.string(), pa.int64(), pa.int64(), pa.int64())
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, Written._fields)
 
 
-def _write_part(task: Task, removed: npt.NDArray[np.int64], directory: Path) -> None:
-    Path(directory, task.part.relative_name).unlink(missing_ok=True)  # of an attempt that was lost
-    first = 0
-    with KeptWriter(task.part, directory) as writer:
+def _write_part(part: int, task: Task, removed: npt.NDArray[np.int64], directory: Path, name: str) -> Written:
+    documents = rows = 0
+    with KeptWriter(task.part, directory, name=name) as writer:
         for batch in task.read(lambda _: None, with_payload=True):  # `describe` has listed the rejected rows
             mask = np.ones(len(batch.rows), np.bool_)
-            low, high = np.searchsorted(removed, [first, first + len(mask)])
-            mask[removed[low:high] - first] = False
-            first += len(mask)
+            low, high = np.searchsorted(removed, [documents, documents + len(mask)])
+            mask[removed[low:high] - documents] = False
+            documents += len(mask)
+            rows += int(np.count_nonzero(mask))
             assert batch.payload is not None  # read with payload
             writer.write(batch.payload, mask)
+    size = writer.path.stat().st_size if writer.path.exists() else None
+    return Written(part, name, documents, rows, size)

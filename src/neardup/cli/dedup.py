@@ -22,7 +22,6 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 _LOCAL = (
     "within",
     "count_by",
-    "lang",
     "resume",
     "update",
     "audit_sample",

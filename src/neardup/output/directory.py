@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 from neardup.atomic import AtomicFile
 from neardup.documents.sources import is_remote, local_path
 from neardup.errors import OutputError
+from neardup.locks import lock_file
 from neardup.output.remote import RemoteFolder
 
 
@@ -69,12 +72,16 @@ def refuse_address(path: str | os.PathLike[str], what: str) -> None:
         )
 
 
+_LOCK = "lock"
+
+
 class OutputDirectory:
     """A folder that appears only when it is complete.
 
     All files are written to `DIR.partial`, next to DIR: results to `result`, scratch files to `scratch`. The scratch
     files of an interrupted run remain, so that it can be resumed. If DIR is an address of remote storage, they are
-    written to a local folder, and the results are copied at the end.
+    written to a local folder, and the results are copied at the end. The folder is locked for this run, until it ends
+    in any way.
 
     path : the folder; an address as str. remote : the folder on remote storage, else None.
     """
@@ -92,17 +99,41 @@ class OutputDirectory:
         self.result = self.partial / "result"
         self._refuse_existing(overwrite)
         try:
+            self.unlock = self._lock()
             if not resume:
-                self._delete_local()
+                self._clear()
             shutil.rmtree(self.result, ignore_errors=True)
-            if self.remote is not None:  # a temporary folder may be shared with other users
-                self.partial.mkdir(mode=0o700, exist_ok=resume)
-            self.result.mkdir(parents=True)
+            self.result.mkdir()
         except OSError as error:
             raise OutputError(
                 f"The output {self.path} cannot be written: {error.strerror or error}. Use a folder with "
                 "write permission."
             ) from error
+
+    def _lock(self) -> Callable[[], object]:
+        """Make the temporary folder and lock it; return how to unlock it. Raises OutputError if another run has it."""
+        if self.remote is None:
+            self.partial.mkdir(parents=True, exist_ok=True)
+        else:  # a temporary folder may be shared with other users
+            self.partial.mkdir(mode=0o700, exist_ok=True)
+            if hasattr(os, "geteuid") and self.partial.lstat().st_uid != os.geteuid():
+                raise PermissionError(errno.EACCES, f"{self.partial} belongs to another user")
+        try:
+            return weakref.finalize(self, os.close, lock_file(self.partial / _LOCK))
+        except BlockingIOError as error:
+            raise OutputError(
+                f"The output {self.path} is being written by another run, in process {error.strerror}. Wait until it "
+                f"ends, or use another folder. If it has ended, on a machine that was lost, delete {self.partial}."
+            ) from error
+        except (ImportError, OSError):  # neither Windows nor every shared file system has locks
+            return lambda: None
+
+    def _clear(self) -> None:
+        """Delete what an interrupted run has left, but not the lock."""
+        for path in self.partial.iterdir():
+            if path.name != _LOCK:
+                shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _refuse_existing(self, overwrite: bool) -> None:
         """Raise OutputError if there is an output."""
@@ -183,3 +214,4 @@ class OutputDirectory:
     def _delete_local(self) -> None:
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
+        self.unlock()

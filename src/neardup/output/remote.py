@@ -102,6 +102,13 @@ class RemoteFolder:
         with self._reaching(), self._filesystem.open_output_stream(self._make(name)) as file:
             file.write(data)
 
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each file inside by its name relative to the folder, in bytes. Raises OutputError."""
+        with self._reaching():
+            inside = pafs.FileSelector(self._path, allow_not_found=True, recursive=True)
+            found = [info for info in self._filesystem.get_file_info(inside) if info.is_file]
+        return {posixpath.relpath(info.path, self._path): info.size for info in found}
+
     def delete(self) -> None:
         """Delete the folder and all that is inside, as far as the storage allows; nothing is raised."""
         with suppress(Exception):

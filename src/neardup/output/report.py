@@ -68,6 +68,13 @@ def build_report(
     }
 
 
+def drop_near_counts(report: dict[str, Any]) -> None:
+    """Set the counts of near fingerprints to null, in the report of a run that does not join all of them at once."""
+    if report["fingerprints"] is not None:
+        report["fingerprints"] |= {"distinct": None, "near_pairs": None, "collisions": None}
+        report["counts"]["collisions"] = None
+
+
 def describe_incomplete(num_files: int, names: Sequence[str]) -> dict[str, Any] | None:
     """Return the number and names of the files that could not be read to their end; None if there are none."""
     if not num_files:

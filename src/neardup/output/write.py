@@ -183,7 +183,12 @@ def read_texts(
 
 def _refuse_changed(task: Task, identity: tuple[str, int, float]) -> None:
     if task.part.identity() != identity:
-        raise InputError(f"{task.part.name} changed during the run. Run again while no other program writes to it.")
+        raise changed(task.part.name)
+
+
+def changed(name: str) -> InputError:
+    """Return the error for an input that changed between two passes."""
+    return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
 
 
 def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from threading import Event, Thread
 from typing import NamedTuple
+from uuid import uuid4
 
 import numpy as np
-from pyspark import Broadcast
+import pyarrow as pa
+from pyspark import Broadcast, SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -16,15 +19,19 @@ from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.samples import Samples
 from neardup.engines.spark import stages as workers
 from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
-from neardup.engines.spark.source import Corpus
+from neardup.engines.spark.source import SLICES_PER_CORE, Corpus, Read
 from neardup.features.idf import IdfTable, describe_features
 from neardup.methods.base import Method
-from neardup.progress import Stages
+from neardup.progress import Progress, Stages
 from neardup.settings.run import SelectionSettings
 
 BROADCAST_ROWS = 10_000_000  # sent to every executor at most, 24 bytes each; longer lists are shuffled
 _CELL_BYTES = 64 << 20
 _COPIES = 4  # of the features of a document, in the cells of other documents
+_ROW_BYTES = 500  # shuffled of a document besides its features
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
+_POLL_S = 1.0
 
 
 class Outcome(NamedTuple):
@@ -47,7 +54,10 @@ class Outcome(NamedTuple):
 
 
 class Run:
-    """The flow of one run. all_pairs : whether to measure every proposed pair and remove nothing."""
+    """The flow of one run: a context, in which the number of shuffled partitions fits, unless the user has set it.
+
+    all_pairs : whether to measure every proposed pair and remove nothing.
+    """
 
     def __init__(
         self,
@@ -61,6 +71,8 @@ class Run:
     ) -> None:
         self.spark, self.corpus, self.selection, self.stages = spark, corpus, selection, stages
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
+        self.compile_seconds = spark.sparkContext.accumulator(0.0)
+        self._sets_partitions = _PARTITIONS not in spark.conf.getAll
         if method.counted is not None:
             with self.named("count"):
                 method = method.with_idf(self._count(method))
@@ -69,12 +81,22 @@ class Run:
         # Documents of one fingerprint have equal distances: the earliest represents them.
         self.most = 1 if isinstance(method.search, Radius) and not (method.confirms_sets or all_pairs) else most
 
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stages.compile_seconds += self.compile_seconds.value
+        if self._sets_partitions:
+            self.spark.conf.unset(_PARTITIONS)
+
     def decide(self) -> Outcome:
         """Run all workers."""
         with self.named("describe"):
             schema = f"document {self.corpus.key_type}, {workers.LIGHT}"
             describe = partial(workers.describe_light, read=self.corpus.read, method=self.method, schema=schema)
-            light = self.corpus.all().mapInArrow(describe, schema).persist()
+            light = self._map(self.corpus.all(), describe, schema).persist()
+            if self._sets_partitions:
+                self._fit_partitions(light)
             self.documents = self._collapse(light).persist()
             self.nodes = self.documents.filter("position = first")
             total = self.nodes.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
@@ -101,12 +123,21 @@ class Run:
             removed = found.groupBy("right").agg(best).select("best.*").persist()
             return Outcome(light, self.documents, pairs, found, removed, rounds)
 
+    def _fit_partitions(self, light: DataFrame) -> None:
+        total = light.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
+        assert total is not None  # an aggregate of all rows
+        num_cores = self.spark.sparkContext.defaultParallelism
+        self.spark.conf.set(_PARTITIONS, str(fit_partitions(total[0], total[1], num_cores)))
+
+    def _map(self, frame: DataFrame, function: Read, schema: str) -> DataFrame:
+        return frame.mapInArrow(partial(workers.timed, function=function, seconds=self.compile_seconds), schema)
+
     def _count(self, method: Method) -> IdfTable:
         """Count the documents of each feature."""
         counted = method.counted
         assert counted is not None
         count = partial(workers.count_documents, read=self.corpus.read, counted=counted)
-        rows = self.corpus.all().mapInArrow(count, "feature long, documents long")
+        rows = self._map(self.corpus.all(), count, "feature long, documents long")
         table = rows.groupBy("feature").agg(F.sum("documents").cast("long").alias("documents")).toArrow()
         hashes, documents = table["feature"].to_numpy().view(np.uint64), table["documents"].to_numpy()
         order = np.argsort(hashes)[1:]  # the first is 0, no hash: the number of all documents
@@ -141,10 +172,10 @@ class Run:
             pairs = self._near(nodes, search)
         else:
             self.heavy = self._describe_again(nodes).persist() if isinstance(search, Samples) else nodes
-            members = self.heavy.mapInArrow(partial(workers.list_members, method=self.method), workers.MEMBER)
+            members = self._map(self.heavy, partial(workers.list_members, method=self.method), workers.MEMBER)
             members = members.repartition("bucket").sortWithinPartitions("bucket", "position")
             pair = partial(workers.pair_sorted, most=self.most, rule=self.method.value.rule)
-            pairs = members.mapInArrow(pair, workers.PAIR)
+            pairs = self._map(members, pair, workers.PAIR)
         pairs = pairs.withColumn("cell", self._cell("right")).repartition("cell").groupBy("cell", "left", "right")
         hits = pairs.agg(F.count("*").alias("hits"), F.max("needed").alias("needed"))
         return hits.filter("left < 0 or hits >= needed")
@@ -158,7 +189,7 @@ class Run:
         leaders = members.filter("rank = 1").select("leader", "keys")
         num_blocks = radius.num_blocks or choose_join_blocks(max(2, self.num_nodes), radius.bits, radius.max_distance)
         block = partial(workers.list_blocks, radius=radius, num_blocks=num_blocks)
-        blocks = leaders.mapInArrow(block, workers.BLOCK).withColumn("cell", self._cell("bits"))
+        blocks = self._map(leaders, block, workers.BLOCK).withColumn("cell", self._cell("bits"))
         cells = blocks.groupBy("block", "cell")
         near = cells.applyInArrow(lambda key, rows: workers.join_blocks(key, rows, radius, num_blocks), workers.NEAR)
         near = near.unionByName(leaders.selectExpr("leader as left", "leader as right"))
@@ -181,7 +212,7 @@ class Run:
         wanted = nodes.select("document", "against", "position", "last")
         rows = self.corpus.chosen(wanted, few=self.num_nodes < BROADCAST_ROWS)
         describe = partial(workers.describe_heavy, read=self.corpus.read, method=self.method)
-        return rows.mapInArrow(describe, workers.HEAVY)
+        return self._map(rows, describe, workers.HEAVY)
 
     def _confirm(self, pairs: DataFrame, *, every: bool = False) -> DataFrame:
         """Measure pairs, the columns cell, left and right; return the duplicates, or all pairs.
@@ -196,9 +227,13 @@ class Run:
         # Merged, not broadcast: Spark takes features to be as small as the list of documents that they are read by.
         cells = needed.join(heavy.hint("merge"), "position").groupBy("cell")
         rows = pairs.select(F.col("cell").alias("home"), "left", "right").groupBy("home")  # another name: a self-join
-        method, schema = self.method, workers.duplicate_schema(self.method.value.measures)
-        measure = partial(workers.measure_cell, method=method, every=every)
-        return cells.cogroup(rows).applyInArrow(lambda documents, part: measure(documents, part), schema)
+        method, seconds = self.method, self.compile_seconds
+
+        def measure(documents: pa.Table, part: pa.Table) -> pa.Table:
+            with workers.timing(seconds):
+                return workers.measure_cell(documents, part, method, every)
+
+        return cells.cogroup(rows).applyInArrow(measure, workers.duplicate_schema(self.method.value.measures))
 
     def _remove(self, edges: DataFrame, gone: DataFrame) -> DataFrame:
         """Return the new documents with the earlier ones that remove them: those of `edges`, or the document they copy.
@@ -221,8 +256,53 @@ class Run:
 
     @contextmanager
     def named(self, stage: str) -> Iterator[None]:
-        """Time a stage, and name its jobs in Spark's user interface."""
-        self.spark.sparkContext.setJobDescription(f"neardup: {stage}")
-        with self.stages.stage(stage):
-            yield
-        self.spark.sparkContext.setJobDescription(None)
+        """Time a stage, and name its jobs in Spark's user interface; after an error, cancel those that still run."""
+        context, group = self.spark.sparkContext, f"neardup-{uuid4().hex}"
+        before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
+        context.setLocalProperty(_GROUP, group)
+        context.setLocalProperty(_DESCRIPTION, f"neardup: {stage}")
+        try:
+            with self.stages.stage(stage) as progress, _watched(context, group, progress):
+                yield
+        except BaseException:
+            with suppress(Exception):
+                context.cancelJobGroup(group)
+            raise
+        finally:
+            for name, value in before.items():
+                context.setLocalProperty(name, value)
+
+
+def fit_partitions(num_documents: int, num_features: int, num_cores: int) -> int:
+    """Return the number of partitions of a shuffle: of the bytes of a cell each, at least one and at most 64 a core.
+
+    Spark's default, 200, takes twice the processor time for 100,000 documents, as a task of a Python worker costs.
+    """
+    num_bytes = _ROW_BYTES * num_documents + (1 + _COPIES) * 8 * num_features
+    return min(max(num_cores, -(-num_bytes // _CELL_BYTES)), SLICES_PER_CORE * num_cores)
+
+
+@contextmanager
+def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[None]:
+    """Report the tasks of the jobs of a group to `progress.tasks`, if there is one."""
+    ended, report = Event(), getattr(progress, "tasks", lambda done, total: None)
+
+    def watch() -> None:
+        tracker = context.statusTracker()
+        while not ended.wait(_POLL_S):
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+            ours = {stage for job in jobs if job is not None for stage in job.stageIds}
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in ours]
+            running = [stage for stage in stages if stage is not None]
+            if running:
+                report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
+
+    thread = Thread(target=watch, daemon=True)
+    if hasattr(progress, "tasks"):
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.is_alive():
+            thread.join()

@@ -15,7 +15,7 @@ from neardup.documents.reading import Task
 from neardup.documents.rows import PART_SHIFT, read_part, read_rows
 
 PART = f"cast(shiftright(document, {PART_SHIFT}) as int)"
-_SLICES_PER_CORE = 64
+SLICES_PER_CORE = 64
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[pa.RecordBatch]]
 """Reads documents in a worker: the columns of documents/rows.py, and those by which documents were chosen."""
@@ -53,7 +53,7 @@ class Files:
 
     @property
     def _num_slices(self) -> int:
-        return int(min(len(self.tasks.value), _SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism))
+        return int(min(len(self.tasks.value), SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism))
 
 
 def read_files(batches: Batches, tasks: Broadcast[list[Task]], stop: bool) -> Iterator[pa.RecordBatch]:

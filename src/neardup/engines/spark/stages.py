@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark import Broadcast
+from pyspark import Accumulator, Broadcast
 
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.candidates.block_levels import to_words
@@ -21,6 +22,7 @@ from neardup.features.described import Features, Keys
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.weights import distinct_features, distinct_lists
 from neardup.methods.base import Described, Method
+from neardup.progress import compile_seconds
 from neardup.schemas import SIMILARITY, Measures
 from neardup.settings.shingling import Shingling
 from neardup.verify.similarity import Rule, can_reach
@@ -54,6 +56,22 @@ def duplicate_schema(measures: Measures) -> str:
     words = {kind: word for word, kind in _TYPES.items()}  # Spark has no unsigned numbers: int
     columns = (f"{measure.name} {words.get(measure.type, 'int')}" for measure in measures)
     return ", ".join(["left long", "right long", "strength double", "expected double", *columns])
+
+
+@contextmanager
+def timing(seconds: Accumulator[float]) -> Iterator[None]:
+    """Add the time in which a worker compiles kernels."""
+    before = compile_seconds()
+    try:
+        yield
+    finally:
+        seconds.add(compile_seconds() - before)
+
+
+def timed(batches: Batches, function: Read, seconds: Accumulator[float]) -> Iterator[pa.RecordBatch]:
+    """Run a function of this module on batches."""
+    with timing(seconds):
+        yield from function(batches)
 
 
 def describe_light(batches: Batches, read: Read, method: Broadcast[Method], schema: str) -> Iterator[pa.RecordBatch]:

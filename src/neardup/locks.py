@@ -1,0 +1,36 @@
+"""Lock a file for one process, until it closes the file or ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+
+def lock_file(path: Path) -> int:
+    """Lock a file, which notes the process, and return its descriptor; to close it ends the lock.
+
+    Raises
+    ------
+    BlockingIOError
+        If the lock is taken; `strerror` is the number of the process that has it.
+    ImportError
+        If the system has no flock, as Windows.
+    """
+    import fcntl
+
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not path.exists() or not os.path.samestat(os.fstat(file), path.stat()):  # its owner has just deleted it
+            raise BlockingIOError
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError as error:
+        process = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(file)
+        raise BlockingIOError(errno.EWOULDBLOCK, process) from error
+    except BaseException:
+        os.close(file)
+        raise
+    return file
