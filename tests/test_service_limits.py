@@ -14,8 +14,9 @@ from click.testing import CliRunner
 import neardup
 from neardup.cli.main import cli
 from neardup.client import Client, ServiceError
-from neardup.errors import InputError
+from neardup.errors import InputError, MissingExtraError
 from neardup.service.tokens import read_tokens
+from neardup.settings.service import ServiceSettings
 from reference.service import Response, RunningService
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -191,6 +192,26 @@ def test_connections_beyond_the_limit_are_refused(service):
     finally:
         for connection in opened:
             connection.close()
+
+
+def test_a_uvicorn_that_cannot_be_limited_is_not_used(monkeypatch):
+    """A later one may drop a name; the protocol of h11 is slower than that of httptools."""
+    pytest.importorskip("httptools", reason="no httptools")
+    from uvicorn.protocols.http import h11_impl, httptools_impl
+
+    from neardup.service.connections import guarded
+
+    settings = ServiceSettings()
+    assert issubclass(guarded(settings), httptools_impl.HttpToolsProtocol)
+    monkeypatch.delattr(httptools_impl.HttpToolsProtocol, "send_400_response")
+    with pytest.warns(RuntimeWarning, match="uvicorn's HttpToolsProtocol lacks send_400_response, so it is not used"):
+        assert issubclass(guarded(settings), h11_impl.H11Protocol)
+    monkeypatch.setattr(h11_impl.RequestResponseCycle, "__init__", lambda self: None)
+    with (
+        pytest.warns(RuntimeWarning),
+        pytest.raises(MissingExtraError, match=r"cannot limit .* of uvicorn .* lacks more_body, response_complete\."),
+    ):
+        guarded(settings)
 
 
 def test_bodies_beyond_the_limit_of_memory_are_refused(service):
