@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -316,3 +317,25 @@ def test_a_token_file_is_checked(tmp_path: Path, content: str, part: str):
     with pytest.raises(InputError, match=part) as caught:
         read_tokens([file])
     assert "x" * 16 not in str(caught.value)
+
+
+def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
+    file = tmp_path / "tokens"
+    token = "x" * 15 + "#"
+    file.write_text(f"# for the crawler\nwrite {token} # until May\n\t# the rest\nread {'y' * 16}\t#\n")
+    tokens = read_tokens([file])
+    assert tokens.role_of(f"Bearer {token}".encode()) == "write"
+    assert tokens.role_of(b"Bearer " + b"y" * 16) == "read"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are those of POSIX")
+def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path):
+    file = tmp_path / "tokens"
+    file.write_text("write " + "x" * 16)
+    for mode, is_safe in ((0o666, False), (0o620, False), (0o602, False), (0o600, True), (0o444, True)):
+        file.chmod(mode)
+        if is_safe:
+            assert read_tokens([file])
+        else:
+            with pytest.raises(InputError, match=rf"can be changed by other users.* Run `chmod 600 {file}`"):
+                read_tokens([file])
