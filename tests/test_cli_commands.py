@@ -185,10 +185,13 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_first_bad_byte():
 def test_a_run_that_discards_an_interrupted_one_says_so():
     scratch = Path("out.partial/scratch")
     scratch.mkdir(parents=True)
-    (scratch / "checkpoint.json").write_text("{}")
+    (scratch / "checkpoint.json").write_text(json.dumps({"state": {"tally": {"documents": 1234567}}, "lengths": {}}))
     result = run("dedup", "in.jsonl", "-o", "out", "--quiet")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == ("neardup: discarding the interrupted run in out.partial; --resume would continue it.\n")
+    assert result.stderr == (
+        "neardup: discarding the interrupted run in out.partial, which had read 1,234,567 documents; --resume would "
+        "continue it.\n"
+    )
 
 
 def test_progress_is_a_line_for_each_stage_where_there_is_no_terminal():

@@ -216,12 +216,22 @@ def test_a_run_is_cancelled(news):
     run("runs", "stage", news, "monday", "in.jsonl")
     assert run("runs", "cancel", news, "monday").exit_code == 0
     assert "No run is open." in run("runs", "list", news).stdout
-    assert "no open run 'monday'" in run("runs", "commit", news, "monday").stderr
+    missing = run("runs", "commit", news, "monday").stderr
+    assert "no open run 'monday'" in missing
+    assert "(neardup index runs open)" in missing
 
 
 def test_documents_of_a_named_run_are_removed_together(news):
     run("add", news, "in.jsonl", "--run", "monday")
     assert printed("runs", "remove", news, "monday")["forgotten"] == 5
+
+
+def test_a_run_that_added_nothing_cannot_be_removed(news):
+    run("runs", "open", news, "monday")
+    for name in ("monday", "nobody"):
+        removed = run("runs", "remove", news, name)
+        assert removed.exit_code == 2
+        assert f"No document was added by a run '{name}'" in removed.stderr
 
 
 def test_documents_without_ids_are_staged_and_get_ids(news):

@@ -196,7 +196,13 @@ def test_kept_lines_are_printed_as_they_came(tmp_path):
 
     done = print_kept()
     assert done.stdout.splitlines() == [lines[0], lines[3]]
-    assert b"rejected: the line is not JSON" in done.stderr
+    assert b"neardup: rejected line 3: the line is not JSON" in done.stderr
     assert b"neardup: 4 lines: 2 kept, 1 removed, 0 repeated, 1 rejected" in done.stderr
     assert print_kept().stdout == done.stdout
     assert print_kept("--only-new").stdout == b""
+    stopped = subprocess.run(
+        [*command, "--stream", "--on-error", "stop"], input=b"\n".join(lines), capture_output=True, env=environment,
+        check=False,
+    )  # fmt: skip
+    assert (stopped.returncode, len(stopped.stdout.splitlines())) == (2, 3)
+    assert b"Line 3 cannot be read: the line is not JSON" in stopped.stderr

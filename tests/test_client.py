@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pandas
 import pytest
 
 import neardup
@@ -78,7 +79,8 @@ REFUSED = {
         (([GOOD | {"payload": "\ud800"}],), "A payload must be a value of JSON"),
     ],
     "query": [
-        ((TEXT,), NO_LIST), ((b"bytes",), NO_LIST), (({TEXT},), NO_LIST), ((7,), NO_LIST),
+        ((TEXT,), NO_LIST), ((b"bytes",), NO_LIST), ((pandas.DataFrame({"text": [TEXT]}),), NO_LIST),
+        (({TEXT},), NO_LIST), ((7,), NO_LIST),
         (([7],), "text must be a string: got int 7"), ((["\ud800"],), "text must be Unicode text"),
     ],
     "compare": [((TEXT, None), "right must be a string: got None"), ((7, TEXT), "left must be a string: got int 7")],

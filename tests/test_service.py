@@ -185,6 +185,13 @@ def test_the_metrics_are_in_the_format_of_prometheus(service):
     assert buckets[-1] == values['neardup_batch_size_count{queue="writes"}']
 
 
+def test_times_of_the_openapi_document_have_the_format_of_times(service):
+    schemas = service.request("GET", "/openapi.json").json["components"]["schemas"]
+    for kind, name in (("Answer", "first_seen"), ("Hit", "last_seen"), ("Kept", "first_seen"), ("Run", "opened")):
+        assert {"type": "string", "format": "date-time"} in schemas[kind]["properties"][name]["anyOf"]
+    assert schemas["Growth"]["properties"]["time"] == {"type": "string", "format": "date-time"}
+
+
 def test_the_openapi_document_lists_every_operation_and_every_reference_resolves(service):
     found = service.request("GET", "/openapi.json").json
     assert found == json.loads(json.dumps(document(OPERATIONS, neardup.__version__)))

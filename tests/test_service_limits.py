@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,9 @@ from click.testing import CliRunner
 import neardup
 from neardup.cli.main import cli
 from neardup.client import Client, ServiceError
-from neardup.errors import InputError
+from neardup.errors import InputError, MissingExtraError
 from neardup.service.tokens import read_tokens
+from neardup.settings.service import ServiceSettings
 from reference.service import Response, RunningService
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -193,6 +195,26 @@ def test_connections_beyond_the_limit_are_refused(service):
             connection.close()
 
 
+def test_a_uvicorn_that_cannot_be_limited_is_not_used(monkeypatch):
+    """A later one may drop a name; the protocol of h11 is slower than that of httptools."""
+    pytest.importorskip("httptools", reason="no httptools")
+    from uvicorn.protocols.http import h11_impl, httptools_impl
+
+    from neardup.service.connections import guarded
+
+    settings = ServiceSettings()
+    assert issubclass(guarded(settings), httptools_impl.HttpToolsProtocol)
+    monkeypatch.delattr(httptools_impl.HttpToolsProtocol, "send_400_response")
+    with pytest.warns(RuntimeWarning, match="uvicorn's HttpToolsProtocol lacks send_400_response, so it is not used"):
+        assert issubclass(guarded(settings), h11_impl.H11Protocol)
+    monkeypatch.setattr(h11_impl.RequestResponseCycle, "__init__", lambda self: None)
+    with (
+        pytest.warns(RuntimeWarning),
+        pytest.raises(MissingExtraError, match=r"cannot limit .* of uvicorn .* lacks more_body, response_complete\."),
+    ):
+        guarded(settings)
+
+
 def test_bodies_beyond_the_limit_of_memory_are_refused(service):
     head = f"POST /v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {READER}\r\nContent-Type: application/json"
     with connected(service) as first, connected(service) as second:
@@ -295,3 +317,25 @@ def test_a_token_file_is_checked(tmp_path: Path, content: str, part: str):
     with pytest.raises(InputError, match=part) as caught:
         read_tokens([file])
     assert "x" * 16 not in str(caught.value)
+
+
+def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
+    file = tmp_path / "tokens"
+    token = "x" * 15 + "#"
+    file.write_text(f"# for the crawler\nwrite {token} # until May\n\t# the rest\nread {'y' * 16}\t#\n")
+    tokens = read_tokens([file])
+    assert tokens.role_of(f"Bearer {token}".encode()) == "write"
+    assert tokens.role_of(b"Bearer " + b"y" * 16) == "read"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are those of POSIX")
+def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path):
+    file = tmp_path / "tokens"
+    file.write_text("write " + "x" * 16)
+    for mode, is_safe in ((0o666, False), (0o620, False), (0o602, False), (0o600, True), (0o444, True)):
+        file.chmod(mode)
+        if is_safe:
+            assert read_tokens([file])
+        else:
+            with pytest.raises(InputError, match=rf"can be changed by other users.* Run `chmod 600 {file}`"):
+                read_tokens([file])

@@ -18,12 +18,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from neardup.errors import InputError, NeardupError, SettingError
-from neardup.settings.constraints import check_limit, check_run, check_text
+from neardup.settings.constraints import check_limit, check_run, check_text, iterates_over_names, shown
 
 _BATCH_DOCUMENTS, _BATCH_BYTES = 1000, 8 << 20
 _RETRIED = (429, 503)
@@ -208,7 +209,7 @@ class Client:
         """
         limit = check_limit(limit)
         found: list[list[Hit]] = []
-        for batch in _batches("texts", texts, _checked_text):
+        for batch in _batches("texts", texts, partial(check_text, "text")):
             answer = self._call("POST", "/v1/query", {"texts": batch, "limit": limit})
             found += [[_record(Hit, record) for record in hits] for hits in answer["results"]]
         return found
@@ -325,9 +326,9 @@ class Client:
 
 def _batches(name: str, items: Iterable[T], checked: Callable[[T], str]) -> Iterator[list[T]]:
     """Yield items in lists that a service accepts in one request. checked : returns the text of an item that is one."""
-    if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
+    if isinstance(items, (str, bytes, Set)) or not isinstance(items, Iterable) or iterates_over_names(items):
         raise InputError(
-            f"{name} must be a list: got {type(items).__name__} {items!r:.80}. Put a single one in a list."
+            f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single one in a list."
         )
     batch: list[T] = []
     size = 0
@@ -342,18 +343,13 @@ def _batches(name: str, items: Iterable[T], checked: Callable[[T], str]) -> Iter
         yield batch
 
 
-def _checked_text(text: str) -> str:
-    check_text("text", text)
-    return text
-
-
 def _checked_document(document: Mapping[str, Any]) -> str:
     if not isinstance(document, Mapping):
         raise InputError(
-            f"A document must be a dictionary with id and text: got {type(document).__name__} {document!r:.80}."
+            f"A document must be a dictionary with id and text: got {type(document).__name__} {shown(document)}."
         )
     check_text("id", document.get("id"))
-    return _checked_text(document.get("text"))  # type: ignore[arg-type]
+    return check_text("text", document.get("text"))
 
 
 def _run_path(name: str, action: str = "") -> str:

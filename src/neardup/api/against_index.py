@@ -233,7 +233,7 @@ class IndexRun:
             if settings.on_error == "stop":
                 raise InputError(
                     f"{describe_rejected(row)}. The run stops at the first such document because of on_error='stop'. "
-                    "Use on_error='reject' to list it in rejected.jsonl instead."
+                    "Use on_error='reject' (--on-error reject) to list it in rejected.jsonl instead."
                 )
             log(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
             self._tally.part_rejected += 1

@@ -570,7 +570,10 @@ class Index:
         check_run(run)
         names = [known.name for known in self.runs()]
         if run not in names:
-            raise InputError(f"There is no open run {run!r}: got {', '.join(names) or 'none'}. Open it with open_run.")
+            raise InputError(
+                f"There is no open run {run!r}: got {', '.join(names) or 'none'}. Open it with open_run "
+                "(neardup index runs open)."
+            )
 
 
 def _now() -> int:

@@ -22,7 +22,7 @@ from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
-from neardup.documents.tables import export_of, iterates_over_names, shown
+from neardup.documents.tables import export_of
 from neardup.documents.texts import is_text
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
@@ -45,6 +45,7 @@ from neardup.methods.simhash import warn_of_short
 from neardup.output.report import describe_cost, incomplete_by
 from neardup.output.table_file import TableFile
 from neardup.progress import Progress, Stages
+from neardup.settings.constraints import iterates_over_names, shown
 from neardup.settings.methods import MinHash, SimHash
 from neardup.settings.presets import minhash_named, sketch_named
 from neardup.settings.run import RunSettings

@@ -12,6 +12,7 @@ from neardup.cli.index_options import address_argument, columns_of, payload_opti
 from neardup.cli.running import running
 from neardup.cli.settings import Command, settings_options
 from neardup.cli.sources import inputs_argument, printing_options, source_options
+from neardup.errors import InputError
 from neardup.settings.run import RunSettings
 
 _name_argument = click.argument("name", metavar="RUN")
@@ -126,7 +127,13 @@ def remove(address: str, name: str, quiet: bool, as_json: bool) -> None:
     from neardup.cli.render import index as rendering
 
     with Index.open(address) as index:
-        rendering.print_count("forgotten", index.remove_run(name), quiet=quiet, as_json=as_json)
+        count = index.remove_run(name)
+        if not count:
+            raise InputError(
+                f"No document was added by a run {name!r}: it is open, or there is none. To drop an open run, use "
+                "neardup index runs cancel."
+            )
+        rendering.print_count("forgotten", count, quiet=quiet, as_json=as_json)
 
 
 runs = click.Group(

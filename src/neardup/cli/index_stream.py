@@ -44,7 +44,7 @@ def answer_stream(
                     elif answer.get("kept") and not (only_new and answer["repeated"]):
                         output.write(line + b"\n")
                     if "error" in answer and (print_kept or values["on_error"] == "stop"):
-                        _tell(answer["error"], values["on_error"])
+                        _tell(counts.total() + 1, answer["error"], values["on_error"])
                     counts[_kind(answer)] += 1
                 output.flush()
     if not values["quiet"]:
@@ -97,12 +97,12 @@ def _read(stream: IO[bytes], chunks: Queue[bytes]) -> None:
             return
 
 
-def _tell(error: str, on_error: str) -> None:
+def _tell(number: int, error: str, on_error: str) -> None:
     if on_error == "stop":
         raise SettingError(
-            f"A line cannot be read: {error}. Lines before it are stored. Use --on-error reject to continue."
+            f"Line {number:,} cannot be read: {error}. Lines before it are stored. Use --on-error reject to continue."
         )
-    print(f"neardup: rejected: {error}", file=sys.stderr, flush=True)
+    print(f"neardup: rejected line {number:,}: {error}", file=sys.stderr, flush=True)
 
 
 def _refuse_others(inputs: tuple[str, ...], stream: bool, values: dict[str, Any]) -> None:

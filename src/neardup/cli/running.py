@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -63,8 +64,15 @@ def report_discarded_run(output: str, resume: bool, scratch: str | None = None) 
     from neardup.output.directory import places_of
 
     partial, folder = places_of(output, scratch)
-    if not resume and (folder / "checkpoint.json").exists():
-        click.echo(f"neardup: discarding the interrupted run in {partial}; --resume would continue it.", err=True)
+    checkpoint = folder / "checkpoint.json"
+    if resume or not checkpoint.exists():
+        return
+    read = json.loads(checkpoint.read_text())["state"]["tally"]["documents"]
+    click.echo(
+        f"neardup: discarding the interrupted run in {partial}, which had read {read:,} documents; --resume would "
+        "continue it.",
+        err=True,
+    )
 
 
 def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
 from itertools import islice
-from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,9 @@ from neardup.documents.parquet import ParquetLayout, ParquetSink
 from neardup.documents.texts import documents_of, slices_of
 from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
+from neardup.settings.constraints import iterates_over_names, shown
 
 _STRINGS_AT_ONCE = 8192
-_REPR = Repr()
-_REPR.maxstring = _REPR.maxother = 80
-shown = _REPR.repr
-"""Show an object in a message; unlike `repr`, also one that cannot be shown, such as a query that was closed."""
 
 
 def as_table(source: Any) -> pa.Table:
@@ -70,11 +66,6 @@ def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
         return None if export is None else export()
     except Exception as error:
         raise _cannot_read(source, error) from error
-
-
-def iterates_over_names(source: Any) -> bool:
-    """Return whether the items of an object are the names of its columns or keys, not texts."""
-    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "keys")
 
 
 def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -26,8 +26,11 @@ def check_views(table: pa.Table, name: str) -> None:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Return the bytes of the rows of an array; of its whole buffers if it has views, which Arrow counts since 24."""
-    return int(array.get_total_buffer_size() if has_views(array.type) else array.nbytes)
+    """Return the bytes of the rows of an array; those of its whole buffers if it has views and Arrow is before 24."""
+    try:
+        return int(array.nbytes)
+    except pa.ArrowTypeError:
+        return int(array.get_total_buffer_size())
 
 
 def without_views(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import uvicorn
 
+from neardup.errors import MissingExtraError
 from neardup.service.messages import ProblemDetails
 from neardup.service.problems import Problem, busy, exceeded
 from neardup.service.security import HEADERS
@@ -130,10 +135,42 @@ class Guarded(_Base):  # type: ignore[misc]
         self.transport.close()
 
 
+# What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is public.
+_METHODS = (
+    "connection_made", "data_received", "connection_lost", "pause_writing", "resume_writing",
+    "timeout_keep_alive_handler", "send_400_response",
+)  # fmt: skip
+_ATTRIBUTES, _OF_CYCLE = ("connections", "cycle", "loop", "transport"), ("more_body", "response_complete")
+
+
 def guarded(settings: ServiceSettings) -> type[asyncio.Protocol]:
-    """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of h11."""
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
-    except ImportError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol  # type: ignore[assignment]
-    return type("GuardedProtocol", (Guarded, Protocol), {"settings": settings})
+    """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of h11.
+
+    Raises
+    ------
+    MissingExtraError
+        If this uvicorn has no protocol that can be limited.
+    """
+    lacking = ""
+    for module, name in (("httptools_impl", "HttpToolsProtocol"), ("h11_impl", "H11Protocol")):
+        try:
+            protocol = getattr(import_module(f"uvicorn.protocols.http.{module}"), name)
+        except ImportError:
+            continue
+        lacking = _lacking(protocol)
+        if not lacking:
+            return type("GuardedProtocol", (Guarded, protocol), {"settings": settings})
+        warnings.warn(f"uvicorn's {name} lacks {lacking}, so it is not used.", RuntimeWarning, stacklevel=2)
+    raise MissingExtraError(
+        f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which lacks {lacking}. Install "
+        "an earlier uvicorn, or a later neardup."
+    )
+
+
+def _lacking(protocol: Any) -> str:
+    """Return the names that a protocol lacks, as its classes and what their constructors set show."""
+    cycle = sys.modules[protocol.__module__].RequestResponseCycle
+    missing = [name for name in _METHODS if not hasattr(protocol, name)]
+    for kind, names in ((protocol, _ATTRIBUTES), (cycle, _OF_CYCLE)):
+        missing += [name for name in names if name not in kind.__init__.__code__.co_names]
+    return ", ".join(missing)

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, field
 
 Id = Annotated[str, Meta(min_length=1, description="The id of a document: any text.")]
 Text = Annotated[str, Meta(description="A text, or an HTML page if the method of the index compares pages.")]
+Time = Annotated[datetime, Meta(tz=True)]  # with a zone, as date-time of JSON Schema has
 Name = Annotated[
     str, Meta(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$", description="The name of a run, without /.")
 ]
@@ -49,10 +50,8 @@ class Answer(Struct):
     distance: int | None
     structure: float | None
     exact: Annotated[bool | None, Meta(description="Whether both have the same tokens in the same order.")]
-    first_seen: Annotated[datetime | None, Meta(description="When the kept document was added.")]
-    last_seen: Annotated[
-        datetime | None, Meta(description="When the kept document or a duplicate of it was last sent.")
-    ]
+    first_seen: Annotated[Time | None, Meta(description="When the kept document was added.")]
+    last_seen: Annotated[Time | None, Meta(description="When the kept document or a duplicate of it was last sent.")]
     payload: Annotated[Any, Meta(description="The payload of the kept document.")]
     truncated: Annotated[
         bool,
@@ -83,8 +82,8 @@ class Hit(Struct):
     distance: int | None
     structure: float | None
     exact: bool | None
-    first_seen: datetime | None
-    last_seen: datetime | None
+    first_seen: Time | None
+    last_seen: Time | None
     payload: Any
 
 
@@ -142,8 +141,8 @@ class Kept(Struct):
     id: str
     kept: bool
     kept_id: Annotated[str | None, Meta(description="The kept document that it is a duplicate of, if it is one.")]
-    first_seen: datetime | None
-    last_seen: datetime | None
+    first_seen: Time | None
+    last_seen: Time | None
     payload: Any
     run: str | None
     text: Annotated[str | None, Meta(description="The text, if the index stores texts.")]
@@ -168,7 +167,7 @@ class Run(Struct):
     """An open run."""
 
     name: str
-    opened: datetime | None
+    opened: Time | None
     documents: Annotated[int, Meta(description="The number of staged documents.")]
 
 
@@ -201,7 +200,7 @@ class Runs(Struct):
 class Growth(Struct):
     """The number of documents that were added up to a time."""
 
-    time: datetime
+    time: Time
     documents: int
 
 

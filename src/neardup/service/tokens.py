@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
+import re
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from neardup.errors import InputError
 
 ROLES = ("read", "write")
 _SHORTEST = 16
+_COMMENT = re.compile(r"(^|\s)#.*")
 
 
 class Tokens:
@@ -47,7 +51,8 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     Raises
     ------
     InputError
-        If a file cannot be read, has a line of another form, a token of fewer than 16 characters, or no token.
+        If a file cannot be read, others than its owner can write to it, or it has a line of another form, a token of
+        fewer than 16 characters, or no token.
     """
     roles: dict[bytes, str] = {}
     for path in paths:
@@ -55,7 +60,10 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
             lines = Path(path).read_text(encoding="ascii").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines.") from error
-        words = {number: line.split() for number, line in enumerate(lines, 1) if line.split("#")[0].strip()}
+        if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise InputError(f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`.")
+        texts = {number: _COMMENT.sub("", line) for number, line in enumerate(lines, 1)}
+        words = {number: text.split() for number, text in texts.items() if text.strip()}
         for number, parts in words.items():
             if len(parts) != 2 or parts[0] not in ROLES or len(parts[1]) < _SHORTEST:
                 raise InputError(

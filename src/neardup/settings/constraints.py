@@ -6,9 +6,13 @@ import dataclasses
 import difflib
 from dataclasses import dataclass
 from numbers import Integral
+from reprlib import Repr
 from typing import Any
 
 from neardup.errors import InputError, SettingError
+
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = 80
 
 
 @dataclass(frozen=True)
@@ -136,20 +140,30 @@ def _suggestion(value: object, constraint: Constraint) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def check_text(name: str, value: object, advice: str = "") -> None:
-    """Raise InputError, with an advice, if the value of a parameter is not a string of Unicode text."""
+def check_text(name: str, value: object, advice: str = "") -> str:
+    """Return the value of a parameter. Raises InputError, with an advice, if it is not a string of Unicode text."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{advice}")
     try:
         value.isascii() or value.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"{name} must be Unicode text: {error}. Replace lone surrogates.") from error
+    return value
+
+
+def shown(value: object) -> str:
+    """Return an object for a message: in a line, and even if its own repr fails, as that of a closed query does."""
+    return " ".join(_REPR.repr(value).split())
+
+
+def iterates_over_names(source: Any) -> bool:
+    """Return whether the items of an object are the names of its columns or keys, not texts."""
+    return hasattr(source, "columns") or hasattr(source, "keys")
 
 
 def check_run(run: object) -> None:
     """Raise InputError if a value cannot name a run."""
-    check_text("The name of a run", run)
-    if not run:
+    if not check_text("The name of a run", run):
         raise InputError("The name of a run must not be empty: got ''. Pass another name.")
 
 
