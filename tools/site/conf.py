@@ -16,7 +16,8 @@ from neardup.version import __version__
 project = "neardup"
 release = __version__
 root_doc = "docs/README"
-include_patterns = ["docs/**.md", "benchmarks/README.md", "benchmarks/results/*.md", "examples/**.md", "CHANGELOG.md"]
+PROJECT = ["CHANGELOG", "CONTRIBUTING", "SECURITY", "benchmarks/README"]
+include_patterns = ["docs/**.md", "benchmarks/results/*.md", "examples/**.md", *(f"{page}.md" for page in PROJECT)]
 exclude_patterns = [".venv", "benchmarks/.venv-*", "benchmarks/work", "out", "build", "dist"]
 
 extensions = ["myst_parser"]
@@ -40,7 +41,7 @@ def add_navigation(app: Sphinx, docname: str, source: list[str]) -> None:
     if docname == root_doc:
         for caption, listed in _GROUP.findall(source[0]):
             source[0] += _toctree([page for _, page, _ in _PAGE.findall(listed)], caption)
-        source[0] += _toctree(["zh/quickstart"], "中文") + _toctree(["../CHANGELOG", "../benchmarks/README"], "Project")
+        source[0] += _toctree(["zh/quickstart"], "中文") + _toctree([f"../{page}" for page in PROJECT], "Project")
     elif Path(docname).parts[:2] == ("docs", "decisions") and Path(docname).name == "README":
         source[0] += _toctree([page for _, page, _ in _PAGE.findall(source[0])], "Decisions")
 
