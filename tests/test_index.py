@@ -16,7 +16,10 @@ import pytest
 
 import neardup
 from neardup import Index, MinHash, SimHash, structure
+from neardup.api.documents_of_index import Batch, batches_of, group_batches
 from neardup.errors import ColumnError, InputError, SchemeError, SettingError, StoreError
+from neardup.stores.embedded.store import EmbeddedStore
+from neardup.stores.memory import MemoryStore
 
 FOX = "the quick brown fox jumps over the lazy dog near the river bank"
 NEAR_FOX = "The quick brown fox jumps over the lazy dog near the river bank today!"
@@ -274,11 +277,96 @@ def test_web_pages_are_refused_by_an_index_of_texts(make, tmp_path):
         make().add_many(tmp_path / "page.html")
 
 
+@pytest.fixture
+def writes(monkeypatch) -> list[int]:
+    """Return a list that gets the number of documents of each change of a store."""
+    sizes: list[int] = []
+
+    def counted(write):
+        def call(self, changes):
+            sizes.append(0 if changes.documents is None else len(changes.documents))
+            write(self, changes)
+
+        return call
+
+    for store in (MemoryStore, EmbeddedStore):
+        monkeypatch.setattr(store, "_write", counted(store._write))
+    return sizes
+
+
+def test_small_files_are_added_with_one_change(make, tmp_path, writes):
+    for number in range(40):
+        (tmp_path / f"{number:02}.html").write_text(f"<p>{' '.join(f'word{number}x{i}' for i in range(40))}</p>")
+    answers = make(method="content").add_many_if_new(tmp_path / "*.html")
+    assert answers["kept"].to_pylist() == [True] * 40
+    assert writes == [40]
+
+
+def test_documents_before_one_that_cannot_be_read_are_stored(make, tmp_path, writes):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "a", "text": FOX}))
+    (tmp_path / "b.jsonl").write_text(json.dumps({"id": "b", "text": OTHER}))
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": None, "text": OTHER}))
+    index = make()
+    with pytest.raises(InputError, match="The id of row 0 is null"):
+        index.add_many([tmp_path / f"{name}.jsonl" for name in "abc"])
+    assert "a" in index
+    assert "b" in index
+    assert writes == [2]
+
+
+def test_batches_with_and_without_ids_are_not_joined(make):
+    index = make()
+    table_of_ids, without_ids = table(("a", FOX), ("b", OTHER)), pa.table({"text": ["one two three four five six"]})
+    for batch in group_batches(
+        [batch for source in (table_of_ids, without_ids, table_of_ids) for batch in batches_of(source, BIGRAMS)],
+        lambda batch: batch,
+    ):
+        index._write(index._describe(Batch.join(batch)), Batch.join(batch), True, None)
+    assert len(index) == 3
+
+
 def test_structure_of_pages_is_compared(make):
     index = make(method=structure(threshold=0.8, boost_rare=False))
     page = "<html><body><h1>One</h1><ul>" + "<li><a href=x>y</a></li>" * 20 + "</ul></body></html>"
     index.add_if_new(page, id="one")
     assert index.add_if_new(page.replace("One", "Two"), id="two").kept_id == "one"
+
+
+# Another index of the same documents.
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_an_index_that_is_rebuilt_appears_when_it_is_complete(tmp_path, monkeypatch, after):
+    monkeypatch.setattr("neardup.stores.documents._ROWS_A_SCAN", 20)
+    with Index.create(tmp_path / "old.index", method=BIGRAMS) as index:
+        index.add_many_if_new([f"{FOX} {' '.join(f'w{number}x{i}' for i in range(20))}" for number in range(50)])
+        write, written = EmbeddedStore._write, []
+
+        def failing(self, changes):
+            if len(written) == after:
+                raise KeyboardInterrupt
+            written.append(changes)
+            write(self, changes)
+
+        monkeypatch.setattr(EmbeddedStore, "_write", failing)
+        if after < 3:
+            with pytest.raises(KeyboardInterrupt):
+                index.rebuild(tmp_path / "new.index", method=index.method)
+            assert [path.name for path in tmp_path.iterdir()] == ["old.index"]
+            monkeypatch.setattr(EmbeddedStore, "_write", write)
+        with index.rebuild(tmp_path / "new.index", method=index.method) as rebuilt:
+            assert (len(rebuilt), rebuilt.verify(), rebuilt.address) == (50, [], str(tmp_path / "new.index"))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["new.index", "old.index"]
+        with pytest.raises(StoreError, match=r"There is something at .*new\.index already"):
+            index.rebuild(tmp_path / "new.index", method=index.method)
+
+
+def test_two_processes_do_not_make_the_same_index(tmp_path):
+    index = Index.create("memory:", method=BIGRAMS)
+    being_made = Index.create(tmp_path / "new.index.partial")
+    with pytest.raises(StoreError, match=r"new\.index\.partial is open for writing already, in process"):
+        index.rebuild(tmp_path / "new.index", method=index.method)
+    being_made.close()
 
 
 # Forgetting.

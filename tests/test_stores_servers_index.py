@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from neardup import Index
+from neardup.errors import StoreError
+from neardup.index import maintenance
 from test_index_sieve import METHODS, documents_for, idf_for
 
 NUMBERS = itertools.count()
@@ -53,3 +55,26 @@ def test_an_index_on_a_server_answers_as_one_in_memory(address, name):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_answers_the_same_on_a_server(address, name, sizes):
     assert_same(address, name, sizes, 200)
+
+
+def test_an_index_that_was_not_filled_is_refused_and_one_that_was_is_opened(address, monkeypatch):
+    with Index.create("memory:") as index:
+        index.add_many_if_new(documents_for(index.method, 5, 40))
+
+        def fail(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(maintenance, "copy", fail)
+        with pytest.raises(KeyboardInterrupt):
+            index.rebuild(address, method=index.method)
+        for call in (Index.open, lambda address: Index.open(address, read_only=True)):
+            with pytest.raises(StoreError, match="is incomplete: the process that filled it is not done, or was inter"):
+                call(address)
+        with pytest.raises(StoreError, match=r"exists already: .* (DROP SCHEMA|redis-cli)"):
+            index.rebuild(address, method=index.method)
+        monkeypatch.undo()
+        with index.rebuild(f"{address}2", method=index.method) as rebuilt:
+            assert (len(rebuilt), rebuilt.verify()) == (len(index), [])
+        with Index.open(f"{address}2", read_only=True) as opened:
+            assert "incomplete" not in opened._store.meta
+            assert len(opened) == len(index)

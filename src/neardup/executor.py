@@ -52,10 +52,11 @@ def map_ordered(
     its position in the order. Items that are not started are dropped then, and also if the caller stops early.
     """
     waiting: deque[tuple[T, Future[Result]]] = deque()
+    errors: list[Exception] = []
     num_bytes = 0
     pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
     try:
-        for item in items:
+        for item in _until_error(items, errors):
             waiting.append((item, pool.submit(work, item)))
             num_bytes += bytes_of(item)
             while waiting and (len(waiting) > ahead or num_bytes > _BYTES_AHEAD or waiting[0][1].done()):
@@ -67,6 +68,16 @@ def map_ordered(
             yield first, future.result()
     finally:
         pool.shutdown(cancel_futures=True)
+    for error in errors:
+        raise error
+
+
+def _until_error(items: Iterable[T], errors: list[Exception]) -> Iterator[T]:
+    """Yield items; put an error of theirs into a list, so that it is raised when those before it are done."""
+    try:
+        yield from items
+    except Exception as error:
+        errors.append(error)
 
 
 def map_all(items: Sequence[T], work: Callable[[T], Result], threads: int) -> list[Result]:
@@ -82,6 +93,8 @@ def group_small(
 ) -> Iterator[list[T]]:
     """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed cost.
 
+    An error of `items` is raised after those before it.
+
     Parameters
     ----------
     items : such as batches, of which each file starts a new one.
@@ -89,8 +102,9 @@ def group_small(
     fits : whether an item may join the list of earlier items.
     """
     group: list[T] = []
+    errors: list[Exception] = []
     num_bytes = 0
-    for item in items:
+    for item in _until_error(items, errors):
         if group and not fits(group, item):
             yield group
             group, num_bytes = [], 0
@@ -101,6 +115,8 @@ def group_small(
             group, num_bytes = [], 0
     if group:
         yield group
+    for error in errors:
+        raise error
 
 
 def prefetch(items: Iterable[T], depth: int = 12) -> Iterator[T]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,12 @@ from neardup.documents.corpus import describe_rejected
 from neardup.documents.payload import Pages, RawLines, lines_array
 from neardup.documents.reading import Task
 from neardup.errors import ColumnError, InputError
+from neardup.executor import group_small
 from neardup.settings.constraints import check_text
 from neardup.settings.methods import MethodSettings
 
 _PAYLOAD = "payload"
+T = TypeVar("T")
 
 
 class Batch(NamedTuple):
@@ -35,6 +37,14 @@ class Batch(NamedTuple):
         """Return the documents that `table` wrote."""
         texts, ids, payloads = (table[name].combine_chunks() for name in ("text", "id", _PAYLOAD))
         return cls(texts, ids, payloads, ids.null_count > 0)
+
+    @classmethod
+    def join(cls, batches: Sequence[Batch]) -> Batch:
+        """Return one batch or more as one. Requires: all of them are unnamed, or none."""
+        if len(batches) == 1:
+            return batches[0]
+        texts, ids, payloads = (pa.concat_arrays([batch[i] for batch in batches]) for i in range(3))
+        return cls(texts, ids, payloads, batches[0].is_unnamed)
 
     def table(self) -> pa.Table:
         """Return the documents as a table to be stored; documents without ids have nulls."""
@@ -81,9 +91,26 @@ def batches_of(
     ColumnError
         If a column is missing.
     """
-    for task in tasks_for(Inputs(source, None, text_column, id_column, in_format=in_format), method):
-        for _, batch in read_batches(task, payload_column, _raise):
-            yield batch
+    tasks = tasks_for(Inputs(source, None, text_column, id_column, in_format=in_format), method)
+    batches = (batch for task in tasks for _, batch in read_batches(task, payload_column, _raise))
+    yield from map(Batch.join, group_batches(batches, lambda batch: batch))
+
+
+def group_batches(items: Iterable[T], batch_of: Callable[[T], Batch | None]) -> Iterator[list[T]]:
+    """Yield items in lists whose batches can be joined, of a mebibyte or more: each is a change that is synced to disk.
+
+    An error of `items` is raised after those before it.
+    """
+
+    def size(item: T) -> int:
+        batch = batch_of(item)
+        return 0 if batch is None else int(batch.texts.nbytes)
+
+    def fits(group: list[T], item: T) -> bool:
+        batch, before = batch_of(item), next(filter(None, map(batch_of, reversed(group))), None)
+        return batch is None or before is None or batch.is_unnamed == before.is_unnamed
+
+    yield from group_small(items, size, fits=fits)
 
 
 def tasks_for(inputs: Inputs, method: MethodSettings, warnings: list[str] | None = None) -> list[Task]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from neardup.features.idf import IdfTable
 from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe, new_prefix
 from neardup.index.overlay import Overlay
+from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF
 from neardup.results import Answer, Document, Hit
@@ -104,13 +105,22 @@ class Index:
         settings = IndexSettings(
             storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
         )
-        table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
-        chosen = method_of(method_named(method, threshold, max_distance))
-        prepared = meta.fixed(meta.with_table(chosen.resolve() if table is None else chosen, table), settings)
-        prepared.sketch(prepared.describe(pa.array(["a text"], pa.large_string())))  # raises if a package is missing
-        assert prepared.lookup is not None
-        about = meta.meta_of(prepared, settings, _now())
-        return cls._of(create_store(os.fspath(address), about, prepared.lookup.layout, meta.attachments_of(prepared)))
+        prepared = meta.prepare(method_named(method, threshold, max_distance), settings, idf)
+        return cls._make(address, prepared, settings)
+
+    @classmethod
+    def _make(
+        cls,
+        address: str | os.PathLike[str],
+        method: Method,
+        settings: IndexSettings,
+        fill: Callable[[Index], None] | None = None,
+    ) -> Index:
+        """Create an index, and open it. If `fill`, which adds its first documents, does not return, there is none."""
+        assert method.lookup is not None
+        about, attachments = meta.meta_of(method, settings, _now()), meta.attachments_of(method)
+        filled = None if fill is None else lambda store: fill(cls(store))
+        return cls._of(create_store(os.fspath(address), about, method.lookup.layout, attachments, filled))
 
     @classmethod
     def open(
@@ -509,7 +519,7 @@ class Index:
 
         Parameters
         ----------
-        address : of the new index.
+        address : of the new index, which appears when it is complete.
         method : settings of the same scheme: the same features, seed and bits. Limits, bands and blocks may differ;
             bands take no more hashes than the stored signatures have.
 
@@ -520,16 +530,12 @@ class Index:
         """
         prepared = meta.with_table(meta.fixed(method_of(method), self.settings), self._rules.method.idf)
         meta.require_features(self._rules.method, prepared, self.address)
-        assert prepared.lookup is not None
-        about = meta.meta_of(prepared, self.settings, _now())
-        made = Index._of(create_store(os.fspath(address), about, prepared.lookup.layout, meta.attachments_of(prepared)))
-        try:
+
+        def fill(made: Index) -> None:
             with self._store.reading() as snapshot, made._store.writing() as writer:
                 maintenance.copy(made._rules, snapshot, writer)
-        except BaseException:
-            made.close()
-            raise
-        return made
+
+        return Index._make(address, prepared, self.settings, fill)
 
     def _describe(self, batch: Batch) -> Incoming:
         return describe(self._rules.method, batch.texts, batch.ids, batch.payloads)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.api.documents_of_index import Batch, read_batches, tasks_for
+from neardup.api.documents_of_index import Batch, group_batches, read_batches, tasks_for
 from neardup.api.index import Index
 from neardup.api.inputs import Inputs
 from neardup.documents.batch import DocumentBatch, Rejected
@@ -46,6 +46,17 @@ class _Piece(NamedTuple):
     batch: Batch | None = None
 
 
+class _Group(NamedTuple):
+    """Pieces that are added at once, and their documents as one batch, None if they have none."""
+
+    pieces: list[_Piece]
+    batch: Batch | None
+
+    @property
+    def num_bytes(self) -> int:
+        return 0 if self.batch is None else int(self.batch.texts.nbytes)
+
+
 class _Reading:
     """The reading of the documents of files; counts what cannot be read.
 
@@ -75,10 +86,16 @@ class _Reading:
         self._unread: list[str] = []
         self._payload_column, self._with_payload = list(payload_column) or None, with_payload
 
-    def __iter__(self) -> Iterator[tuple[_Piece, Incoming | None]]:
+    def __iter__(self) -> Iterator[tuple[_Group, Incoming | None]]:
         """Yield the pieces of all parts in order, described on threads."""
         threads = count_threads(self.settings.threads)
-        yield from map_ordered(self._pieces(), self._describe, threads, bytes_of=_bytes_of)
+        yield from map_ordered(self.groups(), self._describe, threads, bytes_of=lambda group: group.num_bytes)
+
+    def groups(self) -> Iterator[_Group]:
+        """Yield the pieces of all parts in order, those of small files together."""
+        for pieces in group_batches(self._pieces(), lambda piece: piece.batch):
+            batches = [piece.batch for piece in pieces if piece.batch is not None]
+            yield _Group(pieces, Batch.join(batches) if batches else None)
 
     def _pieces(self) -> Iterator[_Piece]:
         for task in self.tasks:
@@ -89,8 +106,8 @@ class _Reading:
                 self.text_bytes += int(batch.texts.nbytes)
                 yield _Piece(task, documents, batch)
 
-    def _describe(self, piece: _Piece) -> Incoming | None:
-        return None if piece.batch is None else self.index._describe(piece.batch)
+    def _describe(self, group: _Group) -> Incoming | None:
+        return None if group.batch is None else self.index._describe(group.batch)
 
     def _reject(self, row: Rejected) -> None:
         if self.settings.on_error == "stop":
@@ -120,10 +137,6 @@ class _Reading:
         }
 
 
-def _bytes_of(piece: _Piece) -> int:
-    return 0 if piece.batch is None else int(piece.batch.texts.nbytes)
-
-
 class _KeptFiles(AbstractContextManager["_KeptFiles"]):
     """The rows that were kept, in files of the format of their inputs; of nothing, if `output` is None."""
 
@@ -133,19 +146,26 @@ class _KeptFiles(AbstractContextManager["_KeptFiles"]):
         self._overwrite = overwrite
         self._writer: KeptWriter | None = None
 
-    def begin(self, part: Part) -> None:
+    def write(self, pieces: Sequence[_Piece], kept: npt.NDArray[np.bool_]) -> None:
+        """Append the rows that were kept. kept : of the documents of all pieces."""
+        start = 0
+        for piece in pieces:
+            if piece.documents is None:
+                self._begin(piece.task.part)
+                continue
+            stop = start + len(piece.documents.rows)
+            if self._writer is not None:
+                assert piece.documents.payload is not None  # read with payload
+                self._writer.write(piece.documents.payload, kept[start:stop])
+            start = stop
+
+    def _begin(self, part: Part) -> None:
         """Finish the file of the part before, and open that of the next part."""
         self._finish()
         if self._path is None:
             return
         folder, name = (self._path.parent, self._path.name) if self._is_file else (self._path, None)
         self._writer = KeptWriter(part, folder, name=name, overwrite=self._overwrite)
-
-    def write(self, documents: DocumentBatch, kept: npt.NDArray[np.bool_]) -> None:
-        """Append the rows that were kept."""
-        if self._writer is not None:
-            assert documents.payload is not None  # read with payload
-            self._writer.write(documents.payload, kept)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
@@ -231,15 +251,15 @@ def add_files(
 
     def decided(files: _KeptFiles) -> Iterator[pa.Table]:
         with stages.stage("add", reading.total) as progress:
-            for piece, incoming in reading:
-                if piece.documents is None or piece.batch is None or incoming is None:
-                    files.begin(piece.task.part)
+            for group, incoming in reading:
+                if group.batch is None or incoming is None:
+                    files.write(group.pieces, np.empty(0, np.bool_))
                     continue
-                table = index._write(incoming, piece.batch, if_new, run)
+                table = index._write(incoming, group.batch, if_new, run)
                 _count(counts, table)
                 repeated = table["repeated"].to_numpy()
-                files.write(piece.documents, table["kept"].to_numpy() & ~(repeated & only_new))
-                progress.advance(len(table), int(piece.batch.texts.nbytes))
+                files.write(group.pieces, table["kept"].to_numpy() & ~(repeated & only_new))
+                progress.advance(len(table), group.num_bytes)
                 yield table
 
     with _KeptFiles(kept, reading.tasks, overwrite=overwrite) as files:
@@ -283,12 +303,12 @@ def stage_files(
     reading = _Reading(index, inputs, settings, payload_column)
     count = 0
     with stages.stage("stage", reading.total) as progress:
-        for piece in reading._pieces():
-            if piece.batch is not None:
+        for group in reading.groups():
+            if group.batch is not None:
                 with index._store.writing() as writer:
-                    writer.stage(run, time.time_ns() // 1000, piece.batch.table())
-                count += len(piece.batch.texts)
-                progress.advance(len(piece.batch.texts), int(piece.batch.texts.nbytes))
+                    writer.stage(run, time.time_ns() // 1000, group.batch.table())
+                count += len(group.batch.texts)
+                progress.advance(len(group.batch.texts), group.num_bytes)
     return reading.report("index runs stage", {"read": count}, stages)
 
 
@@ -322,14 +342,14 @@ def query_files(
 
     def hits() -> Iterator[pa.Table]:
         with stages.stage("query", reading.total) as progress:
-            for piece, incoming in reading:
-                if piece.batch is None or incoming is None:
+            for group, incoming in reading:
+                if group.batch is None or incoming is None:
                     continue
-                table = _numbered(_hits(index, incoming, limit), piece.batch, counts["read"], schema)
-                counts["read"] += len(piece.batch.texts)
+                table = _numbered(_hits(index, incoming, limit), group.batch, counts["read"], schema)
+                counts["read"] += len(group.batch.texts)
                 counts["hits"] += len(table)
                 counts["found"] += len(table["query"].unique())
-                progress.advance(len(piece.batch.texts), int(piece.batch.texts.nbytes))
+                progress.advance(len(group.batch.texts), group.num_bytes)
                 yield table
 
     if file is None:

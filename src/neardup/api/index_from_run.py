@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.api.documents_of_index import Batch, read_batches, tasks_for
+from neardup.api.documents_of_index import Batch, group_batches, read_batches, tasks_for
 from neardup.api.index import Index
 from neardup.api.inputs import Inputs
 from neardup.documents.batch import Rejected
@@ -24,11 +23,12 @@ from neardup.documents.corpus import describe_rejected
 from neardup.documents.reading import Task
 from neardup.errors import InputError, SettingError
 from neardup.features.idf import IdfTable
+from neardup.index import meta
 from neardup.index.incoming import new_prefix
 from neardup.methods.stored import IDF, settings_from_json
 from neardup.output.report import MAX_INPUTS
+from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings, SimHash
-from neardup.stores.embedded.backup import check_new
 
 _Name = Callable[[Task, Batch], Batch]
 
@@ -53,23 +53,11 @@ def make_index(
     method = _method_of(folder, report)
     if settings.get("max_bucket_size") is None:
         settings = settings | {"max_bucket_size": report["settings"]["max_bucket_size"]}
-    tasks = _kept_tasks(folder, report, method)
-    is_folder = "://" not in address and not address.startswith("memory:")
-    if not is_folder:
-        index = Index.create(address, method=method, idf=idf, **settings)
-        try:
-            _fill(index, tasks, _names(folder, report), payload_column)
-        except BaseException:
-            index.close()
-            raise
-        return index
-    check_new(Path(address))
-    partial = f"{address.rstrip('/')}.partial"  # an index appears once it is complete
-    shutil.rmtree(partial, ignore_errors=True)
-    with Index.create(partial, method=method, idf=idf, **settings) as index:
-        _fill(index, tasks, _names(folder, report), payload_column)
-    os.rename(partial, address)  # also onto an empty folder
-    return Index.open(address)
+    tasks, name = _kept_tasks(folder, report, method), _names(folder, report)
+    made = IndexSettings(**settings)
+    return Index._make(
+        address, meta.prepare(method, made, idf), made, lambda index: _fill(index, tasks, name, payload_column)
+    )
 
 
 def _report_of(folder: Path) -> dict[str, Any]:
@@ -161,10 +149,9 @@ def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
 
 
 def _fill(index: Index, tasks: list[Task], name: _Name, payload_column: str | Sequence[str] | None) -> None:
-    for task in tasks:
-        for _, batch in read_batches(task, payload_column, _raise):
-            named = name(task, batch)
-            index._write(index._describe(named), named, False, None)
+    named = (name(task, batch) for task in tasks for _, batch in read_batches(task, payload_column, _raise))
+    for batch in map(Batch.join, group_batches(named, lambda batch: batch)):
+        index._write(index._describe(batch), batch, False, None)
 
 
 def _raise(row: Rejected) -> None:

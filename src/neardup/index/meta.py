@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import pyarrow as pa
 
 from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius, plan_blocks
@@ -20,6 +23,7 @@ from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF, settings_from_json, settings_to_json
 from neardup.settings.index import IndexSettings
+from neardup.settings.methods import MethodSettings
 from neardup.version import __version__
 
 FORMAT, FORMAT_VERSION = "neardup-index", 2  # 1 named documents by their rows, which other documents got, too
@@ -57,6 +61,15 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
         best = min(cheap or fitting, key=lambda plan: (plan.num_tables if cheap else plan.query_cost, plan.num_tables))
         chosen = dataclasses.replace(chosen, num_blocks=best.num_blocks)
     return dataclasses.replace(method, settings=chosen)
+
+
+def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | str | os.PathLike[str] | None) -> Method:
+    """Return the method of a new index. Raises SettingError if it needs `idf`, or an index cannot use it."""
+    table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
+    chosen = method_of(settings)
+    method = fixed(with_table(chosen.resolve() if table is None else chosen, table), index)
+    method.sketch(method.describe(pa.array(["a text"], pa.large_string())))  # raises if a package is missing
+    return method
 
 
 def attachments_of(method: Method) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from neardup.stores.embedded.database import NAME, create_database
 from neardup.stores.embedded.failures import store_errors
 from neardup.stores.embedded.folder import sync_folder
 from neardup.stores.embedded.loading import COUNTERS, Counters
+from neardup.stores.embedded.lock import WriterLock
 from neardup.stores.embedded.settings import LAYOUT, META, attachment_name, dump, dump_layout
 from neardup.stores.embedded.store import MEMORY_BYTES, EmbeddedStore
 
@@ -58,6 +59,48 @@ def create(
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return EmbeddedStore(address, False, memory_bytes)
+
+
+def create_filled(
+    address: str,
+    meta: Mapping[str, Any],
+    layout: Layout,
+    attachments: Mapping[str, bytes] | None,
+    fill: Callable[[Store], None],
+) -> Store:
+    """Create an index in a folder, which appears when `fill` has written its documents, and open it for writing.
+
+    Until then it is in the folder NAME.partial, which is replaced if it is there from an interrupted call.
+
+    Parameters
+    ----------
+    address, meta, layout, attachments : as for `create`.
+    fill : writes documents to the store.
+
+    Raises
+    ------
+    StoreError
+        If there is something at the address, or it cannot be written, or another process creates it.
+    """
+    folder = Path(address)
+    check_new(folder)
+    partial = folder.with_name(f"{folder.name}.partial")
+    with store_errors(folder):
+        if partial.exists():
+            WriterLock(partial).release()
+            shutil.rmtree(partial)
+    store = create(str(partial), meta, layout, attachments)
+    try:
+        fill(store)
+        store.close()
+        with store_errors(folder):
+            partial.rename(folder)
+            sync_folder(folder.parent)
+    except BaseException:
+        store.close()
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return open(address)
 
 
 def open(address: str, read_only: bool = False, memory_bytes: int = MEMORY_BYTES) -> Store:
