@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from neardup.service.messages import ProblemDetails
 from neardup.service.problems import Problem, busy, exceeded
 from neardup.service.security import HEADERS
 from neardup.settings.service import ServiceSettings
@@ -21,7 +19,7 @@ else:
 class Guarded(_Base):  # type: ignore[misc]
     """Mixed into a protocol of uvicorn, which limits none of this.
 
-    settings : set by `guarded`.
+    settings : set by `guarded`. refuse : also; returns the body and the request id of a problem, for a client.
 
     Notes
     -----
@@ -30,6 +28,7 @@ class Guarded(_Base):  # type: ignore[misc]
     """
 
     settings: ServiceSettings
+    refuse: Callable[[Problem, str], tuple[bytes, str]]
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Refuse a connection too many; begin to wait for a request."""
@@ -117,23 +116,20 @@ class Guarded(_Base):  # type: ignore[misc]
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
             return
-        details = ProblemDetails(
-            title=problem.title, status=problem.status, detail=problem.args[0], request_id="", setting=problem.setting
-        )
-        body = msgspec.json.encode(details)
+        body, request_id = self.refuse(problem, (self.client or ("",))[0])
         headers = [
             *HEADERS, *problem.headers.items(), ("content-type", "application/problem+json"),
-            ("content-length", str(len(body))), ("connection", "close"),
+            ("content-length", str(len(body))), ("x-request-id", request_id), ("connection", "close"),
         ]  # fmt: skip
         head = f"HTTP/1.1 {problem.status} {problem.title}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers)
         self.transport.write(head.encode() + b"\r\n" + body)
         self.transport.close()
 
 
-def guarded(settings: ServiceSettings) -> type[asyncio.Protocol]:
+def guarded(settings: ServiceSettings, refuse: Callable[[Problem, str], tuple[bytes, str]]) -> type[asyncio.Protocol]:
     """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of h11."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Protocol
     except ImportError:
         from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol  # type: ignore[assignment]
-    return type("GuardedProtocol", (Guarded, Protocol), {"settings": settings})
+    return type("GuardedProtocol", (Guarded, Protocol), {"settings": settings, "refuse": staticmethod(refuse)})
