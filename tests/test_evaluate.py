@@ -289,6 +289,14 @@ def test_errors_are_examples_by_features_that_the_search_counted(tmp_path):
     assert (0, 4) in shown_pairs(tmp_path / "errors.html")["missed"]
 
 
+def test_a_missed_pair_is_measured_by_containment_of_the_smaller_text_in_the_larger(tmp_path):
+    page, quote = "one two three four five six seven eight nine ten", "two three four five other"
+    method = neardup.MinHash(ngram=1, threshold=1.0, similarity="containment")
+    for texts in ([page, quote], [quote, page]):
+        neardup.evaluate(table_of(texts, ["x", "x"]), method=method, errors=tmp_path / "a.html", overwrite=True)
+        assert 'data-similarity="0.8"' in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
 # The classic trial
 
 
