@@ -1,6 +1,6 @@
 """Measure the engine on Spark by size: time, shuffle bytes, and the local engine beside it on the same files.
 
-    python tools/measure_spark.py SHARDS... --documents 100000 300000 [--work DIR] [--csv FILE]
+    python tools/measure_spark.py SHARDS... --documents 100000 300000 [--work DIR] [--partitions N] [--csv FILE]
 
 SHARDS are files of JSON lines with a field `text`, such as those of make_bulk.py. The documents are windows of 60 to
 180 words of these texts, from random places, so that windows of one text overlap: near-duplicates of every similarity.
@@ -82,7 +82,7 @@ def follow(process: subprocess.Popen) -> float:
     return sum(ticks.values()) / os.sysconf("SC_CLK_TCK")
 
 
-def run(engine: str, corpus: Path, work: Path) -> dict[str, object]:
+def run(engine: str, corpus: Path, work: Path, partitions: int | None) -> dict[str, object]:
     """Run one engine as a process; return its report, its times and its shuffle bytes."""
     output, events = work / f"out-{engine}", work / f"events-{engine}"
     subprocess.run(["rm", "-rf", str(output), str(events)], check=True)
@@ -90,9 +90,11 @@ def run(engine: str, corpus: Path, work: Path) -> dict[str, object]:
     command = [sys.executable, "-m", "neardup", "dedup", str(corpus), "-o", str(output), "--json"]
     confs = {
         "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.absolute().as_uri(),
-        "spark.eventLog.compress": "false", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "16",
+        "spark.eventLog.compress": "false", "spark.ui.enabled": "false",
         "spark.eventLog.rolling.enabled": "false",
     }  # fmt: skip
+    if partitions is not None:
+        confs["spark.sql.shuffle.partitions"] = str(partitions)
     options = " ".join(f"--conf {name}={value}" for name, value in confs.items())
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--driver-memory 4g {options} pyspark-shell"}
     if engine == "spark":
@@ -115,6 +117,7 @@ def main() -> None:
     parser.add_argument("shards", nargs="+", type=Path)
     parser.add_argument("--documents", nargs="+", type=int, default=[100_000, 300_000])
     parser.add_argument("--work", type=Path, default=Path("out/spark"))
+    parser.add_argument("--partitions", type=int, help="of a shuffle; default: chosen by the run")
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
     rows = []
@@ -123,7 +126,7 @@ def main() -> None:
         if not corpus.exists():
             make_corpus(arguments.shards, count, corpus)
         for engine in ("local", "spark"):
-            found = run(engine, corpus, arguments.work)
+            found = run(engine, corpus, arguments.work, arguments.partitions)
             report, shuffle = found["report"], found["shuffle"]
             total = sum(shuffle.values())
             row = {
