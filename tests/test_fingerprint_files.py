@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup
-from neardup import Fingerprints
+from neardup import Fingerprints, Signatures
 from neardup.fingerprints.files import SCHEME_KEY
 from neardup.fingerprints.fingerprints import is_fingerprint_file
+from neardup.index import row_store
 from reference import hamming
 
 SHINGLES = neardup.SimHash(tokens="tags", ngram=3, weights="one")
@@ -166,6 +170,59 @@ def test_a_damaged_file_is_refused_by_name(tmp_path):
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(neardup.InputError, match=r"fp\.parquet cannot be read as Parquet"):
         Fingerprints.open(path)
+
+
+def saved(kind: type, path: Path) -> Any:
+    """Save an index of 40 rows in two row groups, and return its contents."""
+    chance = np.random.default_rng(3)
+    scheme = {"name": "minhash", "seed": 1, "num_hashes": 8}
+    bands = neardup.MinHash(num_bands=2, rows_per_band=2)
+    index = {neardup.HammingIndex: lambda: kind(scheme={"name": "simhash", "bits": 64, "version": 1}),
+             neardup.LSHIndex: lambda: kind(bands)}.get(kind, kind)()  # fmt: skip
+    for first in (0, 20):
+        ids, values = [f"é{first + i}" for i in range(20)], chance.integers(0, 2**32, (20, 8), np.uint32)
+        if kind is neardup.HammingIndex:
+            index.add_many(ids, values[:, 0].astype(np.uint64) << np.uint64(7))
+        else:
+            sizes = [chance.integers(1, 50, 20)] if kind is neardup.LSHEnsemble else []
+            index.add_many(ids, Signatures(values, scheme), *sizes)
+    index.save(path)
+    return contents(kind, path)
+
+
+def contents(kind: type, path: Path) -> Any:
+    index = kind.open(path)
+    rows = [[column if column is None else column.tolist() for column in columns] for columns in index._store.batches()]
+    return rows, index.scheme, index._settings()
+
+
+KINDS = (neardup.LSHIndex, neardup.HammingIndex, neardup.LSHForest, neardup.LSHEnsemble)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("num_bytes", [120, pytest.param(None, marks=pytest.mark.slow)])
+def test_a_byte_of_an_index_that_changed_is_noticed_or_changes_nothing(
+    kind: type, num_bytes: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_store, "_BATCH_ROWS", 20)
+    path = tmp_path / "index.parquet"
+    expected, data = saved(kind, path), path.read_bytes()
+    chance = random.Random(5)
+    for position in range(len(data)) if num_bytes is None else chance.sample(range(len(data)), num_bytes):
+        damaged = bytearray(data)
+        damaged[position] ^= chance.randrange(1, 256)
+        path.write_bytes(damaged)
+        with suppress(neardup.InputError):
+            assert contents(kind, path) == expected, position
+
+
+def test_damage_to_a_saved_index_names_the_file_and_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "index.parquet"
+    saved(neardup.LSHIndex, path)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"num_hashes", b"num_hasher"))
+    with pytest.raises(neardup.InputError, match=r"index\.parquet cannot be read .* damaged\. Restore .* backup"):
+        neardup.LSHIndex.open(path)
 
 
 @pytest.mark.parametrize("written", [b"{half", b"\xff", b"[]", b"{}", b'{"name": "simhash", "bits": 128}'])

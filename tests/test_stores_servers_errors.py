@@ -206,10 +206,15 @@ def test_a_server_that_freezes_while_a_writer_has_its_turn_ends_the_turn(server,
     place += "&connect_timeout=2" if isinstance(server, servers.Postgres) else "&socket_timeout=1"
     store = create_store(place, {}, LAYOUT)
     with ExitStack() as frozen:
-        with pytest.raises(StoreError, match="cannot be reached"), store.writing() as writer:
-            frozen.enter_context(server.frozen())
-            began = time.monotonic()
-            writer.write(change_at(writer.num_rows))
+
+        def write():
+            with store.writing() as writer:
+                frozen.enter_context(server.frozen())
+                writer.write(change_at(writer.num_rows))
+
+        began = time.monotonic()
+        with pytest.raises(StoreError, match="cannot be reached"):
+            write()
         assert time.monotonic() - began < (1.9 if isinstance(server, servers.Redis) else 10)
     with store.writing() as writer:
         writer.write(change_at(writer.num_rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from neardup.errors import ColumnError, InputError, OutputError, SchemeError
 SCHEME_KEY, INDEX_KEY = b"neardup.scheme", b"neardup.index"
 UNKNOWN = "unknown"  # the name of the scheme where none is recorded
 _BATCH_ROWS = 1 << 16
+_SEAL, _DIGEST_BYTES = b"neardup.metadata", 16
 
 
 class Rows(NamedTuple):
@@ -111,7 +113,7 @@ def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str
 def read_table(path: str | os.PathLike[str]) -> pa.Table:
     """Return the rows of a Parquet file, or raise InputError."""
     try:
-        return pq.read_table(Path(path), partitioning=None)
+        return _open(path).read()
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 
@@ -122,13 +124,37 @@ def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = N
     columns : the columns to read; None for all.
     """
     try:
-        file = pq.ParquetFile(path, pre_buffer=False)  # which keeps all columns read until the end
+        file = _open(path)
         schema = file.schema_arrow
         yield (schema.empty_table() if columns is None else schema.empty_table().select(columns))
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             yield pa.Table.from_batches([batch])
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
+
+
+def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
+    """Open a Parquet file whose pages have checksums; raise OSError if its metadata differ from those written."""
+    metadata, seal = _metadata_of(Path(path))
+    if seal.startswith(_SEAL) and seal != _seal(metadata):
+        raise OSError("its metadata are damaged. Restore the file from a backup, or create it again")
+    # A buffer would keep all columns read until the end.
+    return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
+
+
+def _metadata_of(path: Path) -> tuple[bytes, bytes]:
+    """Return the metadata at the end of a Parquet file, with their length, and the seal that may stand before them."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 8))
+        length = min(size, int.from_bytes(file.read(4), "little") + 8)
+        file.seek(max(0, size - length - len(_SEAL) - _DIGEST_BYTES))
+        data = file.read()
+    return data[-length:], data[:-length]
+
+
+def _seal(metadata: bytes) -> bytes:
+    return _SEAL + hashlib.blake2b(metadata, digest_size=_DIGEST_BYTES).digest()
 
 
 def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overwrite: bool) -> None:
@@ -146,12 +172,16 @@ def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overw
     first = next(rows)
     # Hashes do not compress.
     codecs = {name: "zstd" if name == "id" else "none" for name in first.schema.names}
-    with (
-        AtomicFile(target) as partial,
-        pq.ParquetWriter(partial, first.schema, compression=codecs, use_dictionary=["id"]) as writer,
-    ):
-        for table in chain([first], rows):
-            writer.write_table(table)
+    with AtomicFile(target) as partial:
+        options = {"compression": codecs, "use_dictionary": ["id"], "write_page_checksum": True}
+        with pq.ParquetWriter(partial, first.schema, **options) as writer:
+            for table in chain([first], rows):
+                writer.write_table(table)
+        # Checksums of Parquet are those of pages. Between pages and metadata, readers ignore what nothing refers to.
+        metadata, _ = _metadata_of(partial)
+        with open(partial, "r+b") as file:
+            file.seek(-len(metadata), os.SEEK_END)
+            file.write(_seal(metadata) + metadata)
 
 
 def require_same(
