@@ -372,6 +372,19 @@ def test_two_processes_do_not_make_the_same_index(tmp_path):
 # Forgetting.
 
 
+def test_a_document_is_not_seen_before_it_was_added_although_the_clock_is_set_back(make, clock):
+    index = make()
+    index.add_if_new(FOX, id="fox")
+    clock(3600)
+    index.add_if_new(OTHER, id="other")
+    clock(-7200)
+    for text, id in ((NEAR_FOX, "near"), (OTHER, "other"), (FOX, "fox"), (NEAR_FOX, "near")):
+        index.add_if_new(text, id=id)
+    for id in ("fox", "near", "other"):
+        found = index.get(id)
+        assert found.last_seen >= found.first_seen
+
+
 def test_removed_documents_are_found_no_more(make):
     index = make()
     index.add_many_if_new(table(("a", FOX), ("b", NEAR_FOX), ("c", OTHER)))

@@ -16,6 +16,7 @@ from neardup.client import Client
 from neardup.service.logs import Log
 from neardup.service.openapi import document
 from neardup.service.operations import OPERATIONS
+from neardup.settings.service import ServiceSettings
 from reference.service import METHOD, RunningService
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -194,7 +195,7 @@ def test_times_of_the_openapi_document_have_the_format_of_times(service):
 
 def test_the_openapi_document_lists_every_operation_and_every_reference_resolves(service):
     found = service.request("GET", "/openapi.json").json
-    assert found == json.loads(json.dumps(document(OPERATIONS, neardup.__version__)))
+    assert found == json.loads(json.dumps(document(OPERATIONS, neardup.__version__, ServiceSettings())))
     assert {(m.upper(), path) for path, methods in found["paths"].items() for m in methods} == {
         (operation.method, operation.path) for operation in OPERATIONS
     }
@@ -240,17 +241,49 @@ def test_the_page_is_cached_by_digest(service):
 
 def test_a_problem_has_the_sentence_of_the_library_and_the_id_of_the_request(service):
     response = service.request("POST", "/v1/runs/nowhere/commit")
-    assert response.status == 422
+    assert response.status == 404
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json
     assert problem["detail"].startswith("There is no open run 'nowhere'")
-    assert (problem["status"], problem["title"]) == (422, "Unprocessable Content")
+    assert (problem["status"], problem["title"]) == (404, "Not Found")
     assert problem["request_id"] == response.headers["x-request-id"]
+
+
+def test_a_run_that_is_not_open_is_not_found(service):
+    documents = {"documents": [{"id": "a", "text": "b"}]}
+    for method, path in (("POST", "commit"), ("POST", "cancel"), ("POST", "documents"), ("DELETE", "")):
+        body = documents if path == "documents" else None
+        response = service.request(method, f"/v1/runs/nowhere/{path}".rstrip("/"), body)
+        assert (response.status, "'nowhere'" in response.json["detail"]) == (404, True)
+
+
+def test_the_openapi_document_has_the_limits_of_the_service(service):
+    found = service.request("GET", "/openapi.json").json
+    schemas, settings = found["components"]["schemas"], ServiceSettings()
+    limit = schemas["QueryRequest"]["properties"]["limit"]
+    assert (limit["minimum"], limit["maximum"]) == (1, settings.max_hits)
+    assert schemas["AddRequest"]["properties"]["documents"]["maxItems"] == settings.max_documents
+    name = schemas["RunRequest"]["properties"]["name"]
+    [parameter] = found["paths"]["/v1/runs/{name}/commit"]["post"]["parameters"]
+    assert parameter["schema"] == name
+    for wrong in ("", "a/b", "x" * 201, "a\n", "\x1f"):
+        assert not (re.search(name["pattern"], wrong) and len(wrong) <= name["maxLength"])
+        assert service.request("POST", "/v1/runs", {"name": wrong}).status == 422
+    for status in ("404", "422"):
+        assert status in found["paths"]["/v1/runs/{name}/documents"]["post"]["responses"]
+
+
+def test_an_empty_id_is_an_id(service):
+    documents = {"documents": [{"id": "", "text": "the only document here without any characters in its id"}]}
+    [answer] = service.request("POST", "/v1/documents", documents | {"mode": "add"}).json["answers"]
+    assert (answer["id"], answer["kept"]) == ("", True)
+    assert service.request("GET", "/v1/documents/").json["id"] == ""
+    assert service.request("DELETE", "/v1/documents/").json == {"removed": 1}
 
 
 def test_there_is_nothing_at_an_unknown_path_and_methods_are_named(service):
     assert service.request("GET", "/v2/documents").status == 404
-    assert service.request("GET", "/v1/documents/").status == 404
+    assert service.request("GET", "/v1/runs/").status == 404
     response = service.request("PUT", "/v1/documents", {})
     assert (response.status, response.headers["allow"]) == (405, "POST")
     assert service.request("POST", "/v1/documents/x", {}).headers["allow"] == "DELETE, GET"
@@ -265,7 +298,6 @@ def test_there_is_nothing_at_an_unknown_path_and_methods_are_named(service):
         (b'{"documents": [{"id": "a", "text": "b", "payload": ' + b"[" * 100_000, 400, "levels"),
         (b"[]", 422, "Expected `object`"),
         (b'{"documents": []}', 422, "$.documents"),
-        (b'{"documents": [{"id": "", "text": "a"}]}', 422, "$.documents[0].id"),
         (b'{"documents": [{"id": 1, "text": "a"}]}', 422, "$.documents[0].id"),
         (b'{"documents": [{"id": "a"}]}', 422, "`text`"),
         (b'{"documents": [{"id": "a", "text": "b", "txt": "c"}]}', 422, "`txt`"),
@@ -301,7 +333,7 @@ def test_pages_of_other_sites_cannot_write(service):
     assert service.request("POST", path, Origin="https://evil.example").status == 403
     assert service.request("POST", path, Origin="null").status == 403
     assert service.request("POST", path, Sec_Fetch_Site="cross-site").status == 403
-    assert service.request("POST", path, Origin=service.url, Sec_Fetch_Site="same-origin").status == 422
+    assert service.request("POST", path, Origin=service.url, Sec_Fetch_Site="same-origin").status == 404
     answer = service.request("GET", "/v1/stats", Origin="https://evil.example")
     assert not [name for name in answer.headers if name.startswith("access-control")]
 

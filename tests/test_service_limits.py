@@ -110,7 +110,22 @@ def test_large_headers_are_refused(service):
     assert (response.status, response.json["setting"]) == (431, "max_header_bytes")
     with connected(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nX-Endless: " + b"x" * 3000)
-        assert_problem(connection, 431, "max_header_bytes")
+        assert_problem(service, connection, 431, "max_header_bytes")
+
+
+@pytest.mark.slow
+def test_a_body_that_could_never_be_in_memory_is_too_large_rather_than_too_early(tmp_path):
+    neardup.Index.create(tmp_path / "an.index").close()
+    with RunningService(tmp_path / "an.index", "--max-pending-bytes", "5000") as small:
+        assert small.request("POST", "/v1/documents", one("x" * 4000)).status == 200
+        response = small.request("POST", "/v1/documents", one("x" * 5000))
+        assert (response.status, response.json["setting"]) == (413, "max_pending_bytes")
+
+
+def test_what_is_no_http_is_refused(service):
+    with connected(service) as connection:
+        connection.sendall(b"\x16\x03\x01 is no request\r\n\r\n")
+        assert_problem(service, connection, 400, None)
 
 
 # Time.
@@ -120,17 +135,20 @@ def connected(service: RunningService) -> socket.socket:
     return socket.create_connection((service.host, service.port), timeout=30)
 
 
-def assert_problem(connection: socket.socket, status: int, setting: str) -> None:
+def assert_problem(service: RunningService, connection: socket.socket, status: int, setting: str | None) -> None:
     with connection.makefile("rb") as answer:
         head, _, body = answer.read().partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status)
-    assert json.loads(body)["setting"] == setting
+    assert json.loads(body).get("setting") == setting
+    request_id = json.loads(body)["request_id"]
+    assert b"x-request-id: %s\r\n" % request_id.encode() in head + b"\r\n"
+    assert service.wait("request", request_id=request_id)["status"] == status
 
 
 def test_headers_that_drip_are_cut_off(service):
     with connected(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow:")
-        assert_problem(connection, 408, "read_timeout_s")
+        assert_problem(service, connection, 408, "read_timeout_s")
 
 
 def test_headers_that_drip_on_are_cut_off_although_bytes_arrive(service):
@@ -154,7 +172,7 @@ def test_a_body_that_does_not_arrive_is_cut_off(service):
     with connected(service) as connection:
         head = f"POST /v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {READER}\r\nContent-Type: application/json"
         connection.sendall(f"{head}\r\nContent-Length: 100\r\n\r\n{{".encode())
-        assert_problem(connection, 408, "read_timeout_s")
+        assert_problem(service, connection, 408, "read_timeout_s")
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
@@ -189,7 +207,7 @@ def test_connections_beyond_the_limit_are_refused(service):
         for connection in opened:  # each is accepted before the next ones come
             connection.sendall(b"G")
         with connected(service) as refused:
-            assert_problem(refused, 503, "max_connections")
+            assert_problem(service, refused, 503, "max_connections")
     finally:
         for connection in opened:
             connection.close()
@@ -202,17 +220,20 @@ def test_a_uvicorn_that_cannot_be_limited_is_not_used(monkeypatch):
 
     from neardup.service.connections import guarded
 
+    def refuse(problem, client):
+        return b"", ""
+
     settings = ServiceSettings()
-    assert issubclass(guarded(settings), httptools_impl.HttpToolsProtocol)
+    assert issubclass(guarded(settings, refuse), httptools_impl.HttpToolsProtocol)
     monkeypatch.delattr(httptools_impl.HttpToolsProtocol, "send_400_response")
     with pytest.warns(RuntimeWarning, match="uvicorn's HttpToolsProtocol lacks send_400_response, so it is not used"):
-        assert issubclass(guarded(settings), h11_impl.H11Protocol)
+        assert issubclass(guarded(settings, refuse), h11_impl.H11Protocol)
     monkeypatch.setattr(h11_impl.RequestResponseCycle, "__init__", lambda self: None)
     with (
         pytest.warns(RuntimeWarning),
         pytest.raises(MissingExtraError, match=r"cannot limit .* of uvicorn .* lacks more_body, response_complete\."),
     ):
-        guarded(settings)
+        guarded(settings, refuse)
 
 
 def test_bodies_beyond_the_limit_of_memory_are_refused(service):

@@ -200,6 +200,11 @@ def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
     database.close()
     with pytest.raises(StoreError, match=r"index\.db has format 99; this version of neardup reads formats up to 1"):
         embedded.open(str(tmp_path / "index"))
+    with sqlite3.connect(tmp_path / "index" / "index.db") as database:
+        database.execute("PRAGMA user_version = 0")
+    database.close()
+    with pytest.raises(StoreError, match=r"index\.db is damaged: its user_version is 0"):
+        embedded.open(str(tmp_path / "index"))
     (tmp_path / "other").mkdir()
     with sqlite3.connect(tmp_path / "other" / "index.db") as database:
         database.execute("CREATE TABLE t (x)")
@@ -211,7 +216,7 @@ def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
     assert not (tmp_path / "nothing").exists()
     with pytest.raises(StoreError, match="There is something at"):
         embedded.create(str(tmp_path / "index"), {}, LAYOUT)
-    assert "has format 99" in answer(tmp_path / "index", expected)
+    assert "its user_version is 0" in answer(tmp_path / "index", expected)
 
 
 def test_a_second_writer_is_refused_and_the_first_is_named(tmp_path):

@@ -23,7 +23,7 @@ PAGE, TEXT = ROOT / "docs" / "http.md", ROOT / "tools" / "http_docs.md"
 
 def render() -> str:
     """Return the page: the written part, then what the code says."""
-    api = document(OPERATIONS, __version__)
+    api = document(OPERATIONS, __version__, ServiceSettings())
     operations = [
         _operation(method.upper(), path, record, api["components"]["schemas"])
         for path, methods in api["paths"].items()

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from neardup import schemas
 from neardup.api.documents_of_index import Batch, batch_of_text, batches_of
 from neardup.api.inputs import Source
-from neardup.errors import InputError, SettingError
+from neardup.errors import InputError, SettingError, UnknownRunError
 from neardup.executor import count_threads, map_ordered
 from neardup.features.idf import IdfTable
 from neardup.index import collection, maintenance, meta
@@ -570,7 +570,7 @@ class Index:
         check_run(run)
         names = [known.name for known in self.runs()]
         if run not in names:
-            raise InputError(
+            raise UnknownRunError(
                 f"There is no open run {run!r}: got {', '.join(names) or 'none'}. Open it with open_run "
                 "(neardup index runs open)."
             )

@@ -123,14 +123,20 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
     repeated = existing[:stop][same[:stop]]
     seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
     entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
-    changes = Changes(documents, entries, seen, now, forgotten)
     answers, rows = _answers(rules, view, documents, repeated), existing[:stop].copy()
+    changes = Changes(documents, entries, seen, _seen_at(view, answers, repeated, now), forgotten)
     rows[new] = snapshot.num_rows + np.arange(len(new))
     if len(repeated):
         order = np.empty(stop, np.int64)
         order[new], order[same[:stop]] = np.arange(len(new)), len(new) + np.arange(len(repeated))
         answers = answers.take(arrow_of(order))
     return Step(answers, rows, changes)
+
+
+def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) -> int:
+    """Return the time of the documents that are seen: not before they were added, even if the clock was set back."""
+    added = [answers["first_seen"], *([snapshot.take(repeated, ["first_seen"])["first_seen"]] if len(repeated) else [])]
+    return max(now, *(pc.max(column.cast(pa.int64())).as_py() or 0 for column in added))
 
 
 def _first_conflict(

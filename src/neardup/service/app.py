@@ -105,15 +105,14 @@ class Call:
         return b"".join(parts)
 
     def _check_size(self, size: int) -> None:
-        limit = self.service.settings.max_body_bytes
-        if size > limit:
-            raise exceeded(
-                413, "The bytes of the body are", size, "max_body_bytes", limit, "Send fewer documents at a time"
-            )
+        for setting in ("max_body_bytes", "max_pending_bytes"):
+            limit = getattr(self.service.settings, setting)
+            if size > limit:
+                raise exceeded(413, "The bytes of the body are", size, setting, limit, "Send fewer documents at a time")
 
     def _reserve(self, size: int) -> None:
         service = self.service
-        if service.pending_bytes and service.pending_bytes + size > service.settings.max_pending_bytes:
+        if service.pending_bytes > self._pending and service.pending_bytes + size > service.settings.max_pending_bytes:
             raise busy(
                 f"Requests of {service.pending_bytes:,} bytes are in progress, and "
                 f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the request later, with fewer "
@@ -208,7 +207,7 @@ class Service:
         begun = time.perf_counter()
         call = Call(self, scope, receive)
         given = call.headers.get(b"x-request-id", b"")
-        request_id = given.decode() if _REQUEST_ID.fullmatch(given) else f"{self._boot}-{next(self._numbers):x}"
+        request_id = given.decode() if _REQUEST_ID.fullmatch(given) else self._new_id()
         name = "unknown"
         error: BaseException | None = None
         try:
@@ -236,6 +235,20 @@ class Service:
         seconds = time.perf_counter() - begun
         self.metrics.answered(name, reply.status, seconds)
         self._write_log(call, reply, request_id, seconds, error)
+
+    def _new_id(self) -> str:
+        return f"{self._boot}-{next(self._numbers):x}"
+
+    def refuse(self, problem: Problem, client: str) -> tuple[bytes, str]:
+        """Count and log a problem that a connection had before there was a request; return its body and request id."""
+        request_id = self._new_id()
+        reply = self._refuse(problem, request_id)
+        self.metrics.answered("unknown", reply.status, 0.0)
+        self._log.event(
+            "request", level="warning", request_id=request_id, client=client, status=reply.status,
+            bytes_out=len(reply.body),
+        )  # fmt: skip
+        return reply.body, request_id
 
     def _find(self, call: Call) -> Operation:
         """Return the operation of a request, and note the argument in its path."""
@@ -335,8 +348,8 @@ def _operations_at(raw_path: bytes) -> tuple[dict[str, Operation], bytes]:
     if raw_path in _EXACT:
         return _EXACT[raw_path], b""
     for (head, tail), methods in _WITH_ARGUMENT.items():
-        if raw_path.startswith(head) and raw_path.endswith(tail) and len(raw_path) > len(head) + len(tail):
+        if raw_path.startswith(head) and raw_path.endswith(tail) and len(raw_path) >= len(head) + len(tail):
             argument = raw_path[len(head) : len(raw_path) - len(tail)]
-            if b"/" not in argument or head == b"/v1/documents/":
+            if head == b"/v1/documents/" or (argument and b"/" not in argument):
                 return methods, argument
     return {}, b""

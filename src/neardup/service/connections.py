@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import uvicorn
 
 from neardup.errors import MissingExtraError
-from neardup.service.messages import ProblemDetails
 from neardup.service.problems import Problem, busy, exceeded
 from neardup.service.security import HEADERS
 from neardup.settings.service import ServiceSettings
+
+Refuse = Callable[[Problem, str], tuple[bytes, str]]
 
 if TYPE_CHECKING:
     _Base = Any
@@ -26,7 +27,7 @@ else:
 class Guarded(_Base):  # type: ignore[misc]
     """Mixed into a protocol of uvicorn, which limits none of this.
 
-    settings : set by `guarded`.
+    settings, refuse : set by `guarded`.
 
     Notes
     -----
@@ -35,6 +36,7 @@ class Guarded(_Base):  # type: ignore[misc]
     """
 
     settings: ServiceSettings
+    refuse: Refuse
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Refuse a connection too many; begin to wait for a request."""
@@ -122,13 +124,10 @@ class Guarded(_Base):  # type: ignore[misc]
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
             return
-        details = ProblemDetails(
-            title=problem.title, status=problem.status, detail=problem.args[0], request_id="", setting=problem.setting
-        )
-        body = msgspec.json.encode(details)
+        body, request_id = self.refuse(problem, (self.transport.get_extra_info("peername") or ("",))[0])
         headers = [
             *HEADERS, *problem.headers.items(), ("content-type", "application/problem+json"),
-            ("content-length", str(len(body))), ("connection", "close"),
+            ("content-length", str(len(body))), ("x-request-id", request_id), ("connection", "close"),
         ]  # fmt: skip
         head = f"HTTP/1.1 {problem.status} {problem.title}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers)
         self.transport.write(head.encode() + b"\r\n" + body)
@@ -143,8 +142,10 @@ _METHODS = (
 _ATTRIBUTES, _OF_CYCLE = ("connections", "cycle", "loop", "transport"), ("more_body", "response_complete")
 
 
-def guarded(settings: ServiceSettings) -> type[asyncio.Protocol]:
+def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]:
     """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of h11.
+
+    refuse : returns the body and the request id of a problem of a client.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def guarded(settings: ServiceSettings) -> type[asyncio.Protocol]:
             continue
         lacking = _lacking(protocol)
         if not lacking:
-            return type("GuardedProtocol", (Guarded, protocol), {"settings": settings})
+            return type("GuardedProtocol", (Guarded, protocol), {"settings": settings, "refuse": staticmethod(refuse)})
         warnings.warn(f"uvicorn's {name} lacks {lacking}, so it is not used.", RuntimeWarning, stacklevel=2)
     raise MissingExtraError(
         f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which lacks {lacking}. Install "

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-Id = Annotated[str, Meta(min_length=1, description="The id of a document: any text.")]
+Id = Annotated[str, Meta(description="The id of a document: any text.")]
 Text = Annotated[str, Meta(description="A text, or an HTML page if the method of the index compares pages.")]
 Time = Annotated[datetime, Meta(tz=True)]  # with a zone, as date-time of JSON Schema has
 Name = Annotated[
-    str, Meta(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$", description="The name of a run, without /.")
+    str,  # $ of Python also matches before a line end
+    Meta(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$(?!\n)", description="The name of a run, without /."),
 ]
 
 

@@ -8,24 +8,33 @@ from typing import Any
 
 import msgspec
 
-from neardup.service.messages import ProblemDetails
+from neardup.service.messages import Id, Name, ProblemDetails
 from neardup.service.operations import Operation
 from neardup.service.problems import phrase
+from neardup.settings.service import ServiceSettings
 
 _REF = "#/components/schemas/{name}"
+_ARGUMENTS = {"id": msgspec.json.schema(Id), "name": msgspec.json.schema(Name), False: {"type": "string"}}  # a file
 _COMMON_ERRORS = {"open": (), "read": (401, 503), "write": (401, 403, 503)}
 
 
-def document(operations: Sequence[Operation], version: str) -> dict[str, Any]:
+def document(operations: Sequence[Operation], version: str, settings: ServiceSettings) -> dict[str, Any]:
     """Return the document, OpenAPI 3.1.
 
-    operations : those of the service. version : of the package.
+    operations : those of the service. version : of the package. settings : the limits of the service.
     """
     kinds: list[type] = [ProblemDetails]
     for operation in operations:
         kinds += [kind for kind in (operation.request, operation.response) if isinstance(kind, type)]
     kinds = list(dict.fromkeys(kinds))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    for message, name, limit, value in (
+        ("QueryRequest", "limit", "maximum", settings.max_hits),
+        ("QueryRequest", "texts", "maxItems", settings.max_documents),
+        ("AddRequest", "documents", "maxItems", settings.max_documents),
+        ("StageRequest", "documents", "maxItems", settings.max_documents),
+    ):
+        components[message]["properties"][name][limit] = value
     references = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -54,7 +63,7 @@ def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, A
         "operationId": operation.name,
         "summary": operation.summary,
         "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            {"name": name, "in": "path", "required": True, "schema": _ARGUMENTS[operation.role != "open" and name]}
             for name in names
         ],
     }

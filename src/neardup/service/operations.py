@@ -200,6 +200,8 @@ async def cancel_run(service: Service, call: Call) -> Reply:
 async def remove_run(service: Service, call: Call) -> Reply:
     """Remove the documents of a committed run."""
     [removed] = await service.writes.run(service.library.remove_run, [call.argument])
+    if not removed:
+        raise Problem(404, f"No document of the index is of the run {call.argument!r:.200}. Names are case-sensitive.")
     return _reply(messages.Removed(removed))
 
 
@@ -268,7 +270,7 @@ async def openapi(service: Service, call: Call) -> Reply:
     """Return the OpenAPI document."""
     from neardup.service.openapi import document
 
-    return _reply(document(OPERATIONS, __version__))
+    return _reply(document(OPERATIONS, __version__, service.settings))
 
 
 # The page.
@@ -309,14 +311,14 @@ OPERATIONS = (
     Operation("POST", "/v1/runs", "open_run", "write", "Open a run, whose documents are staged until it is committed.",
               open_run, _M.Run, _M.RunRequest, status=201),
     Operation("DELETE", "/v1/runs/{name}", "remove_run", "write", "Remove all documents of a committed run.",
-              remove_run, _M.Removed),
+              remove_run, _M.Removed, errors=(404,)),
     Operation("POST", "/v1/runs/{name}/documents", "stage_documents", "write", "Stage documents in an open run.",
-              stage_documents, _M.Staged, _M.StageRequest, errors=(413, 429)),
+              stage_documents, _M.Staged, _M.StageRequest, errors=(404, 413, 429)),
     Operation("POST", "/v1/runs/{name}/commit", "commit_run", "write",
-              "Add the new documents of a run, and close the run.", commit_run, _M.Committed),
+              "Add the new documents of a run, and close the run.", commit_run, _M.Committed, errors=(404,)),
     Operation("POST", "/v1/runs/{name}/cancel", "cancel_run", "write", "Drop the staged documents of a run, and close "
     "the run.",
-              cancel_run, _M.Cancelled),
+              cancel_run, _M.Cancelled, errors=(404,)),
     Operation("GET", "/v1/stats", "stats", "read", "Return statistics of the index and of the service.",
               stats, _M.Stats),
     Operation("GET", "/healthz", "healthz", "open", "Return 200 while the process responds.", healthz, _M.State),

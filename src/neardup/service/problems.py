@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from neardup.errors import NeardupError, SchemeError, StoreError
+from neardup.errors import NeardupError, SchemeError, StoreError, UnknownRunError
 
 
 class Problem(Exception):
@@ -51,4 +51,5 @@ def problem_of(error: NeardupError) -> Problem:
     """Return an error of the library with its own sentence."""
     if isinstance(error, StoreError):
         return Problem(503, str(error), headers={"retry-after": "5"})
-    return Problem(409 if isinstance(error, SchemeError) else 422, str(error))
+    status = {SchemeError: 409, UnknownRunError: 404}.get(type(error), 422)
+    return Problem(status, str(error))

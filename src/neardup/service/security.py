@@ -76,7 +76,11 @@ class Gate:
             origin = headers.get(b"origin", b"").decode("latin-1").lower()
             site = headers.get(b"sec-fetch-site", b"none")
             if (origin and origin.partition("://")[2] != host) or site not in (b"none", b"same-origin"):
-                raise Problem(403, f"Pages of other sites may not use this service: the origin is {origin!r:.100}.")
+                raise Problem(
+                    403,
+                    f"Pages of other sites may not use this service: the origin is {origin!r:.100}, the Host header "
+                    f"{host!r:.100}. A proxy must pass the Host header on.",
+                )
         if self._tokens and role != "open":
             self._check_role(headers, role)
 

@@ -16,6 +16,7 @@ from neardup.service.app import Service
 from neardup.service.connections import guarded
 from neardup.service.library import Library
 from neardup.service.logs import LibraryHandler, Log
+from neardup.service.problems import Problem
 from neardup.service.security import HEADERS, check_exposure
 from neardup.service.tokens import Tokens
 from neardup.settings.service import ServiceSettings
@@ -78,7 +79,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 self._answer,
-                http=guarded(settings),
+                http=guarded(settings, self._refuse),
                 interface="asgi3",
                 ws="none",
                 lifespan="off",
@@ -97,6 +98,9 @@ class _Server(uvicorn.Server):
 
     async def _answer(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]
         await self._service(scope, receive, send)
+
+    def _refuse(self, problem: Problem, client: str) -> tuple[bytes, str]:
+        return self._service.refuse(problem, client)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Make the application, and accept connections."""

@@ -81,6 +81,8 @@ class Database:
         if application != APPLICATION_ID:
             raise damaged(self.path, "it is not the database of an index of neardup")
         version = self._run("PRAGMA user_version").fetchone()[0]
+        if version < FORMAT:
+            raise damaged(self.path, f"its user_version is {version}, which no version of neardup writes")
         if version > FORMAT:
             raise later_version(self.path, version, FORMAT)
 
