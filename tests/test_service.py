@@ -334,6 +334,7 @@ def test_pages_of_other_sites_cannot_write(service):
     assert service.request("POST", path, Origin="null").status == 403
     assert service.request("POST", path, Sec_Fetch_Site="cross-site").status == 403
     assert service.request("POST", path, Origin=service.url, Sec_Fetch_Site="same-origin").status == 404
+    assert "A proxy must pass the Host header on" in service.request("POST", path, Origin="null").json["detail"]
     answer = service.request("GET", "/v1/stats", Origin="https://evil.example")
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
