@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup import Index, MinHash
+from neardup.api import index_lines
 from neardup.api.index_lines import LineAnswers
 from neardup.cli.index_stream import arriving_lines
 from neardup.cli.main import cli
@@ -128,6 +129,22 @@ def test_a_line_that_arrives_in_pieces_is_put_together():
         assert next(lines) == [b"two"]
         os.close(write)
         assert list(lines) == []
+
+
+def test_a_line_that_is_too_long_is_rejected_alone(index, monkeypatch):
+    monkeypatch.setattr(index_lines, "MAX_LINE_BYTES", 1000)
+    read, write = os.pipe()
+    sent = [line(id="a", text=FOX), line(id="b", text="x" * 50_000), line(id="c", text=OTHER)]
+    with os.fdopen(read, "rb") as stream:
+        lines = arriving_lines(stream)
+        os.write(write, sent[0] + b"\n" + sent[1][:1500])
+        found = [*next(lines)]
+        os.write(write, sent[1][1500:] + b"\n" + sent[2] + b"\n")
+        os.close(write)
+        found += chain.from_iterable(lines)
+    answers = LineAnswers(index).answer(found)
+    assert "more than 1000 bytes" in answers[1]["error"]
+    assert [answer.get("id") for answer in answers] == ["a", None, "c"]
 
 
 @pytest.fixture

@@ -215,7 +215,7 @@ def test_a_damaged_stream_keeps_what_was_read_and_rejects_the_rest_once(
         (bad,) = rejected
         assert (bad.file, bad.row, bad.line) == ("in", None, len(rows) + 1)
         assert bad.byte is not None
-        assert "damaged or cut short" in bad.reason
+        assert "the rest of the file cannot be read" in bad.reason
 
 
 def test_the_payload_is_the_lines_as_they_stood(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_damaged_file_is_one_rejection(tmp_path: Path, hold, damage: str) -> N
     _, texts, _, _, rejected = read(part)
     assert texts == []
     assert [(one.file, one.row) for one in rejected] == [(str(path), None)]
-    assert "damaged" in rejected[0].reason
+    assert "cannot be read" in rejected[0].reason
     assert part.column_types() == {}
 
 
@@ -203,7 +203,7 @@ def test_arrow_offsets_that_point_outside_are_rejected_not_followed(tmp_path: Pa
     Path(part.location).write_bytes(data.replace(good, np.array([0, 3, 1 << 30], np.int32).tobytes()))
     _, texts, _, _, rejected = read(part, Columns("text"))
     assert texts == []
-    assert "damaged" in rejected[0].reason
+    assert "cannot be read" in rejected[0].reason
 
 
 CSV = '\ufeffid,text\n1,"a\nb"\n2,x,too many\n3,NA\n\n4,"say ""hi"""\nshort\n5,\n'.encode()

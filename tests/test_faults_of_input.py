@@ -94,15 +94,19 @@ def test_a_named_format_holds_whatever_the_suffix():
 
 # Files that cannot be read to their end.
 def damaged_files() -> Iterator[tuple[str, bytes, str]]:
-    yield "random.parquet", np.random.default_rng(1).bytes(1000), "the Parquet file is damaged"
-    yield "empty.parquet", b"", "the Parquet file is damaged"
-    yield "random.arrow", b"ARROW1" + bytes(100), "the Arrow file is damaged"
+    yield "random.parquet", np.random.default_rng(1).bytes(1000), "the Parquet file cannot be read"
+    yield "empty.parquet", b"", "the Parquet file cannot be read"
+    yield "random.arrow", b"ARROW1" + bytes(100), "the Arrow file cannot be read"
     yield "array.json", json.dumps([{"text": "a b"}], indent=1).encode(), "it is a JSON array, not JSON lines"
     yield "utf16.jsonl", '{"text": "a b"}\n'.encode("utf-16"), "it is UTF-16"
     yield "utf16.csv", "id,text\n1,a b\n".encode("utf-16"), "it is UTF-16"
     yield "latin.csv", "id,text\n1,caf\xe9\n2,na\xefve\n".encode("latin-1"), "it is not UTF-8"
     yield "mac.jsonl", b'{"text": "a"}\r{"text": "b"}\r', "its lines end with a carriage return only"
-    yield "cut.jsonl.gz", gzip.compress(b'{"text": "a b"}\n' * 9999, mtime=0)[:-20], "damaged or cut short"
+    yield (
+        "cut.jsonl.gz",
+        gzip.compress(b'{"text": "a b"}\n' * 9999, mtime=0)[:-20],
+        "the rest of the file cannot be read",
+    )
 
 
 @pytest.mark.parametrize(("name", "data", "reason"), [*damaged_files()], ids=lambda value: str(value)[:20])

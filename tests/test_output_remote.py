@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
@@ -174,13 +175,13 @@ def test_a_scheme_that_needs_a_package_names_it() -> None:
 
 
 class Refusing:
-    """A server of S3's interface in this process, which answers 403 to all uploads but the next `left`."""
+    """A server of S3's interface in this process, which answers 403 to all requests of a kind but the next `left`."""
 
     def __init__(self, application: Any) -> None:
-        self._application, self.left = application, 1 << 30
+        self._application, self.left, self.methods = application, 1 << 30, ("PUT",)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        if environ["REQUEST_METHOD"] == "PUT":
+        if environ["REQUEST_METHOD"] in self.methods and "list-type" not in environ["QUERY_STRING"]:
             if self.left == 0:
                 start_response("403 Forbidden", [("Content-Type", "application/xml")])
                 return [b"<Error><Code>AccessDenied</Code><Message>Access denied</Message></Error>"]
@@ -200,9 +201,13 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Refusing, str]]:
     server = make_server("127.0.0.1", 0, application, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    resolve.cache_clear()  # of file systems of other servers
     place = f"endpoint_override=127.0.0.1:{server.server_port}&scheme=http&region=us-east-1&allow_delayed_open=true"
     pafs.FileSystem.from_uri(f"s3://bucket?{place}&allow_bucket_creation=true")[0].create_dir("bucket")
     yield application, f"?{place}"
+    resolve.cache_clear()
     server.shutdown()
     thread.join()
 
@@ -235,6 +240,54 @@ def test_uploads_that_s3_refuses_end_a_run_with_an_error_until_it_is_resumed(
         assert resumed.exit_code == 0, resumed.output
     assert sizes().keys() == {"kept/0.txt", "kept/2.txt", "rejected.jsonl", "removed.parquet", *remote._REPORTS}
     assert [sizes()["kept/0.txt"], sizes()["kept/2.txt"]] == [33, 12]
+
+
+@pytest.mark.slow
+def test_keys_of_any_characters_are_read_and_written(
+    refusing: tuple[Refusing, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, options = refusing
+    monkeypatch.chdir(tmp_path)
+    client, _ = pafs.FileSystem.from_uri(f"s3://bucket/{options}")
+    names = ["a b", "é", "新闻", "q?", "p%20", "%zz", "h#", "plus+", "amp&=", "semi;", "[x]", "'quoted\"", "tab\t"]
+    for name in names:
+        with client.open_output_stream(f"bucket/odd/{name}.txt") as file:
+            file.write(f"the text of {name}".encode())
+    result = neardup.dedup("s3://bucket/odd", output=f"s3://bucket/of odd é%{options}", text_unit="file")
+    assert result.report["counts"]["kept"] + result.report["counts"]["removed"] == len(names)
+    assert result.report["incomplete"] is None
+    found = client.get_file_info(pafs.FileSelector("bucket/of odd é%/kept"))
+    assert len(found) == result.report["counts"]["kept"] > 8
+    for name in names:
+        if name != "[x]":  # a pattern
+            assert neardup.dedup(f"s3://bucket/odd/{name}.txt").report["counts"]["read"] == 1
+    assert neardup.dedup("s3://bucket/odd/q?.txt").report["counts"]["read"] == 1
+
+
+@pytest.mark.slow
+def test_an_input_that_s3_refuses_is_named_with_the_reason_and_leaves_no_key(
+    refusing: tuple[Refusing, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, options = refusing
+    monkeypatch.chdir(tmp_path)
+    client, _ = pafs.FileSystem.from_uri(f"s3://bucket/{options}")
+    pq.write_table(pa.table({"text": TEXTS}), "a.parquet")
+    Path("a.jsonl").write_text('{"text": "a b c"}\n')
+    for name in ("a.parquet", "a.jsonl"):
+        with client.open_output_stream(f"bucket/secret/{name}") as file:
+            file.write(Path(name).read_bytes())
+    server.methods = ("GET",)
+    server.left = 0
+    for name in ("a.parquet", "a.jsonl"):
+        neardup.dedup(f"s3://bucket/secret/{name}", output=name + ".out", on_error="skip")
+        [reason] = [json.loads(line)["reason"] for line in Path(name + ".out/rejected.jsonl").read_text().splitlines()]
+        assert "cannot be read: " in reason
+        assert "AWS Error" in reason
+        assert "damage" not in reason
+    server.left = 1 << 30
+    with pytest.raises(NeardupError, match="No such file or folder"):
+        neardup.dedup("s3://bucket/none.txt", output=f"s3://bucket/a/deep/out{options}")
+    assert client.get_file_info("bucket/a").type == pafs.FileType.NotFound
 
 
 @pytest.mark.slow

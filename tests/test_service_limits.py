@@ -220,19 +220,20 @@ def test_a_uvicorn_that_cannot_be_limited_is_not_used(monkeypatch):
 
     from neardup.service.connections import guarded
 
-    def make() -> type:
-        return guarded(ServiceSettings(), lambda problem, id: (b"", ""))
+    def refuse(problem, client):
+        return b"", ""
 
-    assert issubclass(make(), httptools_impl.HttpToolsProtocol)
+    settings = ServiceSettings()
+    assert issubclass(guarded(settings, refuse), httptools_impl.HttpToolsProtocol)
     monkeypatch.delattr(httptools_impl.HttpToolsProtocol, "send_400_response")
     with pytest.warns(RuntimeWarning, match="uvicorn's HttpToolsProtocol lacks send_400_response, so it is not used"):
-        assert issubclass(make(), h11_impl.H11Protocol)
+        assert issubclass(guarded(settings, refuse), h11_impl.H11Protocol)
     monkeypatch.setattr(h11_impl.RequestResponseCycle, "__init__", lambda self: None)
     with (
         pytest.warns(RuntimeWarning),
         pytest.raises(MissingExtraError, match=r"cannot limit .* of uvicorn .* lacks more_body, response_complete\."),
     ):
-        make()
+        guarded(settings, refuse)
 
 
 def test_bodies_beyond_the_limit_of_memory_are_refused(service):

@@ -13,6 +13,8 @@ from neardup.api.index import Index
 from neardup.documents.columns import ID_NAMES, TEXT_NAMES
 from neardup.documents.reading import MAX_DOCUMENT_BYTES
 
+MAX_LINE_BYTES = 256 << 20
+
 
 class _Line(NamedTuple):
     """A document of a line, or the reason why there is none."""
@@ -90,6 +92,8 @@ class LineAnswers:
 
     def _read(self, line: bytes) -> _Line:
         """Return the document of a line."""
+        if len(line) > MAX_LINE_BYTES:
+            return _Line(error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read")
         try:
             record = json.loads(line.decode("utf-8-sig"))
         except UnicodeDecodeError as error:

@@ -173,7 +173,7 @@ class SharedFolder:
         """Return the Parquet files in a folder inside, in their order."""
         filesystem, path = pafs.LocalFileSystem(), str(self._local / name)
         if self._remote:
-            filesystem, path = resolve(f"{self.address}/{name}{self._remote.options}")
+            filesystem, path = resolve(f"{self.address}/{name}", self._remote.options)
         found = filesystem.get_file_info(pafs.FileSelector(path))
         parts = sorted(info.path for info in found if info.path.endswith(".parquet"))
         return pyarrow.dataset.dataset(parts, filesystem=filesystem, format="parquet")

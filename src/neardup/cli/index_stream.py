@@ -15,7 +15,6 @@ from neardup.cli.running import running
 from neardup.errors import SettingError
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
-_MAX_LINE_BYTES = 256 << 20
 _UNUSED = ("kept", "answers", "in_format", "threads")
 
 
@@ -59,10 +58,15 @@ def _kind(answer: dict[str, Any]) -> str:
 
 
 def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of a stream in groups: all that have arrived, one at least. Never waits for more."""
+    """Yield the lines of a stream in groups: all that have arrived, one at least. Never waits for more.
+
+    Of a line that is too long to be read, only as much is kept as shows that.
+    """
+    from neardup.api.index_lines import MAX_LINE_BYTES
+
     chunks: Queue[bytes] = Queue(_CHUNKS_AHEAD)
     Thread(target=_read, args=(stream, chunks), daemon=True, name="neardup-standard-input").start()
-    pending: list[bytes] = []
+    pending, size = list[bytes](), 0
     while chunk := chunks.get():
         arrived = [chunk]
         while arrived[-1] and not chunks.empty():
@@ -73,12 +77,9 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
             lines[0] = b"".join([*pending, lines[0]])
             pending = []
             yield lines
-        pending.append(rest)
-        if sum(map(len, pending)) > _MAX_LINE_BYTES:
-            raise SettingError(
-                f"A line of standard input is longer than {_MAX_LINE_BYTES} bytes, the longest that is read. Leave "
-                "such documents out."
-            )
+            size = 0
+        pending.append(rest[: max(0, MAX_LINE_BYTES + 1 - size)])
+        size += len(rest)
         if not arrived[-1]:
             break
     if any(pending):

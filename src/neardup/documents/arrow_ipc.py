@@ -68,7 +68,7 @@ def read(
                     # Offsets come from the file as they are; unchecked, wrong ones read foreign memory.
                     _check_offsets(batch)
             except _DAMAGE as error:
-                reason = f"the Arrow file is damaged: {error}"
+                reason = f"the Arrow file cannot be read: {error}"
                 reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
                 return
             if batch is None:

@@ -27,7 +27,7 @@ def read(
         reject(Rejected(source.name, 0, None, None, str(error)))
         return
     except STREAM_ERRORS as error:
-        reason = f"the file is damaged or cut short: {error}"
+        reason = f"the file cannot be read: {error}"
         reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None

@@ -164,5 +164,5 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
 
 
 def _broken(source: Source, cutter: _Cutter, error: Exception) -> Rejected:
-    reason = f"the rest of the file is damaged or cut short: {error}"
+    reason = f"the rest of the file cannot be read: {error}"
     return Rejected(source.name, None, cutter.line + 1, cutter.byte, reason, rest_of_file=True)

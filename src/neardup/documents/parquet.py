@@ -83,7 +83,7 @@ def read(
                 f"A column of {source.name} other than {', '.join(wanted)} is damaged after row {first_row}, so "
                 f"its rows cannot be copied: {error}. Replace the file, or leave it out."
             ) from error
-        reason = f"the Parquet file is damaged: {error}"
+        reason = f"the Parquet file cannot be read: {error}"
         reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
 
 

@@ -77,7 +77,7 @@ def read_whole(
         reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
         return
     except STREAM_ERRORS as error:
-        reason = f"the file is damaged or cut short: {error}"
+        reason = f"the file cannot be read: {error}"
         reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
         return
     if len(data) > MAX_FILE_BYTES:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -21,6 +21,7 @@ from neardup.documents.compression import open_decompressed
 from neardup.errors import InputError, MissingExtraError, NeardupError
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
+_OF_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 _HADOOP_S3 = re.compile(r"^s3[an]://")  # the same storage, as Hadoop and Spark name it
 
 
@@ -43,8 +44,10 @@ def local_path(name: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def resolve(address: str) -> tuple[Any, str]:
+def resolve(address: str, options: str = "") -> tuple[Any, str]:
     """Return the `pyarrow.fs.FileSystem` of an address and the path in it.
+
+    address : any character stands for itself. options : of pyarrow's client, with the question mark before them.
 
     Raises
     ------
@@ -53,18 +56,21 @@ def resolve(address: str) -> tuple[Any, str]:
     InputError
         If the address is malformed or the storage refuses.
     """
+    scheme, _, rest = _HADOOP_S3.sub("s3://", address).partition("://")
+    if scheme in _OF_ARROW:
+        server, slash, key = rest.partition("/")
+        rest = f"{server}{slash}{quote(key)}"
     try:
-        filesystem, path = pafs.FileSystem.from_uri(_HADOOP_S3.sub("s3://", address))
+        filesystem, path = pafs.FileSystem.from_uri(f"{scheme}://{rest}{options}")
         return filesystem, path
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        refused: Exception = error
     except Exception as error:  # also what Arrow's wrapper of fsspec raises where a package is missing
         refused = error
-    scheme = address.split("://", 1)[0]
+    if scheme in _OF_ARROW and not isinstance(refused, pa.ArrowNotImplementedError):
+        raise unreachable(address, refused) from refused
     try:
         import fsspec
 
-        filesystem, path = fsspec.core.url_to_fs(address)
+        filesystem, path = fsspec.core.url_to_fs(address + options)
         return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem)), path
     except ImportError as error:
         raise MissingExtraError(

@@ -68,7 +68,7 @@ class WarcBytes:
             return bytes(self._stream.read(_PIECE_BYTES))
         except STREAM_ERRORS as error:
             end = self.position + len(self.data)
-            raise Damage(self.byte, f"the file is damaged or cut short: {error}", end, is_final=True) from error
+            raise Damage(self.byte, f"the file cannot be read: {error}", end, is_final=True) from error
 
     def skip(self, size: int) -> int:
         """Skip up to `size` bytes; return how many there were."""

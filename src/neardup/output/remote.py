@@ -41,7 +41,7 @@ class RemoteFolder:
         self.address, self.options = folder.rstrip("/"), question + options
         self._resumed = False
         with self._reaching():
-            self._filesystem, self._path = resolve(self.address + self.options)
+            self._filesystem, self._path = resolve(self.address, self.options)
 
     def refuse_existing(self) -> None:
         """Raise OutputError if there is anything at the address but what a run has left that did not complete."""

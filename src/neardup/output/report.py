@@ -82,7 +82,7 @@ def describe_incomplete(num_files: int, names: Sequence[str]) -> dict[str, Any] 
     shown = ", ".join(names[:3]) + (f" and {num_files - 3:,} more" if num_files > 3 else "")
     message = (
         f"{plural(num_files, 'file')} could not be read to the end: {shown}. The result contains only the "
-        "documents before the damage; rejected.jsonl gives the reasons. Replace the files and run again, or accept "
+        "documents before; rejected.jsonl gives the reasons. Make the files readable and run again, or accept "
         "this with on_error='skip' (--on-error skip)."
     )
     return {"files": num_files, "names": list(names), "message": message}

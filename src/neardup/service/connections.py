@@ -16,6 +16,8 @@ from neardup.service.problems import Problem, busy, exceeded
 from neardup.service.security import HEADERS
 from neardup.settings.service import ServiceSettings
 
+Refuse = Callable[[Problem, str], tuple[bytes, str]]
+
 if TYPE_CHECKING:
     _Base = Any
 else:
@@ -25,7 +27,7 @@ else:
 class Guarded(_Base):  # type: ignore[misc]
     """Mixed into a protocol of uvicorn, which limits none of this.
 
-    settings : set by `guarded`. refuse : also; returns the body and the request id of a problem, for a client.
+    settings, refuse : set by `guarded`.
 
     Notes
     -----
@@ -34,7 +36,7 @@ class Guarded(_Base):  # type: ignore[misc]
     """
 
     settings: ServiceSettings
-    refuse: Callable[[Problem, str], tuple[bytes, str]]
+    refuse: Refuse
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Refuse a connection too many; begin to wait for a request."""
@@ -122,7 +124,7 @@ class Guarded(_Base):  # type: ignore[misc]
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
             return
-        body, request_id = self.refuse(problem, (self.client or ("",))[0])
+        body, request_id = self.refuse(problem, (self.transport.get_extra_info("peername") or ("",))[0])
         headers = [
             *HEADERS, *problem.headers.items(), ("content-type", "application/problem+json"),
             ("content-length", str(len(body))), ("x-request-id", request_id), ("connection", "close"),
@@ -140,8 +142,10 @@ _METHODS = (
 _ATTRIBUTES, _OF_CYCLE = ("connections", "cycle", "loop", "transport"), ("more_body", "response_complete")
 
 
-def guarded(settings: ServiceSettings, refuse: Callable[[Problem, str], tuple[bytes, str]]) -> type[asyncio.Protocol]:
+def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]:
     """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of h11.
+
+    refuse : returns the body and the request id of a problem of a client.
 
     Raises
     ------
