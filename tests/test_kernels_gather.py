@@ -11,6 +11,7 @@ import pytest
 from neardup import kernels
 from neardup.errors import StoreError
 from neardup.stores.chunks import Chunk, gather, selection_of
+from neardup.stores.documents import Documents
 
 SCHEMA = pa.schema(
     [
@@ -110,3 +111,16 @@ def test_a_column_of_another_type_is_damage():
     chunk = Chunk(0, 1, pa.RecordBatch.from_arrays([pa.array([1])], ["flag"]))
     with pytest.raises(StoreError, match="damaged"):
         chunk.locate(SCHEMA)
+
+
+def test_damaged_columns_are_an_error_each_time_whichever_rows_are_taken():
+    columns = [
+        pa.RecordBatch.from_arrays([pa.array(["a"])], ["id"]),
+        pa.RecordBatch.from_arrays([pa.array([1])], ["id"]),
+    ]
+    documents = Documents()
+    documents.schema = SCHEMA
+    documents.restore([Chunk(0, 1, columns[1]), Chunk(1, 2, columns[0])], ())
+    for row in (1, 1, 0):
+        with pytest.raises(StoreError, match="damaged"):
+            documents.view().take(np.array([row]), ["id"])

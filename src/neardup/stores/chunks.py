@@ -191,6 +191,8 @@ class Gathered(NamedTuple):
         selection, size, arrays = self.selection, self.there.shape[1], []
         for column in range(first, len(selection.kinds)):
             kind, nulls = selection.kinds[column], self.numbers.item(column, _NULLS)
+            if nulls and not selection.schema.field(column).nullable:
+                raise damaged("of documents", f"the {selection.schema.field(column).name} of a document is missing")
             if nulls == size:
                 arrays.append(pa.nulls(size, kind))
                 continue

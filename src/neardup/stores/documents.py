@@ -155,11 +155,13 @@ class DocumentsView(NamedTuple):
         return gathered
 
     def _locate(self) -> None:
-        """Locate the fields of the last chunks, if they are not."""
-        number = len(self.chunks) - 1
-        while number >= 0 and not self.places.item(number, kernels.gather.FIELDS):
-            self.places[number, kernels.gather.FIELDS] = self.chunks[number].locate(self.schema)
+        """Locate the fields of the last chunks, if they are not: in order, so that all are where the last ones are."""
+        number = len(self.chunks)
+        while number and not self.places.item(number - 1, kernels.gather.FIELDS):
             number -= 1
+        for chunk in self.chunks[number:]:
+            self.places[number, kernels.gather.FIELDS] = chunk.locate(self.schema)
+            number += 1
 
     def _correct_times(self, times: Rows, rows: npt.NDArray[np.uint32]) -> None:
         """Replace the times of rows that changed."""
