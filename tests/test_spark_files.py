@@ -312,7 +312,7 @@ def test_files_that_are_not_what_was_decided_about_end_the_run(tmp_path):
         with pytest.raises(InputError, match=r"rows\.jsonl changed during the run"):
             place_kept([wrong], tasks, totals_of(3, 1), output)
     for wrong in (row._replace(bytes=2), row._replace(file="another")):
-        with pytest.raises(OutputError, match=r"has not the file kept/rows\.jsonl of \d bytes that a worker wrote"):
+        with pytest.raises(OutputError, match=r"has no file kept/rows\.jsonl of \d bytes, as a worker wrote it"):
             place_kept([wrong], tasks, totals_of(3, 1), output)
     place_kept([row], tasks, totals_of(3, 1), output)
     assert files_below(output.result) == {"kept/rows.jsonl": b"a"}

@@ -33,6 +33,7 @@ from neardup.documents.rows import PART_SHIFT
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome
 from neardup.engines.spark.source import PART, Batches, Files, Read
+from neardup.engines.spark.stages import batch_of
 from neardup.errors import ClusterError, OutputError
 from neardup.methods.base import Method
 from neardup.output import write
@@ -311,7 +312,7 @@ def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output
     for name, row in files.items():
         if there.pop(name, None) != row.bytes:
             raise OutputError(
-                f"The output {output.path} has not the file {name} of {row.bytes:,} bytes that a worker wrote. Use a "
+                f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a worker wrote it. Use a "
                 "folder that the driver and all workers share, or an address such as s3a://bucket/clean."
             )
         if output.remote is None:
@@ -341,10 +342,7 @@ def write_parts(
             with tempfile.TemporaryDirectory(prefix="neardup-") as own:
                 written.append(_write_part(part, task, gone, Path(own, "kept"), task.part.relative_name))
                 RemoteFolder(remote).copy(Path(own))
-        columns = zip(*written, strict=True) if written else [()] * len(Written._fields)
-        types = (pa.int64(), pa.string(), pa.int64(), pa.int64(), pa.int64())
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, Written._fields)
+        yield batch_of(_WRITTEN, *(pa.array([row[place] for row in written]) for place in range(len(Written._fields))))
 
 
 def _write_part(part: int, task: Task, removed: npt.NDArray[np.int64], directory: Path, name: str) -> Written:

@@ -80,7 +80,7 @@ def describe_light(batches: Batches, read: Read, method: Broadcast[Method], sche
     for texts in read(batches):
         features = method.value.describe(texts["text"], workspace)
         keys = method.value.summarise(features)
-        yield _batch(
+        yield batch_of(
             schema, *(texts[name] for name in ("document", "against", "id", "row", "value", "rejected")),
             np.diff(flatten_strings(texts["text"])[1]), binary_rows(features.content), features.sets.sizes,
             distinct_lists(features.sets).sizes, binary_rows(keys.values),
@@ -94,7 +94,7 @@ def describe_heavy(batches: Batches, read: Read, method: Broadcast[Method]) -> I
         features = method.value.describe(texts["text"], workspace)
         keys = method.value.summarise(features) if isinstance(method.value.search, Radius) else None
         sets, none = distinct_lists(features.sets), pa.nulls(len(texts), pa.binary())
-        yield _batch(
+        yield batch_of(
             HEAVY, texts["position"], texts["last"], sets.sizes, binary_rows(features.content),
             none if keys is None else binary_rows(keys.values), binary_lists(sets),
             none if features.structure is None else binary_lists(distinct_lists(features.structure)),
@@ -107,7 +107,7 @@ def count_documents(batches: Batches, read: Read, counted: Shingling) -> Iterato
         shingles = shingle_documents(texts["text"], counted)
         found, counts = np.unique(distinct_features(shingles.hashes, shingles.offsets).hashes, return_counts=True)
         found, counts = np.append(found, np.uint64(0)), np.append(counts, texts["rejected"].null_count)
-        yield _batch("feature long, documents long", found.view(np.int64), counts)
+        yield batch_of("feature long, documents long", found.view(np.int64), counts)
 
 
 def list_members(batches: Batches, method: Broadcast[Method]) -> Iterator[pa.RecordBatch]:
@@ -124,14 +124,14 @@ def list_members(batches: Batches, method: Broadcast[Method]) -> Iterator[pa.Rec
         rows = arrow_of(entries.document)
         queries = np.where(rank < sizes[entries.document], needed[entries.document], 0)
         columns = (batch[name].take(rows) for name in ("position", "last", "distinct"))
-        yield _batch(MEMBER, bucket.view(np.int64), *columns, queries)
+        yield batch_of(MEMBER, bucket.view(np.int64), *columns, queries)
 
 
 def pair_sorted(batches: Batches, most: int, rule: Rule | None) -> Iterator[pa.RecordBatch]:
     """Pair the members of buckets. Requires: rows sorted by bucket and position."""
     members = (Members(*(column.to_numpy() for column in batch.columns)) for batch in batches)
     for pairs in pair_members(members, most, partial(can_reach, rule)):
-        yield _batch(PAIR, *pairs)
+        yield batch_of(PAIR, *pairs)
 
 
 def list_blocks(batches: Batches, radius: Radius, num_blocks: int) -> Iterator[pa.RecordBatch]:
@@ -141,14 +141,14 @@ def list_blocks(batches: Batches, radius: Radius, num_blocks: int) -> Iterator[p
         words = rows_of(batch["keys"])
         for block, mask in enumerate(blocks):
             bits = binary_rows(words & np.array(to_words(mask, radius.bits), np.uint64))
-            yield _batch(BLOCK, np.full(len(words), block), bits, batch["leader"], batch["keys"])
+            yield batch_of(BLOCK, np.full(len(words), block), bits, batch["leader"], batch["keys"])
 
 
 def join_blocks(key: tuple[Any, ...], rows: pa.Table, radius: Radius, num_blocks: int) -> pa.Table:
     """Return the pairs of fingerprints within the distance, of those that may first agree in the block key[0]."""
     first, words = rows["leader"].to_numpy(), rows_of(rows["keys"].combine_chunks())
     near = [
-        _batch(NEAR, np.append(first[left], first[right]), np.append(first[right], first[left]))
+        batch_of(NEAR, np.append(first[left], first[right]), np.append(first[right], first[left]))
         for left, right, _ in join_block(words, radius.bits, radius.max_distance, num_blocks, key[0].as_py())
     ]
     return pa.Table.from_batches(near, pa.schema([("left", pa.int64()), ("right", pa.int64())]))
@@ -178,7 +178,7 @@ def measure_cell(heavy: pa.Table, pairs: pa.Table, method: Broadcast[Method], ev
             *(measured[measure.name] for measure in chosen.measures),
         ]  # fmt: skip
         wanted = arrow_of(chosen.is_duplicate(measured) | measured.exact | every)
-        found.append(_batch(duplicate_schema(chosen.measures), *columns).filter(wanted))
+        found.append(batch_of(duplicate_schema(chosen.measures), *columns).filter(wanted))
     return pa.Table.from_batches(found)
 
 
@@ -188,7 +188,7 @@ def _keys(rows: pa.RecordBatch) -> Keys:
     return Keys(rows_of(rows["keys"]), rows_of(rows["content"]), np.ones(len(rows), np.bool_), sets)
 
 
-def _batch(schema: str, *columns: Any) -> pa.RecordBatch:
+def batch_of(schema: str, *columns: Any) -> pa.RecordBatch:
     """Return columns, arrays of NumPy or of Arrow, under the names and types of a schema in Spark's words."""
     arrays, names = [], []
     for column, field in zip(columns, schema.split(", "), strict=True):
