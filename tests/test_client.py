@@ -60,7 +60,7 @@ def test_a_problem_is_raised_with_its_details(client):
     with pytest.raises(ServiceError, match="There is no open run 'nothing'") as caught:
         client.commit_run("nothing")
     error = caught.value
-    assert (error.status, error.title, error.setting) == (422, "Unprocessable Content", None)
+    assert (error.status, error.title, error.setting) == (404, "Not Found", None)
     assert error.request_id
 
 
