@@ -120,7 +120,7 @@ def test_damaged_columns_are_an_error_each_time_whichever_rows_are_taken():
     ]
     documents = Documents()
     documents.schema = SCHEMA
-    documents.restore([Chunk(0, 1, columns[1]), Chunk(1, 2, columns[0])], ())
+    documents.restore([Chunk(0, 1, damaged), Chunk(1, 2, whole)], ())
     for row in (1, 1, 0):
         with pytest.raises(StoreError, match="damaged"):
             documents.view().take(np.array([row]), ["id"])
