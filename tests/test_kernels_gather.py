@@ -114,10 +114,7 @@ def test_a_column_of_another_type_is_damage():
 
 
 def test_damaged_columns_are_an_error_each_time_whichever_rows_are_taken():
-    columns = [
-        pa.RecordBatch.from_arrays([pa.array(["a"])], ["id"]),
-        pa.RecordBatch.from_arrays([pa.array([1])], ["id"]),
-    ]
+    whole, damaged = (pa.RecordBatch.from_arrays([pa.array([value])], ["id"]) for value in ("a", 1))
     documents = Documents()
     documents.schema = SCHEMA
     documents.restore([Chunk(0, 1, damaged), Chunk(1, 2, whole)], ())
