@@ -114,13 +114,10 @@ def test_a_column_of_another_type_is_damage():
 
 
 def test_damaged_columns_are_an_error_each_time_whichever_rows_are_taken():
-    columns = [
-        pa.RecordBatch.from_arrays([pa.array(["a"])], ["id"]),
-        pa.RecordBatch.from_arrays([pa.array([1])], ["id"]),
-    ]
+    whole, damaged = (pa.RecordBatch.from_arrays([pa.array([value])], ["id"]) for value in ("a", 1))
     documents = Documents()
     documents.schema = SCHEMA
-    documents.restore([Chunk(0, 1, columns[1]), Chunk(1, 2, columns[0])], ())
+    documents.restore([Chunk(0, 1, damaged), Chunk(1, 2, whole)], ())
     for row in (1, 1, 0):
         with pytest.raises(StoreError, match="damaged"):
             documents.view().take(np.array([row]), ["id"])
