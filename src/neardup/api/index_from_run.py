@@ -28,7 +28,7 @@ from neardup.index.incoming import new_prefix
 from neardup.methods.stored import IDF, settings_from_json
 from neardup.output.report import MAX_INPUTS
 from neardup.settings.index import IndexSettings
-from neardup.settings.methods import MethodSettings, SimHash
+from neardup.settings.methods import MethodSettings
 
 _Name = Callable[[Task, Batch], Batch]
 
@@ -82,7 +82,7 @@ def _method_of(folder: Path, report: dict[str, Any]) -> MethodSettings:
             f"method, and add_many({str(folder / 'kept')!r})."
         )
     method: MethodSettings = settings_from_json(report["method"])
-    return replace(method, idf="corpus") if isinstance(method, SimHash) and method.idf == IDF else method
+    return replace(method, **{"idf": "corpus"}) if getattr(method, "idf", None) == IDF else method
 
 
 def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) -> list[Task]:
