@@ -82,7 +82,8 @@ def _method_of(folder: Path, report: dict[str, Any]) -> MethodSettings:
             f"method, and add_many({str(folder / 'kept')!r})."
         )
     method: MethodSettings = settings_from_json(report["method"])
-    return replace(method, **{"idf": "corpus"}) if getattr(method, "idf", None) == IDF else method
+    counted: dict[str, Any] = {"idf": "corpus"} if getattr(method, "idf", None) == IDF else {}
+    return replace(method, **counted)
 
 
 def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) -> list[Task]:
