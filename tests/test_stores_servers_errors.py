@@ -191,6 +191,7 @@ def test_a_server_that_is_frozen_is_not_waited_for(server, monkeypatch, call):
         elif sentences := store.verify():
             raise StoreError(" ".join(sentences))
 
+    use()  # a connection of before is asked first
     began = time.monotonic()
     with server.frozen(), pytest.raises(StoreError, match=r"cannot be reached or ended the connection at .*repeat the"):
         use()
