@@ -84,7 +84,12 @@ def refuse_uploads(filesystem: Any, monkeypatch: pytest.MonkeyPatch, after: int)
             tried.append(path.removeprefix("/bucket/out/"))
             if len(tried) > after:
                 self.store.pop(path, None)
-                file.commit = file.close = lambda: (_ for _ in ()).throw(PermissionError("no access"))
+
+                def refuse() -> None:
+                    file.close = lambda: None  # Python 3.13 reports an error when it closes a forgotten file
+                    raise PermissionError("no access")
+
+                file.commit = file.close = refuse
         return file
 
     monkeypatch.setattr(type(filesystem), "_open", refusing)
