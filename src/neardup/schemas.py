@@ -114,7 +114,7 @@ def sweep_schema() -> pa.Schema:
             _field("threshold", pa.float64(), "The threshold."),
             _field("kept", pa.int64(), "The documents that dedup keeps at it."),
             _field("removed", pa.int64(), "The documents that it removes."),
-            _field("removed_exact", pa.int64(), "Those of them that are copies: the same tokens in one order."),
+            _field("removed_exact", pa.int64(), "Those of them that are copies: the same tokens in the same order."),
         ]
     )
 

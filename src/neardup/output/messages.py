@@ -145,7 +145,7 @@ _PAGE_ZH = {
         r"文本对。数字一律截断，不四舍五入。"
     ),
     r"Copy, near-duplicate": "副本与近似重复",
-    r"A copy has the same words in one order; punctuation and white space do not count\. A near-duplicate reaches the limit without that; its similarity "
+    r"A copy has the same words in the same order; punctuation and white space do not count\. A near-duplicate reaches the limit without that; its similarity "
     r"may still be 1, if the difference changes no feature\.": (
         "“副本”指词语及其顺序相同，标点和空白不计。“近似重复”指达到阈值但不是副本；如果差异不改变任何特征，相似度仍可能为 1。"
     ),
@@ -278,8 +278,8 @@ _TERMINAL_ZH = {
     r"  Near-duplicates: ": "  近似重复：",
     r"(.+) has no token, and equals nothing\.": r"\1 没有词，不与任何文本相同。",
     r"the same text after normalisation\.": "归一化后文本相同。",
-    r"the same words in one order; punctuation and white space do not count\.": "词语及其顺序相同，标点和空白不计。",
-    r"the same tags in one order\.": "标签及其顺序相同。",
+    r"the same words in the same order; punctuation and white space do not count\.": "词语及其顺序相同，标点和空白不计。",
+    r"the same tags in the same order\.": "标签及其顺序相同。",
     r"the distance (\d+) is within ([\d.]+) bits\.": r"距离 \1 不超过 \2 位。",
     r"the distance (\d+) is beyond ([\d.]+) bits\.": r"距离 \1 超过 \2 位。",
     r"the Jaccard similarity ([\d.]+) reaches the threshold ([\d.]+)\.": r"Jaccard 相似度 \1 达到阈值 \2。",

@@ -24,8 +24,8 @@ _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\uf
 def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
     """Return the common part of copies, by the settings and the tokens of a method."""
     if tokens in PAGE_TOKENS:
-        return "the same tags in one order"
-    text = "the same words in one order; punctuation and white space do not count"
+        return "the same tags in the same order"
+    text = "the same words in the same order; punctuation and white space do not count"
     if tokens in ("chars", "whitespace"):
         text = "the same text after normalisation"
     return text if settings.get("min_structure") is None else f"{text}, in the same tags"
