@@ -114,11 +114,11 @@ class KeyView(NamedTuple):
 
     def _find(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
         rules = (self.prefix_bits, self.max_distance, limit)
-        *found, damaged = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
-        if damaged >= 0:
+        found = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
+        if found[-1] >= 0:
             places = [run for i in range(len(self.prefix_bits)) for run in self.runs if len(run.tables[i].keys)]
-            raise damaged_keys(places[damaged].name)
-        return FoundRows(*found)
+            raise damaged_keys(places[found[-1]].name)
+        return FoundRows(*found[:-1])
 
     def _find_sorted(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
         """Look keys up in the order of the tables: neighbours share pages, which takes two thirds of the time."""
