@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from copy import copy
 
 import numpy as np
@@ -25,8 +24,7 @@ class Overlay(Writer):
     def __init__(self, base: Snapshot, layout: Layout) -> None:
         self._base, self._layout, self._first = base, layout, base.num_rows
         self._written: list[Changes] = []
-        self._stack = ExitStack()
-        self._top: Snapshot = self._stack.enter_context(MemoryStore("memory:", {}, layout).writing())
+        self._top: Snapshot = MemoryStore("memory:", {}, layout).writer()
 
     @property
     def num_rows(self) -> int:

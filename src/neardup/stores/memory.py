@@ -51,7 +51,11 @@ class MemoryStore(Store):
         """Wait for other writers of this process, and open the store."""
         with self._lock:
             self._check_open()
-            yield StateWriter(lambda: self._latest, self._write, self._stage)
+            yield self.writer()
+
+    def writer(self) -> Writer:
+        """Return a writer without waiting for others: of a store that one thread has."""
+        return StateWriter(lambda: self._latest, self._write, self._stage)
 
     def attachment(self, name: str) -> bytes | None:
         """Return a file that was stored when the index was created, or None."""
