@@ -106,6 +106,17 @@ def test_a_thousand_documents_in_a_request_are_decided_in_their_order(service):
     )
 
 
+def test_a_request_that_replaces_a_document_and_repeats_others_is_decided_as_one_by_one(service):
+    old = " ".join(f"orchard{number}" for number in range(40))
+    copy, other = f"{old} tail", " ".join(f"harbour{number}" for number in range(40))
+    add(service, {"id": "replaced/a", "text": old})
+    texts = {"replaced/x": copy, "replaced/a": other, "replaced/y": copy, "replaced/z": copy}
+    answers = add(service, *({"id": id, "text": text} for id, text in texts.items()))
+    assert [(answer["kept"], answer["kept_id"]) for answer in answers] == [
+        (False, "replaced/a"), (True, None), (True, None), (False, "replaced/y")
+    ]  # fmt: skip
+
+
 def test_a_run_is_decided_when_it_is_committed(client):
     client.open_run("monday")
     assert client.stage("monday", [{"id": "run/1", "text": "the staged text of a run on monday morning"}]) == 1
