@@ -99,11 +99,11 @@ def open_documents(folder: Path, info: FileInfo) -> Chunk:
     try:
         batch = pa.ipc.open_file(pa.py_buffer(data)).get_batch(0)
         batch.validate()  # buffers are as long as the columns need; their contents are not read
-    except (pa.ArrowException, OSError) as error:
+        rows = dict(zip(batch.schema.names, batch.columns, strict=True)).get("row")
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise damaged(folder / info.name, f"it is no file of Arrow IPC, {error}") from error
     chunk = Chunk(info.first, info.stop, batch, info.name)
     missing = info.stop - info.first - batch.num_rows
-    rows = dict(zip(batch.schema.names, batch.columns, strict=True)).get("row")
     if missing < 0 or (missing and (rows is None or rows.type != pa.uint32() or rows.null_count)):
         raise chunk.damaged
     return chunk
