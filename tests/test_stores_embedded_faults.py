@@ -429,9 +429,10 @@ def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory
         store.close()
     store = embedded.open(path)
     store.compact()
-    (small_disk / "filler").unlink()  # a hole of a mapped file needs space to be read
     assert store.verify() == []
     assert rows_of(store._latest) == rows[len(rows) // 2 :]
+    with store.writing() as writer:
+        writer.write(changes_of(writer.num_rows, 300, rng))
     store.close()
 
 

@@ -143,10 +143,16 @@ def check_arrays(folder: Path, info: FileInfo) -> None:
     arrays = sorted(description["arrays"], key=lambda array: int(array["offset"]))
     open_arrays(folder, info, [array["name"] for array in arrays])
     last = _HEAD.size + _HEAD.unpack_from(data)[3]
-    for array in [*arrays, {"offset": len(data), "size": 0, "type": "|u1"}]:
-        if np.frombuffer(data, np.uint8, array["offset"] - last, last).any():
-            raise damaged(folder / info.name, f"bytes behind {last}, which belong to no array, are not zero")
-        last = array["offset"] + array["size"] * np.dtype(array["type"]).itemsize
+    with (folder / info.name).open("rb", 0) as file:
+        for array in [*arrays, {"offset": len(data), "size": 0, "type": "|u1"}]:
+            if not _is_zero(file.fileno(), last, array["offset"]):
+                raise damaged(folder / info.name, f"bytes behind {last}, which belong to no array, are not zero")
+            last = array["offset"] + array["size"] * np.dtype(array["type"]).itemsize
+
+
+def _is_zero(file: int, first: int, stop: int) -> bool:
+    """Return whether some bytes of a file are zero. They are read: a page of a hole that is mapped needs space."""
+    return not any(any(os.pread(file, min(_STEP, stop - offset), offset)) for offset in range(first, stop, _STEP))
 
 
 def map_file(folder: Path, info: FileInfo) -> mmap.mmap:

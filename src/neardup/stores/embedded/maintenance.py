@@ -186,10 +186,9 @@ class Maintenance:
         def count_alive(chunk: Chunk) -> int:
             return int((~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))).sum())
 
-        for chunk in sorted((chunk for chunk in state.documents.chunks if chunk.name), key=count_alive):
-            smaller = without(chunk, forgotten, state.documents.schema)
-            if smaller is not chunk:
-                self._finish(self._job_of_documents([smaller], [chunk]))
+        # Names, since a file that is mapped takes space.
+        for name in [chunk.name for chunk in sorted(state.documents.chunks, key=count_alive) if chunk.name]:
+            self._drop_forgotten(name, forgotten)
         self.flush()
         while (job := self._begin_merge_of_documents()) is not None:
             self._finish(job)
@@ -198,6 +197,13 @@ class Maintenance:
         if len(runs) > 1 or listed > state.num_kept + state.num_removed:
             self._finish(self._job_of_keys(runs))
         self._finish(self._begin_merge_of_seen(everything=True))
+
+    def _drop_forgotten(self, name: str, forgotten: Bits) -> None:
+        """Write a file of documents again if some of its rows were forgotten."""
+        chunk = next(chunk for chunk in self._state.documents.chunks if chunk.name == name)
+        smaller = without(chunk, forgotten, self._state.documents.schema)
+        if smaller is not chunk:
+            self._finish(self._job_of_documents([smaller], [chunk]))
 
     def _begin_merge_of_keys(self) -> Job | None:
         runs = [run for run in self._state.keys.runs if run.name]

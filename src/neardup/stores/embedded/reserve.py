@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sqlite3
 from collections.abc import Callable
@@ -43,7 +44,9 @@ class Reserve:
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
             try:
-                _allocate(file, os.fstat(file).st_size, wanted)
+                # A step at a time: where there is not space for all of it, there is for some.
+                for offset in range(os.fstat(file).st_size, wanted, _BYTES):
+                    _allocate(file, offset, min(_BYTES, wanted - offset))
             finally:
                 os.close(file)
         except OSError as error:
@@ -52,21 +55,35 @@ class Reserve:
         self._size = wanted
 
     def use(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`; if it cannot write, that of another attempt, which has the space."""
-        try:
-            return work()
-        except StoreError:
-            raise
-        except (OSError, sqlite3.OperationalError):
-            if not self._path.exists():
+        """Return the result of `work`; while the disk is full, of another attempt, with more of the space each time.
+
+        What is not needed stays reserved: other programs may fill the disk before `keep` is called again.
+        """
+        released = _BYTES
+        while True:
+            try:
+                return work()
+            except StoreError:
                 raise
-        self._path.unlink()
+            except (OSError, sqlite3.OperationalError) as error:
+                if (isinstance(error, OSError) and error.errno not in _FULL) or not self._release(released):
+                    raise
+            released *= 4
+            gc.collect()  # an error may keep files mapped that were removed, and with them their space
+
+    def _release(self, num_bytes: int) -> bool:
+        """Make the file so much smaller; return whether there was any of it."""
+        try:
+            size = self._path.stat().st_size
+        except FileNotFoundError:
+            return False
+        os.truncate(self._path, max(0, size - num_bytes))
         self._size = 0
-        return work()
+        return size > 0
 
 
-def _allocate(file: int, size: int, wanted: int) -> None:
-    if size < wanted and hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, size, wanted - size)
-    elif size < wanted:
-        os.pwrite(file, bytes(wanted - size), size)
+def _allocate(file: int, offset: int, num_bytes: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, offset, num_bytes)
+    else:
+        os.pwrite(file, bytes(num_bytes), offset)

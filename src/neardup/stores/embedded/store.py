@@ -216,6 +216,8 @@ class EmbeddedStore(Store):
                         with suppress(OSError):
                             self._keep_reserve()
                         self._writer_lock.release()
+                        del self._maintenance
+                    del self._latest, self._loader  # files that were removed take space while they are mapped
 
     def _tidy(self) -> None:
         """Move a long journal to files, and make the database small."""
