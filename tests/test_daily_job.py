@@ -186,8 +186,9 @@ def test_a_job_that_is_killed_at_any_step_and_repeated_leaves_the_output_and_the
             states.add((is_written, is_updated))
             if is_written and json.loads((out / "report.json").read_text())["updated"]:
                 assert is_updated
-            update(source, index, out, overwrite=True)
+            update(source, index, out, overwrite=True, resume=step % 2 == 1)
             assert output_of(out) == expected
             assert contents_of(index) == stored
             assert index.verify() == []
+            assert not (tmp_path / "out.partial").exists()
     assert states == {(False, False), (True, False), (True, True)}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +18,9 @@ from click.testing import CliRunner
 import neardup
 from neardup import Index, MinHash, SimHash
 from neardup.cli.main import cli
+from neardup.engines.local import reading as local_reading
 from neardup.errors import InputError, SchemeError, SettingError
+from neardup.index import collection
 from test_index_sieve import METHODS, documents_for, idf_for, make_texts
 
 REPOSITORY = Path(__file__).parent.parent
@@ -203,7 +208,7 @@ def test_rejected_rows_are_listed(make, tmp_path):
         ({"keep": "longest"}, SettingError, "keep must be 'first' with an index"),
         ({"linkage": "connected"}, SettingError, "linkage must be 'sieve' with an index"),
         ({"audit_sample": 5}, SettingError, "audit_sample must be 0"),
-        ({"resume": True, "output": "out"}, SettingError, "resume must be False"),
+        ({"resume": True}, SettingError, "resume continues the run of an output folder"),
         ({"max_bucket_size": 7}, SettingError, "max_bucket_size must be that of the index, 64"),
         ({"method": "simhash"}, SchemeError, "was created with"),
         ({"method": MinHash(threshold=0.5)}, SchemeError, "was created with ngram=2"),
@@ -357,3 +362,110 @@ def test_a_run_that_cannot_be_read_leaves_no_index(tmp_path):
     with pytest.raises(InputError, match="kept files changed"):
         Index.from_run(tmp_path / "run.index", tmp_path / "out")
     assert not (tmp_path / "run.index").exists()
+
+
+# Runs that are resumed.
+
+
+def interrupted(monkeypatch, documents, address, out, *, after: int, **options) -> None:
+    """Begin a run that ends with an error once so many steps are decided, checkpoints after each second batch."""
+    steps, count = collection.steps, 0
+
+    def some_steps(*arguments):
+        nonlocal count
+        for step in steps(*arguments):
+            yield step
+            count += 1
+            if count == after:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(collection, "steps", some_steps)
+        with pytest.raises(KeyboardInterrupt):
+            neardup.dedup(documents, against=address, output=out, **options)
+
+
+def output_of(folder: Path) -> tuple[list[bytes], list[dict], dict]:
+    report = json.loads((folder / "report.json").read_text())
+    kept = [path.read_bytes() for path in sorted((folder / "kept").iterdir())]
+    return kept, pq.read_table(folder / "removed.parquet").to_pylist(), report["counts"]
+
+
+def two_days(folder: Path) -> list[Path]:
+    """Return files with documents that the index has already, or with another text, or that are there twice."""
+    rows = [{"id": f"{'d' if n % 7 == 0 else 'n'}{n}", "text": text} for n, text in enumerate(make_texts(6, 120))]
+    days = [folder / "1.jsonl", folder / "2.jsonl"]
+    for day, part in zip(days, (rows[:70], rows[60:]), strict=True):
+        day.write_text("".join(json.dumps(row) + "\n" for row in part) + "{\n")
+    return days
+
+
+@pytest.mark.filterwarnings("ignore:.*rejected")
+@pytest.mark.parametrize("update", [False, True])
+@pytest.mark.parametrize("after", [1, 5, 12])
+def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(make, tmp_path, monkeypatch, after, update):
+    monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
+    days, options = two_days(tmp_path), {"update": update, "batch_rows": 9}
+    address, twin = make(table("d", make_texts(5, 120))), str(tmp_path / "twin.index")
+    shutil.copytree(address, twin)
+    neardup.dedup(days, against=twin, output=tmp_path / "whole", **options)
+    interrupted(monkeypatch, days, address, tmp_path / "out", after=after, **options)
+    neardup.dedup(days, against=address, output=tmp_path / "out", resume=True, **options)
+    assert not (tmp_path / "out.partial").exists()
+    assert output_of(tmp_path / "out") == output_of(tmp_path / "whole")
+    with Index.open(address) as index, Index.open(twin) as expected:
+        assert index.verify() == []
+        resumed, whole = (
+            pa.concat_tables(each.documents()).drop_columns(["first_seen", "last_seen"]) for each in (index, expected)
+        )
+        assert resumed.equals(whole)
+        assert len(resumed) > (120 if update else 119)
+
+
+@pytest.mark.filterwarnings("ignore:.*rejected")
+def test_a_run_that_is_resumed_reads_what_it_has_decided_no_more(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
+    address, days = make(table("d", make_texts(5, 120))), two_days(tmp_path)
+    interrupted(monkeypatch, days, address, tmp_path / "out", after=7, batch_rows=9)
+    described, describe = [], Index._describe
+    monkeypatch.setattr(Index, "_describe", lambda *args: described.append(len(args[1].texts)) or describe(*args))
+    neardup.dedup(days, against=address, output=tmp_path / "out", resume=True, batch_rows=9)
+    assert 40 < sum(described) <= 130 - 6 * 9
+
+
+@pytest.mark.filterwarnings("ignore:.*rejected")
+def test_a_run_whose_index_has_changed_since_begins_again(make, tmp_path, monkeypatch):
+    address, days = make(table("d", make_texts(5, 120))), two_days(tmp_path)
+    interrupted(monkeypatch, days, address, tmp_path / "out", after=7, batch_rows=9)
+    with Index.open(address) as index:
+        index.add(make_texts(6, 120)[1], id="other")
+    found = neardup.dedup(days, against=address, output=tmp_path / "out", resume=True, batch_rows=9)
+    assert "The index has changed since the run was interrupted" in found.report["warnings"][0]
+    assert found.removed["kept_id"].to_pylist().count("other") >= 1
+    assert found.mask.tolist() == neardup.dedup(days, against=address).mask.tolist()
+
+
+GROWING = """
+import json, random, sys
+import neardup
+count = int(sys.argv[2])
+with open(sys.argv[2] + ".jsonl", "w") as file:
+    for n in range(count):
+        file.write(json.dumps({"id": str(n), "text": random.Random(n).randbytes(1500).hex(" ", 4)}) + "\\n")
+result = neardup.dedup(file.name, against=sys.argv[1], update=True, output=sys.argv[2], write="removed", threads=1)
+print(result.report["source_bytes"], result.report["peak_memory_bytes"])
+"""
+
+
+@pytest.mark.slow
+def test_the_memory_of_a_run_does_not_grow_with_its_texts(tmp_path):
+    peaks = []
+    for count in (20_000, 60_000):
+        address = str(tmp_path / f"{count}.index")
+        Index.create(address, storage="text").close()
+        command = [sys.executable, "-c", GROWING, address, str(count)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        peaks.append([int(word) for word in done.stdout.split()])
+    (few_bytes, few), (many_bytes, many) = peaks
+    assert many_bytes > few_bytes + (100 << 20)
+    assert many - few < (many_bytes - few_bytes) // 2, peaks  # in memory, each text takes more than itself

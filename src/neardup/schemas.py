@@ -314,6 +314,8 @@ ID_HASHES = Column("id_hashes", "uint64", "The hash of the id.")
 LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8.")
 RANKS = Column("ranks", "float64", "By key of `keep`: the value that it orders by; nan comes last.")
 VALUES = Column("values", "uint64", "The hash of the value by which removals are counted; 0 in the earlier corpus.")
+# By document of a run on top of an index.
+INDEX_ROWS = Column("index-rows", "int64", "The row of the document in the index, which it has or will have.")
 # By input.
 PART_ENDS = Column("part-ends", "int64", "The number of documents up to the end of the input.")
 PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that could not be read.")

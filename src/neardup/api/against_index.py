@@ -14,41 +14,46 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.api.documents_of_index import Batch, read_batches, tasks_for
+from neardup.api.documents_of_index import Batch, batch_of_documents, tasks_for
 from neardup.api.index import Index
 from neardup.api.inputs import Inputs, named_paths
-from neardup.api.runs import NamedMethod, Run
-from neardup.arrays import arrow_of, flatten_strings, numpy_type
+from neardup.api.runs import NamedMethod, Run, refuse_resume
 from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import SHORT, Outcome, count_decisions
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
-from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, describe_rejected
+from neardup.documents.corpus import Corpus
 from neardup.documents.reading import Task, known_total
 from neardup.documents.tables import TablePart
+from neardup.engines.local.pipeline import locations
+from neardup.engines.local.reading import Reading, read_all
+from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, NeardupError, SchemeError, SettingError
-from neardup.executor import count_threads, map_ordered
-from neardup.index import collection, meta
-from neardup.index.incoming import Incoming, decompress
+from neardup.executor import count_threads, group_small
+from neardup.index import collection, maintenance, meta
+from neardup.index.incoming import Incoming, decompress, new_prefix
 from neardup.index.overlay import Overlay
 from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
 from neardup.output.report import drop_near_counts
-from neardup.output.tables import DocumentLocations
-from neardup.progress import Stages
+from neardup.output.tables import LocationsAfter
+from neardup.progress import Progress, Stages
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.stores import embedded
 from neardup.stores.addresses import is_index, shown_address
-from neardup.stores.base import Rows, Snapshot, Writer
-from neardup.verify.measured import Measured
+from neardup.stores.base import Changes, Rows, Snapshot, Writer
+from neardup.verify.measured import Measured, measured_of_copies
 
 _NO_TEXT = "(The index stores no text.)"
 _TEXTS_AT_ONCE = 1024
+_ROWS_AT_ONCE = 1 << 16  # of decisions
+_DOCUMENTS = "documents"  # the folder of those of the run
+_MEMORY_BYTES, _PART_BYTES = 64 << 20, 32 << 20  # of these in memory; of a part that is added to the index
 
 
 def index_in(against: Any) -> Index | str | None:
@@ -83,6 +88,7 @@ def open_index_run(
     run_settings: RunSettings,
     *,
     update: bool,
+    resume: bool,
 ) -> Iterator[IndexRun]:
     """Open an index for a run of dedup; an index that was passed stays open afterwards.
 
@@ -92,6 +98,7 @@ def open_index_run(
     named : the index must have been made with it.
     inputs, selection, run_settings : of the run.
     update : whether the documents of the run are added to the index.
+    resume : whether it continues an interrupted run.
 
     Raises
     ------
@@ -113,7 +120,7 @@ def open_index_run(
             )
         state: AbstractContextManager[Snapshot] = index._store.writing() if update else index._store.reading()
         with state as snapshot:
-            yield IndexRun(index, snapshot, inputs, run_settings)
+            yield IndexRun(index, snapshot, inputs, run_settings, resume=resume)
 
 
 def _named(
@@ -133,32 +140,21 @@ def _named(
     return dataclasses.replace(index.method, **given) if given else None
 
 
-_KINDS = (np.int64, np.int64, np.bool_, np.bool_)
+class _Decisions(NamedTuple):
+    """The decisions about the documents of the run.
 
-
-class _Decided(NamedTuple):
-    """Some documents of the run, decided. row : in the index, or that it will have there. keeper : the row of the
-    document that removed it; its own if it is kept. kept_id : null if it is kept.
+    kept : bool (num_documents,). num_truncated : kept ones of which a bucket had more documents than were compared.
+    num_repeated : that the index had, or that the run had before. removed, keeper : int64 (num_removed,), the numbers
+    of removed documents, and the rows of those that removed them. measured : of these pairs. seen : rows of the index.
     """
 
-    row: Rows
-    keeper: Rows
     kept: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
-    kept_id: pa.Array
+    num_truncated: int
+    num_repeated: int
+    removed: Rows
+    keeper: Rows
     measured: Measured
-
-
-class _Read(NamedTuple):
-    """What was read, by batch: ids, rows and lengths of documents; and by part: the number of documents at its end, and
-    of its rejected rows.
-    """
-
-    ids: list[pa.Array]
-    rows: list[npt.NDArray[np.int64]]
-    lengths: list[npt.NDArray[np.int64]]
-    ends: list[int]
-    rejected: list[int]
+    seen: Rows
 
 
 class _Kept(TablePart):
@@ -184,184 +180,178 @@ class _Kept(TablePart):
 
 
 class IndexRun:
-    """The decisions of a run on top of a snapshot of an index."""
+    """The decisions of a run on top of a snapshot of an index.
 
-    can_resume = False
+    Its documents are in a store among the scratch files until `commit` adds them. That store is also what a run is
+    resumed from: the documents after the last checkpoint are found there as repeated, with their answers.
+    """
 
-    def __init__(self, index: Index, snapshot: Snapshot, inputs: Inputs, run_settings: RunSettings) -> None:
+    can_resume = True
+
+    def __init__(
+        self, index: Index, snapshot: Snapshot, inputs: Inputs, run_settings: RunSettings, *, resume: bool
+    ) -> None:
         self.index, self._snapshot, self._inputs, self._run_settings = index, snapshot, inputs, run_settings
-        self._overlay = Overlay(snapshot, index._store.layout)
-        self._updates = isinstance(snapshot, Writer)
-        self._sent = np.zeros(snapshot.num_rows if self._updates else 0, np.bool_)  # rows that the run repeats
-        self._tally, self._unread, self._num_repeated = Tally(), list[str](), 0
+        self._updates, self._resume = isinstance(snapshot, Writer), resume
 
     def decide(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Run:
         """Read the inputs and decide about their documents."""
-        inputs, run_settings = self._inputs, self._run_settings
+        inputs, snapshot, method = self._inputs, self._snapshot, self.index._rules.method
+        refuse_resume(folder, resume=self._resume)
         if folder is not None:
             folder.refuse_inputs_inside([*named_paths(inputs.source), self.index.address])
         warnings: list[str] = []
         tasks = tasks_for(inputs, self.index.method, warnings)
         identities = [task.part.identity() for task in tasks]
+        selection, run_settings = SelectionSettings(), self._run_settings
+        resuming = prepare(scratch, tasks, identities, method, selection, self._resume)
+        state, note = [self.index.address, snapshot.num_rows, *snapshot.count()], scratch.directory / "index.json"
+        if resuming and not (note.exists() and json.loads(note.read_text()) == state):
+            warnings.append("The index has changed since the run was interrupted: all documents were decided again.")
+            resuming = prepare(scratch, tasks, identities, method, selection, resume=False)
+        note.write_text(json.dumps(state))
         if folder is not None:
-            folder.begin(resume=False)
-        read, decided = _Read([], [], [], [], []), list[_Decided]()
-        with (
-            stages.stage("read", known_total(tasks)) as progress,
-            open(scratch.directory / schemas.REJECTED.name, "w", encoding="utf-8") as log,
-        ):
-            for documents, incoming in self._described(tasks, run_settings, log.write):
-                if documents is None or incoming is None:
-                    read.ends.append(self._tally.documents)
-                    read.rejected.append(self._tally.part_rejected)
-                    self._tally.part_rejected = 0
-                    continue
-                read.ids.append(self._shown_ids(documents))
-                read.rows.append(documents.rows)
-                read.lengths.append(np.diff(flatten_strings(documents.text)[1]))
-                decided += self._decide(incoming, run_settings.batch_rows)
-                self._count(documents, incoming)
-                progress.advance(len(documents.rows), int(documents.text.nbytes))
-        return self._run(tasks, identities, read, _join(decided, self.index._rules.method.measures), warnings)
+            folder.begin(resume=resuming)
+        self._reading = Reading(tasks, method, scratch, selection, run_settings.on_error, stores_sets=False)
+        if resuming:
+            self._reading.resume()
+        self._open(scratch)
+        with stages.stage("read", known_total(tasks)) as progress:
+            threads = count_threads(run_settings.threads)
+            corpus = read_all(self._reading, threads, run_settings.batch_rows, progress, self._describe, self._decide)
+        with stages.stage("decide", corpus.num_documents) as progress:
+            decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
+        self._seen, self._num_repeated = decisions.seen, decisions.num_repeated
+        return self._run(tasks, identities, corpus, decisions, warnings)
 
-    def _described(
-        self, tasks: list[Task], settings: RunSettings, log: Callable[[str], Any]
-    ) -> Iterator[tuple[DocumentBatch | None, Incoming | None]]:
-        """Yield the documents of all parts, described on threads; after each part, none."""
+    def _open(self, scratch: Scratch) -> None:
+        """Open the store of the run's documents, and take account of those that were decided before."""
+        self._scratch, layout, path = scratch, self.index._store.layout, scratch.directory / _DOCUMENTS
+        if path.exists():
+            store = embedded.open(str(path), memory_bytes=_MEMORY_BYTES)
+        else:
+            store = embedded.create(str(path), {"prefix": new_prefix()}, layout, memory_bytes=_MEMORY_BYTES)
+        scratch.close_with(store)
+        self._prefix: str = store.meta["prefix"]
+        with store.writing() as top:  # nobody else writes to it
+            self._top, self._overlay = top, Overlay(self._snapshot, layout, top)
+        self._was_read = np.zeros(self._overlay.num_rows, np.bool_)
+        self._was_read[scratch.column(schemas.INDEX_ROWS)] = True
 
-        def reject(row: Rejected) -> None:
-            if settings.on_error == "stop":
-                raise InputError(
-                    f"{describe_rejected(row)}. The run stops at the first such document because of on_error='stop'. "
-                    "Use on_error='reject' (--on-error reject) to list it in rejected.jsonl instead."
-                )
-            log(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
-            self._tally.part_rejected += 1
-            if row.rest_of_file:
-                self._tally.unread_files += 1
-                self._unread = [*self._unread, row.file][:MAX_UNREAD_NAMED]
-            else:
-                self._tally.rejected += 1
-
-        def pieces() -> Iterator[tuple[DocumentBatch | None, Batch | None]]:
-            for task in tasks:
-                yield from read_batches(task, (), reject)
-                yield None, None
-
-        threads = count_threads(settings.threads)
-        for (documents, _), incoming in map_ordered(
-            pieces(), lambda piece: None if piece[1] is None else self._incoming(piece[1]), threads,
-            bytes_of=lambda piece: 0 if piece[1] is None else int(piece[1].texts.nbytes),
-        ):  # fmt: skip
-            yield documents, incoming
-
-    def _incoming(self, batch: Batch) -> Incoming:
-        if self._updates and batch.is_unnamed:
+    def _describe(self, batches: list[DocumentBatch]) -> Incoming:
+        if not self._updates:  # the index is an earlier collection: its ids are those of other documents
+            batches = [dataclasses.replace(batch, ids=None) for batch in batches]
+        elif any(batch.ids is None for batch in batches):
             raise InputError(
                 "A run that updates an index needs the ids of its documents, to recognise them when it is repeated: "
                 "got documents without ids. Name their column with id_column (--id-column), or add them with "
                 "Index.add_many_if_new (neardup index add-if-new), which gives each an id."
             )
-        return self.index._describe(batch)
+        return self.index._describe(Batch.join([batch_of_documents(batch, []) for batch in batches]))
 
-    def _shown_ids(self, documents: DocumentBatch) -> pa.Array:
-        """Return the ids of documents for the tables: their column, else their running numbers."""
-        if documents.ids is not None:
-            return documents.ids.cast(pa.large_string())
-        first = self._tally.documents
-        return arrow_of(np.arange(first, first + len(documents.rows))).cast(pa.large_string())
-
-    def _count(self, documents: DocumentBatch, incoming: Incoming) -> None:
+    def _decide(self, incoming: Incoming) -> None:
+        """Decide about the next documents, and put them into the store of the run."""
+        tally, first = self._reading.tally, self._snapshot.num_rows
         sizes = incoming.described.features.sets.sizes
-        self._tally.documents += len(documents.rows)
-        self._tally.without_features += int(np.count_nonzero(~incoming.featured))
-        self._tally.shingles += int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
+        tally.without_features += int(np.count_nonzero(~incoming.featured))
+        tally.short += int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
+        if not self._updates:
+            incoming = incoming.numbered(self._prefix, first + tally.documents)
+        for step in collection.steps(self.index._rules, self._overlay, incoming, _now()):
+            self._refuse_replaced(step.changes.forgotten)
+            if len(self._was_read) < self._overlay.num_rows:
+                longer = np.zeros(2 * self._overlay.num_rows, np.bool_)
+                longer[: len(self._was_read)] = self._was_read
+                self._was_read = longer
+            self._was_read[step.rows] = True
+            self._scratch.append(schemas.INDEX_ROWS, step.rows)
 
-    def _decide(self, incoming: Incoming, batch_rows: int | None) -> Iterator[_Decided]:
-        """Yield the decisions about documents, some at a time."""
-        if not self._updates:  # the index is an earlier collection: its ids are those of other documents
-            incoming = incoming.numbered(self.index._prefix, self._overlay.num_rows)
-        for start in range(0, len(incoming), batch_rows or len(incoming)):
-            stop = min(len(incoming), start + (batch_rows or len(incoming)))
-            part, now = incoming.take(np.arange(start, stop)), time.time_ns() // 1000
-            for step in collection.steps(self.index._rules, self._overlay, part, now):
-                yield self._decided(step, incoming.featured[start : start + len(step.rows)])
-                start += len(step.rows)
-
-    def _decided(self, step: collection.Step, featured: npt.NDArray[np.bool_]) -> _Decided:
-        """Return the decisions of a step.
-
-        A document that the index had before the run has its answer of then, so that a run that is repeated has the same
-        output. One that the run has twice is removed as a copy of itself, if it has features.
-        """
-        answers, documents, row = step.answers, step.changes.documents, step.rows
-        assert documents is not None
-        first = self._snapshot.num_rows
-        self._refuse_replaced(step.changes.forgotten, first)
-        repeated, kept = answers["repeated"].to_numpy(), answers["kept"].to_numpy()
-        keeper, removers = row.copy(), documents["kept_row"]
-        keeper[~repeated] = np.where(removers.is_valid().to_numpy(), _rows(removers), row[~repeated])
-        removed = np.flatnonzero(repeated & ~kept)
-        if len(removed):
-            keeper[removed] = _rows(self._overlay.take(row[removed], ["kept_row"])["kept_row"])
-        earlier = repeated & (row < first)
-        itself = kept & featured & repeated & ~earlier
-        itself[earlier] = (kept & featured)[earlier] & self._sent[row[earlier]]
-        self._sent[row[earlier]] = True
-        self._num_repeated += int(np.count_nonzero(repeated))
-        kept_id = pc.if_else(arrow_of(itself), answers["id"], answers["kept_id"]).combine_chunks()
-        measured = {}
-        for measure in self.index._rules.method.measures:
-            values = answers[measure.name].fill_null(pa.scalar(measure.of_itself, measure.type))
-            measured[measure.name] = values.to_numpy()
-        truncated = answers["truncated"].to_numpy()
-        return _Decided(row, keeper, kept & ~itself, truncated, kept_id, Measured(measured))
-
-    def _refuse_replaced(self, forgotten: Rows, first: int) -> None:
+    def _refuse_replaced(self, forgotten: Rows) -> None:
         """Raise InputError if documents of the run are replaced by others of the run."""
-        own = forgotten >= first
-        own[~own] = self._sent[forgotten[~own]]
-        if own.any():
-            (id,) = self._overlay.take(forgotten[own][:1], ["id"])["id"].to_pylist()
+        own = forgotten[self._was_read[forgotten]]
+        if len(own):
+            (id,) = self._overlay.take(own[:1], ["id"])["id"].to_pylist()
             raise InputError(
                 f"The id {id!r} belongs to two documents of the run with different texts, and an index has one "
                 "document of an id: nothing was written. Name another id_column (--id-column), or leave one out."
             )
 
+    def _decisions(self, rows: Rows, progress: Progress) -> _Decisions:
+        """Return the decisions about all documents; rows : of each, in the index.
+
+        A document that the index had before the run has its answer of then, so that a run that is repeated has the same
+        output. One that the run has twice is removed as a copy of itself, if it has features.
+        """
+        first, measures = self._snapshot.num_rows, self.index._rules.method.measures
+        was_read = np.zeros(self._overlay.num_rows, np.bool_)
+        kept = np.ones(len(rows), np.bool_)
+        num_truncated = num_repeated = 0
+        removed, keepers, seen = ([np.empty(0, np.int64)] for _ in range(3))
+        measured = [measured_of_copies(0, measures)]
+        columns = ["state", "kept_row", "truncated", "featured", *(measure.name for measure in measures)]
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            row = rows[start : start + _ROWS_AT_ONCE]
+            stored = self._overlay.take(row, columns)
+            distinct, place = np.unique(row, return_index=True)
+            again = np.ones(len(row), np.bool_)
+            again[place] = was_read[distinct]
+            was_read[distinct] = True
+            is_kept = stored["state"].to_numpy() == schemas.KEPT
+            itself = is_kept & stored["featured"].to_numpy() & again
+            keeper = np.where(is_kept, row, stored["kept_row"].fill_null(0).to_numpy().astype(np.int64))
+            is_kept &= ~itself
+            kept[start : start + len(row)] = is_kept
+            num_truncated += int(np.count_nonzero(stored["truncated"].to_numpy() & is_kept))
+            gone, repeated = np.flatnonzero(~is_kept), again | (row < first)
+            num_repeated += int(np.count_nonzero(repeated))
+            seen.append(np.unique(np.where(repeated, row, keeper)))
+            seen[-1] = seen[-1][seen[-1] < first]
+            removed.append(start + gone)
+            keepers.append(keeper[gone])
+            values = {}
+            for measure in measures:
+                column = stored[measure.name].fill_null(pa.scalar(measure.of_itself, measure.type)).to_numpy()[gone]
+                values[measure.name] = np.where(itself[gone], measure.of_itself, column).astype(column.dtype)
+            measured.append(Measured(values))
+            progress.advance(len(row), 0)
+        return _Decisions(
+            kept, num_truncated, num_repeated, np.concatenate(removed), np.concatenate(keepers),
+            Measured({m.name: np.concatenate([part[m.name] for part in measured]) for m in measures}),
+            np.unique(np.concatenate(seen)),
+        )  # fmt: skip
+
     def _run(
         self,
         tasks: list[Task],
         identities: list[tuple[str, int, float]],
-        read: _Read,
-        decided: _Decided,
+        corpus: Corpus,
+        decisions: _Decisions,
         warnings: list[str],
     ) -> Run:
         """Return the run: the documents of the index that removed others come first, as the earlier collection."""
-        nodes, node_ids, removals = _place(decided)
-        num_short, self._tally.shingles = self._tally.shingles, 0
-        self._tally.documents += len(nodes)
-        self._tally.text_bytes = sum(int(lengths.sum()) for lengths in read.lengths)
+        scratch, removed = self._scratch, decisions.removed
+        nodes, places, numbers = _place(scratch.column(schemas.INDEX_ROWS), removed, decisions.keeper)
+        remembered = self._overlay.take(scratch.column(schemas.INDEX_ROWS)[removed[places]], ["kept_id"])
+        node_ids = remembered["kept_id"].combine_chunks()
+        located, num_short, tally = locations(tasks, corpus, scratch), corpus.tally.short, corpus.tally
+        tally.documents += len(nodes)
         corpus = Corpus(
-            np.append(len(nodes), len(nodes) + np.array(read.ends, np.int64)),
-            np.append(0, np.array(read.rejected, np.int64)),
-            tuple(self._unread), len(nodes), self._tally,
+            np.append(len(nodes), len(nodes) + corpus.part_ends), np.append(0, corpus.part_rejected), corpus.unread,
+            len(nodes), tally,
         )  # fmt: skip
-        kept = np.append(np.ones(len(nodes), np.bool_), decided.kept)
+        removals = Removals((len(nodes) + removed).astype(np.uint32), numbers, decisions.measured)
         pairs = Pairs(removals.kept, removals.documents, removals.measured)
-        lengths = np.concatenate([np.zeros(len(nodes), np.int64), *read.lengths])
+        lengths = np.append(np.zeros(len(nodes), np.int64), scratch.column(schemas.LENGTHS))
         outcome = Outcome(
-            corpus, count_decisions(removals, pairs, corpus, lengths), 0,
-            int(np.count_nonzero(decided.truncated & decided.kept)), 0, 0, 0, None, None, num_short, kept, removals,
-            pairs,
+            corpus, count_decisions(removals, pairs, corpus, lengths), 0, decisions.num_truncated, 0, 0, 0, None, None,
+            num_short, np.append(np.ones(len(nodes), np.bool_), decisions.kept), removals, pairs,
         )  # fmt: skip
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes
         part = _Kept(self.index.address, self._snapshot, nodes, is_gone)
         names = [part.name, *(task.part.name for task in tasks)]
-        rows, ids = np.concatenate([nodes, *read.rows]), pa.concat_arrays([node_ids, *read.ids])
-        locations = DocumentLocations(names, corpus, rows, ids, lambda: None)
         return Run(
             [Task(part, Columns("text", "id"), True), *tasks], [part.identity(), *identities],
-            self.index._rules.method, outcome, locations, warnings,
+            self.index._rules.method, outcome, LocationsAfter(names, corpus, nodes, node_ids, located), warnings,
         )  # fmt: skip
 
     def complete(self, report: dict[str, Any]) -> None:
@@ -377,7 +367,7 @@ class IndexRun:
         if not isinstance(self._snapshot, Writer):
             return
         try:
-            self._snapshot.write(self._overlay.changes())
+            self._snapshot.write_all(self._changes())
         except NeardupError as error:
             where = "" if folder is None else f"The output {folder.path} is complete, but the index was not updated. "
             raise type(error)(
@@ -388,48 +378,40 @@ class IndexRun:
         if folder is not None:
             folder.replace(writing.REPORT, writing.report_bytes(report))
 
-
-def _rows(column: pa.ChunkedArray) -> Rows:
-    rows: Rows = column.fill_null(0).to_numpy().astype(np.int64)
-    return rows
-
-
-def _join(parts: list[_Decided], measures: schemas.Measures) -> _Decided:
-    """Return all decisions as one."""
-    row, keeper, kept, truncated = (
-        np.concatenate([np.empty(0, kind), *(part[place] for part in parts)]) for place, kind in enumerate(_KINDS)
-    )
-    measured = {
-        measure.name: np.concatenate(
-            [np.empty(0, numpy_type(measure.type)), *(part.measured[measure.name] for part in parts)]
-        )
-        for measure in measures
-    }
-    kept_id = pa.concat_arrays([pa.array([], pa.large_string()), *(part.kept_id for part in parts)])
-    return _Decided(row, keeper, kept, truncated, kept_id, Measured(measured))
+    def _changes(self) -> Iterator[Changes]:
+        """Yield what the run changes in the index, a part at a time."""
+        rules, first = self.index._rules, self._snapshot.num_rows
+        yield Changes(forgotten=self._overlay.replaced)
+        for tables in group_small(
+            self._top.scan(schemas.indexed_schema(rules.method.measures).names), lambda table: table.nbytes, _PART_BYTES
+        ):
+            yield maintenance.changes_of(rules, pa.concat_tables(tables), first)
+        yield Changes(seen=self._seen, seen_at=_now())
 
 
-def _place(decided: _Decided) -> tuple[Rows, pa.Array, Removals]:
-    """Return the rows of the index that removed documents, their ids, and the removals by number of document.
+def _now() -> int:
+    """Return the time in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def _place(rows: Rows, removed: Rows, keeper: Rows) -> tuple[Rows, Rows, npt.NDArray[np.uint32]]:
+    """Return the rows of the index that removed documents, a place of each among those removed, and the number of each
+    keeper.
 
     Documents of the run are numbered after those of the index. A keeper is a document of the run if it comes before
     the one that it removes.
+
+    rows : of the documents of the run. removed, keeper : as in `_Decisions`.
     """
-    removed = np.flatnonzero(~decided.kept)
-    keeper = decided.keeper[removed]
-    by_row = np.argsort(decided.row, kind="stable")  # of a document that is repeated, the first
-    place = np.minimum(np.searchsorted(decided.row[by_row], keeper), max(0, len(by_row) - 1))
-    own = by_row[place]
-    is_stored = (decided.row[own] != keeper) | (own >= removed)
+    by_row = np.argsort(rows, kind="stable")  # of a document that is repeated, the first
+    own = by_row[np.minimum(np.searchsorted(rows, keeper, sorter=by_row), max(0, len(by_row) - 1))]
+    is_stored = (rows[own] != keeper) | (own >= removed)
     nodes, places = np.unique(keeper[is_stored], return_index=True)
-    number = np.where(is_stored, np.searchsorted(nodes, keeper), len(nodes) + own)
-    removals = Removals(
-        (len(nodes) + removed).astype(np.uint32), number.astype(np.uint32), decided.measured.take(removed)
-    )
-    return nodes, decided.kept_id.take(arrow_of(removed[is_stored][places])), removals
+    numbers = np.where(is_stored, np.searchsorted(nodes, keeper), len(nodes) + own)
+    return nodes, np.flatnonzero(is_stored)[places], numbers.astype(np.uint32)
 
 
-def refuse_selection(selection: SelectionSettings, *, resume: bool, count_by: str | None) -> None:
+def refuse_selection(selection: SelectionSettings, count_by: str | None) -> None:
     """Raise SettingError if documents are not to be selected as an index does."""
     reasons = (
         ("keep", selection.keep, "first", "an index keeps the first document, which it has already"),
@@ -437,7 +419,6 @@ def refuse_selection(selection: SelectionSettings, *, resume: bool, count_by: st
         ("count_by", count_by, None, "such a run counts removals by input only"),
         ("linkage", selection.linkage, "sieve", "an index decides about each document once, and does not form chains"),
         ("audit_sample", selection.audit_sample, 0, "an index has no scratch files to compare all documents from"),
-        ("resume", resume, False, "such a run has no checkpoints; nothing is written before its end"),
     )
     for name, value, accepted, reason in reasons:
         if value != accepted:

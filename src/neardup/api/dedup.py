@@ -181,8 +181,11 @@ def dedup(
             removed, pairs = _tables(run) if tables else (None, None)
             mask = row_mask(run)
             if folder is not None:
-                folder.finish()
+                folder.publish()
             decider.commit(report, folder)
+            files.close()
+            if folder is not None:
+                folder.clear()
     warn_if_incomplete(report, on_error)
     tasks, kept = [task for task in run.tasks if not task.against], run.outcome.kept[run.outcome.corpus.num_against :]
     path = None if folder is None else folder.path
@@ -222,8 +225,10 @@ def _decider(
 
         index = against_index.index_in(against)
         if index is not None:
-            against_index.refuse_selection(selection, resume=resume, count_by=inputs.count_by)
-            return against_index.open_index_run(index, chosen, inputs, selection, run_settings, update=update)
+            against_index.refuse_selection(selection, inputs.count_by)
+            return against_index.open_index_run(
+                index, chosen, inputs, selection, run_settings, update=update, resume=resume
+            )
     if update:
         raise SettingError(
             "update adds the documents to an index as against: got update=True without one. Name an index as against "

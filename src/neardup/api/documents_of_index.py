@@ -169,14 +169,15 @@ def read_batches(
     if payload_column is None and _PAYLOAD in (types or ()):
         names = [_PAYLOAD]
     for batch in task.read(reject, with_payload=with_payload or bool(names)):
-        yield batch, _batch(batch, names)
+        yield batch, batch_of_documents(batch, names)
 
 
 def _raise(row: Rejected) -> None:
     raise InputError(f"{describe_rejected(row)} Correct the document, or leave it out.")
 
 
-def _batch(batch: DocumentBatch, names: list[str]) -> Batch:
+def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
+    """Return documents as they enter an index; names : the columns of payloads. Raises InputError if an id is null."""
     size = len(batch.rows)
     ids = pa.array([""] * size, pa.large_string()) if batch.ids is None else batch.ids.cast(pa.large_string())
     if ids.null_count:

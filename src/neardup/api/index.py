@@ -422,18 +422,15 @@ class Index:
         self._require_open(run)
         with self._store.writing() as writer:
             overlay = Overlay(writer, self._store.layout)
-            answers = [
-                step.answers
+            decided = [
+                step
                 for table in writer.staged(run)
                 for step in collection.steps(
                     self._rules, overlay, self._incoming(Batch.of(table), overlay), _now(), run=run
                 )
             ]
-            changes = overlay.changes()
-            writer.write(
-                Changes(changes.documents, changes.entries, changes.seen, changes.seen_at, changes.forgotten, run)
-            )
-        return self._collect(iter(answers))
+            writer.write_all([*(step.changes for step in decided), Changes(ended_run=run)])
+        return self._collect(step.answers for step in decided)
 
     def cancel_run(self, run: str) -> None:
         """Drop an open run with its documents."""

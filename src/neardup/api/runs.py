@@ -155,8 +155,7 @@ def decide(
     table: str,
 ) -> Run:
     """Read the inputs and decide about their documents; table : the file that has source_file and row of each."""
-    if resume and folder is None:
-        raise SettingError("resume continues the run of an output folder: got resume=True without output. Pass output.")
+    refuse_resume(folder, resume=resume)
     if selection.audit_sample:
         method_of(settings).refuse_audit(selection.audit_sample)
     if selection.within is not None and not method_of(settings).confirms_sets:
@@ -182,6 +181,12 @@ def decide(
     if (column := inputs.count_by or selection.within) is not None:
         by_value = removed_by_value(outcome, scratch.column(schemas.VALUES), column)
     return Run(tasks, identities, method, outcome, locations, warnings, by_value)
+
+
+def refuse_resume(folder: OutputDirectory | None, *, resume: bool) -> None:
+    """Raise SettingError if there is no output whose run can be resumed."""
+    if resume and folder is None:
+        raise SettingError("resume continues the run of an output folder: got resume=True without output. Pass output.")
 
 
 @contextmanager

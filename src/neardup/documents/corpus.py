@@ -29,6 +29,7 @@ class Tally:
     text_bytes: int = 0
     against_bytes: int = 0
     id_bytes: int = 0
+    short: int = 0
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,9 @@ def add(
     overlay = Overlay(writer, rules.lookup.layout)
     overlay.write(step.changes)
     rest = incoming.take(np.arange(len(step.rows), len(incoming)))
-    answers = [step.answers, *(step.answers for step in steps(rules, overlay, rest, now, if_new, run))]
-    writer.write(overlay.changes())
-    return pa.concat_tables(answers)
+    decided = [step, *steps(rules, overlay, rest, now, if_new, run)]
+    writer.write_all([step.changes for step in decided])
+    return pa.concat_tables([step.answers for step in decided])
 
 
 def steps(

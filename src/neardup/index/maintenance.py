@@ -162,8 +162,15 @@ def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
         for name, column in (("row", new_rows), ("kept_row", moved)):
             at = table.schema.get_field_index(name)
             table = table.set_column(at, table.schema.field(at), column)
-        entries = take_entries(rules.lookup.entries(_keys_of(rules, table)), table["member"].to_numpy())
-        writer.write(Changes(table.cast(indexed_schema(rules.method.measures)), entries))
+        writer.write(changes_of(rules, table, 0))
+
+
+def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
+    """Return the change that adds documents of a scan of all columns; first : is added to their rows."""
+    entries = take_entries(rules.lookup.entries(_keys_of(rules, table)), table["member"].to_numpy())
+    at = table.schema.get_field_index("row")
+    table = table.set_column(at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, pa.uint32())))
+    return Changes(table.cast(indexed_schema(rules.method.measures)), entries)
 
 
 def _keys_of(rules: Rules, table: pa.Table) -> Keys:

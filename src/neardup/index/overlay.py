@@ -1,4 +1,4 @@
-"""Changes that are not written yet: an index as it would be with them."""
+"""Documents that are not written yet: an index as it would be with them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,35 @@ import pyarrow.compute as pc
 
 from neardup.index.listing import list_after, sketches_of
 from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, Writer
+from neardup.stores.chunks import array_of
 from neardup.stores.memory import MemoryStore
 
 
 class Overlay(Writer):
-    """A snapshot with changes on top, which are in memory until `changes` returns them as one.
+    """A snapshot with documents on top.
 
     Its documents follow those of the snapshot, so that a bucket lists rows of the snapshot first.
+
+    Parameters
+    ----------
+    base : the snapshot.
+    layout : of its tables of keys.
+    top : a writer of another store of that layout. It may have documents already, of an overlay on the same snapshot.
     """
 
-    def __init__(self, base: Snapshot, layout: Layout) -> None:
-        self._base, self._layout, self._first = base, layout, base.num_rows
-        self._written: list[Changes] = []
-        self._top: Snapshot = MemoryStore("memory:", {}, layout).writer()
+    def __init__(self, base: Snapshot, layout: Layout, top: Writer | None = None) -> None:
+        self._layout, self._first = layout, base.num_rows
+        self._top: Snapshot = MemoryStore("memory:", {}, layout).writer() if top is None else top
+        self._replaced = [
+            rows[rows >= 0] for table in self._top.scan(["id"]) for rows in [base.rows_of_ids(array_of(table["id"]))]
+        ]
+        replaced = self.replaced
+        self._base = base.without(replaced) if len(replaced) else base
+
+    @property
+    def replaced(self) -> Rows:
+        """The rows of the snapshot that were forgotten."""
+        return np.concatenate([np.empty(0, np.int64), *self._replaced])
 
     @property
     def num_rows(self) -> int:
@@ -81,9 +97,9 @@ class Overlay(Writer):
 
     def write(self, changes: Changes) -> None:
         assert isinstance(self._top, Writer)  # not of a state without some rows
-        self._written.append(changes)
         is_later, documents = changes.forgotten >= self._first, changes.documents
         if not is_later.all():
+            self._replaced.append(changes.forgotten[~is_later])
             self._base = self._base.without(changes.forgotten[~is_later])
         seen = changes.seen[changes.seen >= self._first] - self._first
         if documents is not None:
@@ -92,26 +108,6 @@ class Overlay(Writer):
             documents = documents.set_column(at, documents.schema.field(at), rows)
         forgotten = changes.forgotten[is_later] - self._first
         self._top.write(Changes(documents, changes.entries, seen, changes.seen_at, forgotten))
-
-    def changes(self) -> Changes:
-        """Return all that was written, as one change of the snapshot's store."""
-        tables = [part.documents for part in self._written if part.documents is not None]
-        entries, first = [], 0
-        for part in self._written:
-            if part.entries is not None and part.documents is not None:
-                entries.append(part.entries._replace(document=part.entries.document + first))
-            first += 0 if part.documents is None else len(part.documents)
-        seen, forgotten = (
-            np.concatenate([np.empty(0, np.int64), *parts])
-            for parts in ([part.seen for part in self._written], [part.forgotten for part in self._written])
-        )
-        return Changes(
-            pa.concat_tables(tables) if tables else None,
-            Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True))) if entries else None,
-            np.setdiff1d(seen, forgotten),
-            max((part.seen_at for part in self._written), default=0),
-            forgotten,
-        )
 
 
 def _are_kept(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.bool_]:

@@ -184,6 +184,11 @@ class OutputDirectory:
 
     def finish(self) -> None:
         """Move the result into place, or copy it to the remote storage, and delete everything else."""
+        self.publish()
+        self.clear()
+
+    def publish(self) -> None:
+        """Move the result into place, or copy it to the remote storage."""
         if self.remote is not None:
             how = " with resume=True (--resume) to copy the rest" if self.can_resume else ""
             self.remote.copy(self.result, f"Then run again{how}.")
@@ -191,7 +196,6 @@ class OutputDirectory:
             if Path(self.path).exists():
                 os.replace(self.path, self.partial / "old")
             os.replace(self.result, self.path)
-        self._delete_local()
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a file of the finished output anew. Raises OutputError."""
@@ -207,11 +211,12 @@ class OutputDirectory:
 
     def discard(self) -> None:
         """Delete everything that was written beside the output, and the mark on remote storage."""
-        self._delete_local()
+        self.clear()
         if self.remote is not None:
             self.remote.delete_if_empty()
 
-    def _delete_local(self) -> None:
+    def clear(self) -> None:
+        """Delete everything that was written beside the output."""
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.unlock()

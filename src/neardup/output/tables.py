@@ -65,6 +65,36 @@ class DocumentLocations:
         return arrow_of_strings(["source", "against"]).take(index).cast(pa.string())
 
 
+class LocationsAfter(DocumentLocations):
+    """The locations of the documents of a run behind those of others, which are few.
+
+    names, corpus : of all documents. rows, ids : of the others, by document. rest : the documents of the run.
+    """
+
+    def __init__(
+        self, names: list[str], corpus: Corpus, rows: npt.NDArray[np.int64], ids: pa.Array, rest: DocumentLocations
+    ) -> None:
+        super().__init__(names, corpus, rows, ids, rest.release)
+        self._rest = rest
+
+    def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+        """Return the ids of documents as strings."""
+        is_other = documents < self.num_against
+        both = pa.concat_arrays(
+            [super().ids(documents[is_other]), self._rest.ids(documents[~is_other] - np.uint32(self.num_against))]
+        )
+        order = np.empty(len(documents), np.int64)
+        order[np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])] = np.arange(len(documents))
+        return both.take(arrow_of(order))
+
+    def rows(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        """Return the row of each document in its part."""
+        is_other, rows = documents < self.num_against, np.empty(len(documents), np.int64)
+        rows[is_other] = super().rows(documents[is_other])
+        rows[~is_other] = self._rest.rows(documents[~is_other] - np.uint32(self.num_against))
+        return rows
+
+
 class IdsOnly:
     """The ids of fingerprints without documents."""
 

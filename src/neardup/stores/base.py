@@ -7,9 +7,9 @@ knows nothing of texts and methods: `index/` computes the keys and decides.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,6 +99,30 @@ class Changes:
     forgotten: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     ended_run: str | None = None
     meta: Mapping[str, Any] | None = None
+
+
+def join_changes(parts: Iterable[Changes]) -> Changes:
+    """Return several changes, each of the state after those before it, as one; meta and ended_run : the last ones."""
+    tables: list[pa.Table] = []
+    entries: list[Entries] = []
+    rest, first = [Changes()], 0
+    for part in parts:
+        rest.append(replace(part, documents=None, entries=None))
+        if part.documents is not None:
+            tables.append(part.documents)
+            if part.entries is not None:
+                entries.append(part.entries._replace(document=part.entries.document + first))
+            first += len(part.documents)
+    forgotten = np.concatenate([part.forgotten for part in rest])
+    return Changes(
+        pa.concat_tables(tables) if tables else None,
+        Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True))) if entries else None,
+        np.setdiff1d(np.concatenate([part.seen for part in rest]), forgotten),
+        max(part.seen_at for part in rest),
+        forgotten,
+        next((part.ended_run for part in reversed(rest) if part.ended_run is not None), None),
+        next((part.meta for part in reversed(rest) if part.meta is not None), None),
+    )
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema | None) -> None:
@@ -199,6 +223,13 @@ class Writer(Snapshot):
         StoreError
             If they cannot be written. The store is as before then.
         """
+
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        """Apply several changes, each of the state after those before it, or none. Raises as `write` does.
+
+        Here they become one in memory; a store that need not have all of them at once does better.
+        """
+        self.write(join_changes(parts))
 
     @abstractmethod
     def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:

@@ -56,21 +56,20 @@ class State:
         """Apply several changes as one: documents and their entries, times, rows to forget."""
         if documents is not None and len(documents):
             stop = self.num_rows + len(documents)
-            self.keys.append(self.entries_of(documents, entries), stop)
+            self.keys.append(self.entries_of(documents, entries, self.num_rows), stop)
             self.documents.append(documents, self.num_rows, self.least_row)
-            self.count_rows(documents)
+            self.count_rows(documents.column("state").to_numpy() == KEPT)
             self.keys.merge_latest(self.forgotten, self.least_row)
         if seen is not None and len(seen.rows):
             self.documents.seen = add_seen(self.documents.seen, seen)
         if len(forgotten):
             self.forget(forgotten)
 
-    def append_files(self, documents: pa.Table, run: KeyRun, chunk: Chunk) -> None:
+    def append_files(self, kept: npt.NDArray[np.bool_], run: KeyRun, chunk: Chunk) -> None:
         """Append documents that are in files. Requires: all earlier ones are."""
         self.keys.append_run(run)
-        self.documents.schema = self.documents.schema or documents.schema
         self.documents.chunks.append(chunk)
-        self.count_rows(documents)
+        self.count_rows(kept)
         self.least_row = self.num_rows
 
     def restore(
@@ -96,9 +95,9 @@ class State:
         """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`."""
         check_changes(changes, self.num_rows, self.documents.schema)
 
-    def entries_of(self, documents: pa.Table, entries: Entries | None) -> KeyEntries:
-        """Return the entries of new documents in all tables."""
-        first, size, num_tables = self.num_rows, len(documents), len(self.layout.prefix_bits)
+    def entries_of(self, documents: pa.Table, entries: Entries | None, first: int) -> KeyEntries:
+        """Return the entries of new documents in all tables; first : the row of the first."""
+        size, num_tables = len(documents), len(self.layout.prefix_bits)
         members = documents.column("member").to_numpy().nonzero()[0]
         stop = size + len(members)
         total = stop + (0 if entries is None else len(entries.key))
@@ -111,9 +110,8 @@ class State:
             found.table[stop:], found.key[stop:], found.row[stop:] = entries.table, entries.key, entries.document
         return found._replace(row=(found.row + first).astype(np.uint32))
 
-    def count_rows(self, documents: pa.Table) -> None:
-        """Take account of new documents: their number and their states."""
-        kept = documents.column("state").to_numpy() == KEPT
+    def count_rows(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Take account of new documents: their number, and which were kept."""
         first, self.num_rows = self.num_rows, self.num_rows + len(kept)
         self.kept = lengthen(self.kept, self.num_rows)
         longer = lengthen(self.forgotten, self.num_rows)

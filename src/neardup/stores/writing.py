@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ class StateWriter(Writer):
     latest : returns the view.
     write : applies changes.
     stage : appends documents to a run.
+    write_all : applies several changes. Default: as one.
     """
 
     def __init__(
@@ -28,8 +29,9 @@ class StateWriter(Writer):
         latest: Callable[[], View],
         write: Callable[[Changes], None],
         stage: Callable[[str, int, pa.Table | None], None],
+        write_all: Callable[[Iterable[Changes]], None] | None = None,
     ) -> None:
-        self._latest, self._write, self._stage = latest, write, stage
+        self._latest, self._write, self._stage, self._write_all = latest, write, stage, write_all
 
     @property
     def num_rows(self) -> int:
@@ -81,6 +83,10 @@ class StateWriter(Writer):
     def write(self, changes: Changes) -> None:
         """Apply all changes or none."""
         self._write(changes)
+
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        """Apply several changes or none."""
+        (self._write_all or super().write_all)(parts)
 
     def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
         """Append documents to a run, which is opened by the first call."""

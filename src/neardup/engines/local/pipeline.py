@@ -18,7 +18,7 @@ from neardup.documents.reading import Task, known_total
 from neardup.engines.local.audit import audit
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.first_run import compile_kernels
-from neardup.engines.local.reading import Reading, read_all
+from neardup.engines.local.reading import Reading, describe_all
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.searches import (
     Compared,
@@ -106,7 +106,7 @@ def _read(
     if resume:
         reading.resume()
     with stages.stage("read", total) as progress:
-        return method, read_all(reading, threads, run_settings.batch_rows, progress)
+        return method, describe_all(reading, threads, run_settings.batch_rows, progress)
 
 
 def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tuple[Queue, int]:

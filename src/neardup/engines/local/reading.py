@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from neardup.settings.run import SelectionSettings
 MAX_VALUES = 10_000  # of a column, that are named; about
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
+T = TypeVar("T")
 
 
 class Piece(NamedTuple):
@@ -102,11 +103,10 @@ class Reading:
 
         return reject
 
-    def store(self, pieces: list[Piece], features: Features | None, keys: Keys | None) -> None:
-        """Append pieces to the columns, with the features and keys of their documents."""
+    def store(self, pieces: list[Piece]) -> None:
+        """Append pieces to the columns."""
         batches = [piece.batch for piece in pieces if piece.batch is not None]
-        if features is not None and keys is not None:
-            self._store_features(features, keys)
+        if batches:
             self._store_documents(batches)
         for piece in pieces:
             self._store_rejected(piece.rejected)
@@ -124,7 +124,8 @@ class Reading:
                 "after the other with --against."
             )
 
-    def _store_features(self, features: Features, keys: Keys) -> None:
+    def store_features(self, features: Features, keys: Keys) -> None:
+        """Append the features and keys of the documents of the pieces that are stored next."""
         scratch, tally = self.scratch, self.tally
         if self.stores_sets:
             scratch.append(schemas.SHINGLES, features.sets.hashes)
@@ -200,35 +201,56 @@ class Reading:
         return Corpus(ends, rejected, tuple(self.unread), num_against, self.tally, self.values)
 
 
-def read_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:
-    """Read all parts, describe their documents on a pool of threads, and store the results in order."""
+def describe_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:
+    """Read all parts, and store the features and keys of their documents."""
     workspaces = Workspaces()
 
-    def describe(pieces: list[Piece]) -> tuple[Features, Keys] | None:
-        texts = [piece.batch.text for piece in pieces if piece.batch is not None]
-        if not texts:
-            return None
+    def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
+        texts = [batch.text for batch in batches]
         with workspaces.borrow() as workspace:
             features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
             keys = reading.method.summarise(features)
             if reading.is_within:
-                groups = [hash_values(piece.batch.values[0]) for piece in pieces if piece.batch is not None]
+                groups = [hash_values(batch.values[0]) for batch in batches]
                 mixes_keys = isinstance(reading.method.search, Bands)
                 features, keys = keep_apart(features, keys, np.concatenate(groups), mixes_keys=mixes_keys)
             hashes, offsets = features.sets
             hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again
             return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(samples=None)
 
+    return read_all(reading, threads, batch_rows, progress, describe, lambda found: reading.store_features(*found))
+
+
+def read_all(
+    reading: Reading,
+    threads: int,
+    batch_rows: int | None,
+    progress: Progress,
+    describe: Callable[[list[DocumentBatch]], T],
+    use: Callable[[T], None],
+) -> Corpus:
+    """Read all parts, a mebibyte or more at a time, and store the documents in order.
+
+    Parameters
+    ----------
+    describe : is called with batches on a pool of threads.
+    use : is called in order with what it returned, before the documents are stored.
+    """
+
+    def work(pieces: list[Piece]) -> T | None:
+        batches = [piece.batch for piece in pieces if piece.batch is not None]
+        return describe(batches) if batches else None
+
     def fits(group: list[Piece], piece: Piece) -> bool:
         return batch_rows is None or sum(map(_rows_of, group)) + _rows_of(piece) <= batch_rows
 
     groups = group_small(reading.pieces(batch_rows), _bytes_of, fits=fits)
-    described = map_ordered(groups, describe, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces)))
-    for number, (pieces, result) in enumerate(described, 1):
-        if result is None:
-            reading.store(pieces, None, None)
-        else:
-            reading.store(pieces, *result)
+    described = map_ordered(groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces)))
+    for number, (pieces, found) in enumerate(described, 1):
+        if found is not None:
+            use(found)
+        reading.store(pieces)
+        if found is not None:
             progress.advance(sum(map(_rows_of, pieces)), sum(map(_bytes_of, pieces)))
         if number % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()

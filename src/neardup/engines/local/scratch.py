@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import shutil
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,10 @@ from neardup.schemas import Column
 
 _MAX_MAPPED_BYTES = 192 << 20
 _NOT_COLUMNS = (".json", ".parquet")
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
 
 
 class Scratch:
@@ -36,6 +42,7 @@ class Scratch:
         directory.mkdir(parents=True, exist_ok=True)
         self._open: dict[str, FileIO] = {}
         self._maps: list[mmap.mmap] = []
+        self._others = ExitStack()
 
     def __enter__(self) -> Scratch:
         return self
@@ -91,12 +98,19 @@ class Scratch:
         return state
 
     def _columns(self) -> list[Path]:
-        return [path for path in self.directory.iterdir() if path.suffix not in _NOT_COLUMNS]
+        return [path for path in self.directory.iterdir() if path.is_file() and path.suffix not in _NOT_COLUMNS]
 
     @staticmethod
-    def _delete(columns: Iterable[Path]) -> None:
-        for column in columns:
-            column.unlink()
+    def _delete(paths: Iterable[Path]) -> None:
+        for path in paths:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def close_with(self, store: _Closes) -> None:
+        """Close what has files in a folder of this one when this one is closed, or before."""
+        self._others.enter_context(closing(store))
 
     def close_columns(self) -> None:
         """Finish appending."""
@@ -136,6 +150,7 @@ class Scratch:
 
     def close(self) -> None:
         """Close all files. Mapped columns stay valid as long as an array refers to them."""
+        self._others.close()
         self.close_columns()
         self._maps.clear()
 

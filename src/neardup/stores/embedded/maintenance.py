@@ -6,17 +6,18 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes
+from neardup.stores.base import Changes, check_changes, join_changes
 from neardup.stores.chunks import Chunk, all_of, as_batch, bits_at, without
 from neardup.stores.documents import Seen, merge_seen, seen_at
 from neardup.stores.embedded import row_files
@@ -133,47 +134,78 @@ class Maintenance:
         self._unmerged = False  # until files are installed: those of this job, or if it fails, of a flush
         return self._begin_merge_of_keys() or self._begin_merge_of_documents() or self._begin_merge_of_seen()
 
-    def write_through(self, changes: Changes, write_settings: Callable[[], None]) -> None:
-        """Write a large change to files at once, not to the journal: it takes a third of the time.
+    def write_through(self, parts: Iterable[Changes], write_settings: Callable[[Changes], None]) -> Changes:
+        """Write large changes to files at once, not to the journal: it takes a third of the time.
 
         Requires: the journal is in files, and nothing else is written. Raises OSError, sqlite3.Error; nothing has
         changed then.
 
         Parameters
         ----------
-        changes : with documents, checked.
-        write_settings : is called in the transaction.
+        parts : each of the state after those before it; only one is in memory at a time.
+        write_settings : is called in the transaction with what is returned.
+
+        Returns
+        -------
+        Changes
+            All of them as one, without the documents and their entries.
         """
-        state, documents, record = self._state, changes.documents, self._loader.number + 1
-        assert documents is not None
-        first, stop = state.num_rows, state.num_rows + len(documents)
-        run = sort_entries(state.entries_of(documents, changes.entries), state.keys.prefix_bits, first, stop)
-        kept, forgotten = (lengthen(bits, stop).copy() for bits in (state.kept, state.forgotten))
-        kernels.key_tables.set_bits(kept, first + np.flatnonzero(documents.column("state").to_numpy() == KEPT))
-        kernels.key_tables.set_bits(forgotten, changes.forgotten)
-        seen = seen_at(changes.seen, np.full(len(changes.seen), changes.seen_at, np.int64))
-        changed = not _same_bits(forgotten, self._forgotten_on_disk)
+        state, record = self._state, self._loader.number + 1
+        rest = Changes()
+        added: list[tuple[npt.NDArray[np.bool_], KeyRun, Chunk]] = []
 
         def write(job: Job) -> None:
-            self._write_keys(job, [run], kept, forgotten)
-            self._write_documents(job, [Chunk(first, stop, as_batch(documents))], documents.schema)
-            if len(seen.rows):
-                self._write_seen(job, self.flushed, record, seen)
-            if changed:
+            nonlocal rest
+            others: list[Changes] = []
+            stop, schema = state.num_rows, state.documents.schema
+            kept, forgotten = state.kept.copy(), state.forgotten.copy()
+            for part in parts:
+                check_changes(part, stop, schema)
+                others.append(replace(part, documents=None, entries=None))
+                first, stop = stop, stop + (0 if part.documents is None else len(part.documents))
+                kept, forgotten = lengthen(kept, stop), lengthen(forgotten, stop)
+                kernels.key_tables.set_bits(forgotten, part.forgotten)
+                if part.documents is None or first == stop:
+                    continue
+                schema = part.documents.schema
+                is_kept = part.documents.column("state").to_numpy() == KEPT
+                kernels.key_tables.set_bits(kept, first + np.flatnonzero(is_kept))
+                entries = state.entries_of(part.documents, part.entries, first)
+                self._write_keys(job, [sort_entries(entries, state.keys.prefix_bits, first, stop)], kept, forgotten)
+                self._write_documents(job, [Chunk(first, stop, as_batch(part.documents))], schema)
+                added.append((is_kept, job.opened[-2][0], job.opened[-1]))
+            assert schema is not None
+            others.append(Changes(documents=schema.empty_table()))
+            rest = join_changes(others)
+            if len(rest.seen):
+                times = np.full(len(rest.seen), rest.seen_at, np.int64)
+                self._write_seen(job, self.flushed, record, seen_at(rest.seen, times))
+            if not _same_bits(forgotten, self._forgotten_on_disk):
+                job.replaced += self._infos(row_files.FORGOTTEN)
+                job.forgotten = forgotten
                 self._write_forgotten(job, stop, forgotten)
 
         def use(job: Job) -> None:
-            opened = {info.kind: opened for info, opened in zip(job.infos, job.opened, strict=True)}
-            state.append_files(documents, opened[row_files.KEYS][0], opened[row_files.DOCUMENTS])
-            if row_files.SEEN in opened:
-                state.documents.seen = (*state.documents.seen, opened[row_files.SEEN])
-            state.forget(changes.forgotten)
+            assert rest.documents is not None
+            state.documents.schema = rest.documents.schema
+            for is_kept, run, chunk in added:
+                state.append_files(is_kept, run, chunk)
+            for info, opened in zip(job.infos, job.opened, strict=True):
+                if info.kind == row_files.SEEN:
+                    state.documents.seen = (*state.documents.seen, opened)
+            state.forget(rest.forgotten)
             self._loader.number = record
 
-        replaced = self._infos(row_files.FORGOTTEN) if changed else []
-        job = self._job(write, replaced, record, forgotten if changed else None)
+        job = self._job(write, [], record)
+        job.numbers = self._file_numbers()
         self.run(job)
-        clean(self._folder, self.install(job, use, write_settings))
+        clean(self._folder, self.install(job, use, lambda: write_settings(rest)))
+        return rest
+
+    def _file_numbers(self) -> Iterator[int]:
+        while True:
+            self._loader.file_number += 1
+            yield self._loader.file_number
 
     def compact(self) -> None:
         """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Run, Store, Writer
+from neardup.stores.base import Changes, Run, Store, Writer, join_changes
 from neardup.stores.embedded import backup, checks, row_files
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.failures import store_errors
@@ -137,7 +138,7 @@ class EmbeddedStore(Store):
             )
         with self._writers:
             self._check_open()
-            yield StateWriter(lambda: self._latest, self._write, self._stage)
+            yield StateWriter(lambda: self._latest, self._write, self._stage, self._write_all)
 
     def attachment(self, name: str) -> bytes | None:
         """Return a file that was stored when the index was created, or None."""
@@ -278,25 +279,45 @@ class EmbeddedStore(Store):
             else:
                 self._limit_memory()
                 self._keep_reserve()
-                write = self._write_through if self._is_large(changes.documents) else self._write_journal
-                write(changes)
+                if self._is_large(changes.documents):
+                    self._write_through([changes])
+                else:
+                    self._write_journal(changes)
+            self._start_tasks()
+
+    def _write_all(self, parts: Iterable[Changes]) -> None:
+        """Apply several changes or none: as one, or if they are large, by files that are listed at the end."""
+        rest, small, num_bytes = iter(parts), list[Changes](), 0
+        for part in rest:
+            small.append(part)
+            num_bytes += 0 if part.documents is None else part.documents.nbytes
+            if num_bytes > self._through_bytes:
+                break
+        else:
+            self._write(join_changes(small))
+            return
+        with store_errors(self._folder):
+            self._check_open()
+            self._limit_memory()
+            self._keep_reserve()
+            self._write_through(chain([join_changes(small)], rest))
             self._start_tasks()
 
     def _is_large(self, documents: pa.Table) -> bool:
         """Return whether documents are written to files at once."""
         if len(documents) < _THROUGH_DOCUMENTS:  # to count the bytes takes 70 microseconds
             return False
-        return bool(documents.nbytes > min(_THROUGH_BYTES, self._part_bytes))
+        return bool(documents.nbytes > self._through_bytes)
 
-    def _write_through(self, changes: Changes) -> None:
-        """Write a large change to files, after what is in the journal."""
+    def _write_through(self, parts: Iterable[Changes]) -> None:
+        """Write large changes to files, after what is in the journal."""
         self._finish_flushing()
         if self._loader.number > self._maintenance.flushed:
             self._maintenance.flush()
             self._pending_bytes = 0
-        self._maintenance.write_through(changes, lambda: self._write_settings(changes))
-        if changes.meta is not None:
-            self.meta = dict(changes.meta)
+        rest = self._maintenance.write_through(parts, self._write_settings)
+        if rest.meta is not None:
+            self.meta = dict(rest.meta)
 
     def _write_journal(self, changes: Changes) -> None:
         records = encode(changes, _RECORD_BYTES)
@@ -342,6 +363,11 @@ class EmbeddedStore(Store):
                         with pa.ipc.new_stream(sink, part.schema) as writer:
                             writer.write_table(part)
                         self._database.stage(run, len(part), sink.getvalue().to_pybytes())
+
+    @property
+    def _through_bytes(self) -> int:
+        """The documents of a larger change are written to files at once."""
+        return min(_THROUGH_BYTES, self._part_bytes)
 
     @property
     def _part_bytes(self) -> int:

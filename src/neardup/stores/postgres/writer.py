@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,30 +29,43 @@ class PostgresWriter(PostgresSnapshot, Writer):
         self._set_meta = set_meta
 
     def write(self, changes: Changes) -> None:
+        self.write_all([changes])
+
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        before, meta = (self._num_rows, self._counts), None
+        try:
+            with self.session.transaction():
+                for changes in parts:
+                    self._write(changes)
+                    meta = meta if changes.meta is None else dict(changes.meta)
+        except BaseException:
+            self._num_rows, self._counts = before
+            raise
+        if meta is not None:
+            self._set_meta(meta)
+
+    def _write(self, changes: Changes) -> None:
         session, documents = self.session, changes.documents
         added = 0 if documents is None else documents.num_rows
         check_changes(changes, self.num_rows, self._columns.read(self.session) if added else None)
-        with session.transaction():
-            if changes.meta is not None:
-                session.execute(statements.SET_META, json.dumps(dict(changes.meta)))
-            if changes.ended_run is not None:
-                for statement in statements.END_RUN:
-                    session.execute(statement, changes.ended_run.encode())
-            kept, removed = self._forget(changes.forgotten)
-            if documents is not None and added:
-                self._add_columns(documents.schema)
-                lasting = ~np.isin(self.num_rows + np.arange(added), changes.forgotten)
-                new_kept, new_removed = self._add(documents, changes.entries, lasting)
-                kept, removed = kept + new_kept, removed + new_removed
-            if len(changes.seen):
-                session.execute(statements.SEE, changes.seen_at, bigints(changes.seen))
-            if session.execute(statements.COUNT_ON, added, kept, removed, self.num_rows) != 1:
-                raise StoreError(
-                    f"Another writer changed the index meanwhile at {session.address.shown}: it has no longer "
-                    f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; nothing was written."
-                )
         if changes.meta is not None:
-            self._set_meta(dict(changes.meta))
+            session.execute(statements.SET_META, json.dumps(dict(changes.meta)))
+        if changes.ended_run is not None:
+            for statement in statements.END_RUN:
+                session.execute(statement, changes.ended_run.encode())
+        kept, removed = self._forget(changes.forgotten)
+        if documents is not None and added:
+            self._add_columns(documents.schema)
+            lasting = ~np.isin(self.num_rows + np.arange(added), changes.forgotten)
+            new_kept, new_removed = self._add(documents, changes.entries, lasting)
+            kept, removed = kept + new_kept, removed + new_removed
+        if len(changes.seen):
+            session.execute(statements.SEE, changes.seen_at, bigints(changes.seen))
+        if session.execute(statements.COUNT_ON, added, kept, removed, self.num_rows) != 1:
+            raise StoreError(
+                f"Another writer changed the index meanwhile at {session.address.shown}: it has no longer "
+                f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; nothing was written."
+            )
         self._num_rows += added
         self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)
 
