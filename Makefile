@@ -11,7 +11,7 @@ TEXT ?= $(wildcard $(DATA)/en_*/data.jsonl.*) $(DATA)/zh_laws/data.jsonl.zst
 SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 50000 100000 200000 400000
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
-.PHONY: help demo notebooks test test-all test-versions lint docs write-docs format bench bench-simhash bench-minhash \
+.PHONY: help demo notebooks test test-all test-times test-versions lint docs write-docs format bench bench-simhash bench-minhash \
 	bench-index bench-service bench-pages bench-scale accuracy pictures site release-check wheel clean
 .DELETE_ON_ERROR:
 
@@ -28,7 +28,10 @@ test: $(VENV)/test.stamp  ## run the quick tests: about three minutes
 	$(BIN)/python -m pytest
 
 test-all: $(VENV)/test.stamp $(VENV)/pipelines.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## run all tests: also the slow ones, with more examples of each property and larger data
-	$(BIN)/python -m pytest --thorough --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --thorough --numprocesses 3 --dist loadfile
+
+test-times: $(VENV)/test.stamp  ## run the tests that compare times: on a machine that does nothing else
+	$(BIN)/python -m pytest -m timing
 
 test-versions:  ## run the quick tests with the lowest declared versions of the dependencies, and with the newest
 	PYTHON=$(PYTHON) .ci/versions lowest

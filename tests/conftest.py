@@ -25,7 +25,7 @@ TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 
-for profile, max_examples in (("quick", 5), ("thorough", 40)):
+for profile, max_examples in (("quick", 25), ("thorough", 40)):
     settings.register_profile(
         profile,
         derandomize=True,
@@ -48,12 +48,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the slow tests, unless they are asked for."""
-    if config.getoption("--thorough") or config.getoption("-m"):
+    """Leave out the slow tests and those of times, unless they are asked for."""
+    if config.getoption("-m"):
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    left_out = ["timing"] if config.getoption("--thorough") else ["timing", "slow"]
+    dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
 
 
 @pytest.fixture(autouse=True)

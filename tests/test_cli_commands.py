@@ -74,7 +74,7 @@ def test_quiet_prints_nothing():
 def test_rejected_documents_are_counted_and_their_list_is_named():
     result = run("dedup", "broken.jsonl", "-o", "out")
     assert result.exit_code == 0
-    assert "Rejected                 1  could not be read" in result.stdout
+    assert "Rejected                   1  could not be read" in result.stdout
     assert str(Path("out/rejected.jsonl")) in result.stdout
 
 
@@ -137,7 +137,7 @@ def test_pairs_are_those_of_the_library_in_every_format():
     for name in ("p.parquet", "p.jsonl", "p.csv"):
         result = run("pairs", "in.jsonl", "-o", name, "--threshold", "0.7")
         assert result.exit_code == 0
-        assert "Duplicate pairs           3" in result.stdout
+        assert "Duplicate pairs             3" in result.stdout
         assert not Path(f"{name}.partial").exists()
     assert pq.read_table("p.parquet").equals(expected)
     assert [json.loads(line) for line in Path("p.jsonl").read_text().splitlines()] == expected.to_pylist()

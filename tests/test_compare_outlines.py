@@ -154,6 +154,7 @@ def test_the_pairs_are_both_outlines_in_order(left, right):
     assert all(pair.left.label == pair.right.label for pair in pairs if pair.shared)
 
 
+@pytest.mark.timing
 def test_pages_without_end_are_compared_in_bounded_time_and_the_rest_is_counted():
     names = [chr(97 + i % 26) + chr(97 + i // 26 % 26) for i in range(5_000)]
     pages = ["".join(f"<p class={name}>" for name in order) for order in (names, names[::-1])]

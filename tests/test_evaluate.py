@@ -90,6 +90,7 @@ def test_a_point_of_the_curve_is_what_the_method_finds_at_that_limit(case, metho
         assert (row["found"], row["correct"], row["positives"]) == expected
 
 
+@pytest.mark.slow
 @given(labelled(), st.sampled_from(METHODS))
 def test_a_pair_belongs_to_the_class_of_its_shorter_text(case, method):
     texts, labels = case
@@ -254,6 +255,7 @@ def shown_pairs(page: Path) -> dict[str, set[tuple[int, int]]]:
     return pairs
 
 
+@pytest.mark.slow
 @given(labelled(), st.sampled_from(METHODS))
 def test_the_page_of_errors_has_all_wrong_and_missed_pairs_or_twenty(tmp_path_factory, case, method):
     texts, labels = case
@@ -421,6 +423,7 @@ def test_only_judged_pairs_count_and_each_once(tmp_path: Path, kind: str, kinds:
     assert result.by_length["positives"].to_pylist() == [1, 1, 0]
 
 
+@pytest.mark.slow
 @given(labelled(), st.data())
 def test_judged_pairs_score_as_looking_at_each_of_them(case, data):
     texts, labels = case

@@ -320,7 +320,7 @@ def test_times_are_ordered_across_zones_and_beside_what_is_no_date():
 
 
 # Compilation is told apart.
-@pytest.mark.slow
+@pytest.mark.timing
 def test_the_time_of_compiling_is_in_no_rate(tmp_path):
     code = "import neardup, json; print(json.dumps(neardup.dedup(['a b c d e f', 'x']).report))"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -444,7 +444,7 @@ def test_rows_behind_a_long_dictionary_value_are_all_read(monkeypatch):
     assert pq.read_table("out/kept/in.parquet").equals(pq.read_table("in.parquet").slice(0, 7))
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 def test_marks_in_disorder_take_linear_time():
     """A run of combining marks is ordered in time quadratic in its length."""
     marks = [chr(code) for code in range(0x300, 0x330)]
@@ -502,7 +502,7 @@ def test_a_name_that_is_not_utf8_is_carried_and_shown_escaped(folder):
 
 
 # Many small files.
-@pytest.mark.slow
+@pytest.mark.timing
 def test_many_small_files_take_a_constant_time_each():
     many = texts(4000)
     for count in (1000, 4000):

@@ -121,7 +121,7 @@ def sequences(slow: int, quick: int = 3) -> list:
 
 
 @pytest.mark.parametrize("method", [SETS, PRINTS], ids=["sets", "fingerprints"])
-@pytest.mark.parametrize("seeds", sequences(1500))
+@pytest.mark.parametrize("seeds", sequences(1000))
 def test_batches_in_memory_are_decided_as_one_by_one(method, seeds):
     storage = "fingerprints" if method is PRINTS else "features"
     for seed in seeds:
@@ -132,7 +132,7 @@ def test_batches_in_memory_are_decided_as_one_by_one(method, seeds):
 @pytest.mark.parametrize(
     "store", ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgres", "redis"))]
 )
-@pytest.mark.parametrize("seeds", sequences(120, 2))
+@pytest.mark.parametrize("seeds", sequences(60, 2))
 def test_batches_in_every_store_are_decided_as_one_by_one(store, seeds, tmp_path, request):
     server = None if store == "folder" else request.getfixturevalue(f"{store}_server")
     address = tmp_path / "a.index" if server is None else server.address(f"sequence-{next(NUMBERS)}")
@@ -145,7 +145,7 @@ def test_batches_in_every_store_are_decided_as_one_by_one(store, seeds, tmp_path
 
 
 @pytest.mark.parametrize("method", [CROWDED, PRINTS], ids=["sets", "fingerprints"])
-@pytest.mark.parametrize("seeds", sequences(250))
+@pytest.mark.parametrize("seeds", sequences(100))
 def test_crowded_buckets_of_batches_are_those_of_documents_one_by_one(method, seeds):
     options = {"method": method, "max_bucket_size": 2, "storage": "fingerprints" if method is PRINTS else "features"}
     for seed in seeds:

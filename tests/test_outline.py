@@ -137,6 +137,7 @@ def test_common_lines_are_a_longest_common_subsequence(left, right):
     assert len(pairs) == reference.common_length(left, right)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("pattern", ["aab", "ab", "a", "abcdefgh"])
 def test_lines_that_repeat_without_end_are_compared_in_bounded_time(pattern):
     begun = time.perf_counter()

@@ -245,7 +245,7 @@ def test_the_language_is_what_the_page_declares(page: str, language: str | None)
     assert language_of(page) == language
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "unit",
     ["<", "<!--", "<!-", "<title", "<title>", "<html ", "<meta ", "<meta a=", '<html "', "<html '", "<script>",

@@ -146,6 +146,7 @@ def is_small(find: Callable[[], float], bound: float) -> bool:
 
 
 # What "paths" does is all that "tags" does, with a step more.
+@pytest.mark.timing
 @pytest.mark.parametrize("worst", WORST)
 @pytest.mark.parametrize("name", [name for name in ANSWERS if name != "tags"])
 def test_twice_the_bytes_take_no_more_than_three_times_as_long(name, worst):
@@ -162,6 +163,7 @@ def test_twice_the_bytes_take_no_more_than_three_times_as_long(name, worst):
     assert is_small(ratio, 3)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("worst", WORST)
 def test_the_main_text_of_no_page_takes_much_longer_than_that_of_a_normal_one(worst):
     """The limit lets through one element in ten bytes; a real page has fewer, and takes as much less time.

@@ -121,7 +121,7 @@ def is_covered(tokens, others, index, ngram):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 def test_repetitive_texts_take_linear_time():
     start = time.perf_counter()
     found, _ = passages(locate("a " * 100_000), locate("a " * 99_999 + "b"), ngram=5)

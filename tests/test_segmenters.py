@@ -229,7 +229,7 @@ def test_a_segmenter_describes_all_that_decides_its_words(tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "text",
     ["中" * 400_000, "䶵" * 400_000, "1." * 400_000, "a" * 400_000, "\u200d" * 400_000, "清华大学的" * 200_000],

@@ -113,6 +113,7 @@ def test_a_second_service_of_an_index_is_refused_in_a_sentence(tmp_path: Path) -
 # Pages.
 
 
+@pytest.mark.timing
 def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
     path = tmp_path / "pages.index"
     neardup.Index.create(path, method=neardup.structure(boost_rare=False)).close()

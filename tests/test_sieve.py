@@ -91,6 +91,7 @@ def test_a_kept_document_comes_before_all_that_it_removed(texts, keep, method):
         assert kept < removed if keep == "first" else kept > removed
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), METHODS)
 def test_documents_without_features_are_kept_and_counted(texts, method):
     result = runs.run(texts, method)
@@ -199,6 +200,7 @@ def test_a_full_bucket_is_no_matter_where_all_that_it_hides_from_were_removed():
     assert result.report["recall"] is not None
 
 
+@pytest.mark.slow
 @given(corpora.corpora(max_size=10), METHODS, st.randoms(use_true_random=False))
 def test_in_another_order_the_answer_is_that_of_the_oracle_for_that_order(texts, method, randomness):
     shuffled = list(texts)

@@ -140,6 +140,7 @@ def test_every_count_of_the_report_follows_from_the_answer(case):
     assert found["short"] == len(documents)
 
 
+@pytest.mark.slow
 @given(cases(confirm="jaccard"), st.sampled_from([1, 2, 3, 1000]))
 @example((["#0 a", "#0 b", "#1 c", "#0 d", "#0 a"], made_up(confirm="jaccard", threshold=0.6)), 1)
 def test_near_fingerprints_of_unlike_texts_are_counted_exactly(case, max_bucket_size):
@@ -232,6 +233,7 @@ def test_all_pairs_are_those_of_brute_force_copies_included(case, max_bucket_siz
 
 
 # What changes no answer.
+@pytest.mark.slow
 @given(cases(), st.sampled_from([1, 2]), st.sampled_from([1, 2, 3, 7, 1000]))
 def test_threads_and_batches_change_nothing(case, threads, batch_rows):
     texts, method = case
@@ -240,6 +242,7 @@ def test_threads_and_batches_change_nothing(case, threads, batch_rows):
     )
 
 
+@pytest.mark.slow
 @given(cases(), st.data())
 def test_the_number_of_blocks_changes_nothing(case, data):
     texts, method = case

@@ -23,8 +23,9 @@ def tight(**settings) -> MinHash:
     return MinHash(num_bands=32, rows_per_band=1, **settings)
 
 
-@pytest.mark.parametrize("keep", POLICIES)
-@settings(max_examples=25)
+@pytest.mark.parametrize(
+    "keep", ["max:score", *(pytest.param(keep, marks=pytest.mark.slow) for keep in POLICIES if keep != "max:score")]
+)
 @given(texts=corpora.corpora(), method=METHODS, data=st.data())
 def test_every_policy_of_keeping_is_that_of_the_oracle(keep, texts, method, data):
     ranks = None
@@ -75,6 +76,7 @@ def test_connected_clusters_are_those_of_a_plain_union_find(texts, method, keep)
     assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
 
 
+@pytest.mark.slow
 @given(corpora.corpora(max_size=8), corpora.corpora(max_size=8), METHODS)
 @example(["a b c d", "b c d é"], ["c d é ß"], tight(ngram=1, threshold=0.6))  # joined by two earlier documents
 def test_connected_clusters_with_an_earlier_corpus_are_those_of_a_plain_union_find(against, texts, method):

@@ -143,7 +143,7 @@ def test_an_empty_text_has_no_tokens(tokens):
     assert spans_of("", tokens=tokens) == []
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [

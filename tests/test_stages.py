@@ -36,6 +36,8 @@ METHODS = {
     "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),
     "wide": neardup.SimHash(bits=128, max_distance=16, ngram=2, threshold=0.3),
 }
+SLOW = {"one row", "cosine", "boost_rare", "containment", "wide"}
+NAMES = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in METHODS]
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, find) -> tuple:
@@ -47,7 +49,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, find) -> tuple:
         return fused, find()
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 @given(
     texts=TEXTS,
     against=st.integers(0, 4),
@@ -75,7 +77,7 @@ def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_b
     assert recall == expected or recall == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 @given(texts=TEXTS, max_bucket_size=st.sampled_from([1, 3, None]))
 def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, texts, max_bucket_size):
     def find() -> neardup.DuplicatePairs:
@@ -120,6 +122,7 @@ def test_decide_is_the_sieve_as_the_design_states_it(pairs, copies, against):
     assert found.kept.tolist() == list(kept.values())
 
 
+@pytest.mark.slow
 def test_every_stage_runs_in_a_bare_process_on_what_was_pickled(tmp_path):
     texts = pa.array(["a b c d e f", "A b c d e f!", "a b c d e tree", "", None], pa.large_string())
     methods = {name: method_of(settings) for name, settings in METHODS.items()}

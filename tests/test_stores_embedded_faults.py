@@ -412,7 +412,8 @@ def repeat(call) -> None:
         call()
 
 
-@pytest.mark.parametrize("memory_bytes", [1 << 28, pytest.param(1 << 17, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("memory_bytes", [1 << 28, 1 << 17])
 def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory_bytes):
     path, rng = str(small_disk / "index"), random.Random(0)
     store = embedded.create(path, {}, LAYOUT, memory_bytes=memory_bytes)
@@ -436,7 +437,9 @@ def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory
     store.close()
 
 
-@pytest.mark.parametrize("failing", ["vacuum", "shorten_log", "drop_records"])
+@pytest.mark.parametrize(
+    "failing", ["vacuum", *(pytest.param(name, marks=pytest.mark.slow) for name in ("shorten_log", "drop_records"))]
+)
 def test_a_call_that_is_committed_does_not_fail_at_close(tmp_path, monkeypatch, failing):
     path = str(tmp_path / "index")
     store = embedded.create(path, {}, LAYOUT)

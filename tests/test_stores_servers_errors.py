@@ -170,6 +170,7 @@ def test_an_index_on_redis_is_reached_over_a_unix_socket():
             assert snapshot.num_rows > 0
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "call", ["read", *(pytest.param(call, marks=pytest.mark.slow) for call in ("write", "verify", "open"))]
 )
@@ -201,6 +202,7 @@ def test_a_server_that_is_frozen_is_not_waited_for(server, monkeypatch, call):
     store.close()
 
 
+@pytest.mark.timing
 def test_a_server_that_freezes_while_a_writer_has_its_turn_ends_the_turn(server, monkeypatch):
     monkeypatch.setattr(connections, "PATIENCE_S", 0.5)
     place = server.address(f"frozen-{next(NUMBERS)}")

@@ -40,7 +40,7 @@ def processor_seconds(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 @pytest.mark.parametrize("slots", [np.arange(80), np.array([15, 40, 62])], ids=["anywhere", "three slots"])
 def test_fillings_of_a_template_take_no_more_than_thrice_the_time_of_unrelated_texts(
     slots: np.ndarray, tmp_path: Path
@@ -49,15 +49,15 @@ def test_fillings_of_a_template_take_no_more_than_thrice_the_time_of_unrelated_t
     rng, texts = np.random.default_rng(1), {}
     seconds: dict[str, list[float]] = {"unrelated": [], "template": []}
     for name, make in (("unrelated", unrelated), ("template", partial(fillings, slots=slots))):
-        texts[name] = make(200_000, rng)
+        texts[name] = make(100_000, rng)
         pq.write_table(pa.table({"text": texts[name]}), tmp_path / f"{name}.parquet")
-    for _ in range(4):  # the first may compile
+    for _ in range(3):  # the first may compile
         for name in seconds:
             command = [sys.executable, "-m", "neardup", "dedup", str(tmp_path / f"{name}.parquet"), "--overwrite", "-q"]
             seconds[name].append(processor_seconds([*command, "-o", str(tmp_path / name)]))
     assert min(seconds["template"]) < 3 * min(seconds["unrelated"])
     report = json.loads((tmp_path / "template" / "report.json").read_text())
-    assert report["bound"]["documents"] > 100_000
+    assert report["bound"]["documents"] > 50_000
     shingles = [{" ".join(words[i : i + 5]) for i in range(76)} for words in map(str.split, texts["template"])]
     removed = pq.read_table(tmp_path / "template" / "removed.parquet")
     kept = set(range(len(shingles))) - set(removed["row"].to_pylist())

@@ -213,6 +213,7 @@ def test_tables_are_loaded_once_and_cannot_be_written():
     assert again.entries.shape == (0x110000,)
 
 
+@pytest.mark.timing
 def test_tables_load_in_milliseconds():
     durations = []
     for _ in range(5):

@@ -14,7 +14,7 @@ T = TypeVar("T")
 Result = TypeVar("Result")
 _AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
 _BYTES_AHEAD = 64 << 20  # of waiting items, unless a single item is larger
-_MAX_ITEMS = 4096
+_SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
 _WAIT_S = 0.1
 
 
@@ -91,11 +91,11 @@ def map_all(items: Sequence[T], work: Callable[[T], Result], threads: int) -> li
 def group_small(
     items: Iterable[T],
     bytes_of: Callable[[T], int],
-    least_bytes: int = 1 << 20,
+    least_bytes: int | None = None,
     *,
     fits: Callable[[list[T], T], bool] = lambda *_: True,
 ) -> Iterator[list[T]]:
-    """Yield items in lists of `least_bytes` or more, except the last, because each batch has a fixed cost.
+    """Yield items in lists of `least_bytes`, or a mebibyte, or more, except the last, because each batch has a fixed cost.
 
     An error of `items` is raised after those before it.
 
@@ -114,7 +114,7 @@ def group_small(
             group, num_bytes = [], 0
         group.append(item)
         num_bytes += bytes_of(item)
-        if num_bytes >= least_bytes or len(group) >= _MAX_ITEMS:
+        if num_bytes >= (least_bytes or _SMALL_BYTES) or len(group) >= _MAX_ITEMS:
             yield group
             group, num_bytes = [], 0
     if group:

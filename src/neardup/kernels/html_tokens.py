@@ -200,7 +200,7 @@ def _skip_raw_text(data, position, stop, tag):
             name, end = _read_name(data, position + 2, stop, False)
             if name == tag and end < stop:
                 return position
-            position = end
+            position += 2  # a name ends at a slash, and may contain the "<" of the end tag
         else:
             position += 1
     return stop
