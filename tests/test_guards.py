@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,25 @@ ROWS = (
 )
 ROW_OF = {unit: row for row, units in enumerate(ROWS) for unit in units}
 MAX_MODULE_LINES, MAX_FUNCTION_LINES = 600, 50
+
+
+def for_every(values: Iterable[Any]) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
+    """Make one test of a check of many values, which lists all that fail."""
+
+    def decorate(check: Callable[[Any], None]) -> Callable[[], None]:
+        def test() -> None:
+            failed = []
+            for value in values:
+                try:
+                    check(value)
+                except AssertionError as error:  # noqa: PERF203 - a check takes longer
+                    failed.append(f"{value}: {error}")
+            assert not failed, "\n".join(failed)
+
+        test.__name__ = check.__name__
+        return test
+
+    return decorate
 
 
 @cache
@@ -103,7 +122,7 @@ def test_every_package_and_module_has_its_row():
     assert {unit_of(module) for module in MODULES} <= set(ROW_OF)
 
 
-@pytest.mark.parametrize("module", MODULES)
+@for_every(MODULES)
 def test_imports_point_down_only(module):
     own = unit_of(module)
     wrong = [
@@ -114,19 +133,19 @@ def test_imports_point_down_only(module):
     assert not wrong
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if unit_of(module) == "kernels"])
+@for_every([module for module in MODULES if unit_of(module) == "kernels"])
 def test_kernels_know_nothing_of_neardup_or_arrow(module):
     for line, name in imports_of(module):
         assert not name.startswith("pyarrow"), f"{module}:{line}"
         assert not name.startswith("neardup") or name.startswith("neardup.kernels"), f"{module}:{line}"
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if unit_of(module) != "kernels"])
+@for_every([module for module in MODULES if unit_of(module) != "kernels"])
 def test_numba_is_imported_by_kernels_only(module):
     assert not [name for _, name in imports_of(module) if name.split(".")[0] in ("numba", "llvmlite")]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@for_every(MODULES)
 def test_nothing_unpickles_or_evaluates(module):
     assert not {name.split(".")[0] for _, name in imports_of(module)} & {"pickle", "marshal", "shelve", "dill"}
     names = {node.id for node in ast.walk(tree_of(module)) if isinstance(node, ast.Name)}
@@ -137,7 +156,7 @@ def test_no_module_is_named_after_nothing():
     assert not {Path(module).name for module in MODULES} & {"utils", "util", "common", "helpers", "core", "misc"}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@for_every(MODULES)
 def test_no_module_is_longer_than_600_lines(module):
     assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= MAX_MODULE_LINES
 
@@ -157,7 +176,7 @@ def code_lines(module: str) -> set[int]:
     return lines
 
 
-@pytest.mark.parametrize("module", MODULES)
+@for_every(MODULES)
 def test_no_function_has_more_than_50_lines_of_code(module):
     lines = code_lines(module)
     for function in functions_of(module):
@@ -165,7 +184,7 @@ def test_no_function_has_more_than_50_lines_of_code(module):
         assert len(lines & body) <= MAX_FUNCTION_LINES, f"{MODULES[module]}:{function.lineno} {function.name}"
 
 
-@pytest.mark.parametrize("module", MODULES)
+@for_every(MODULES)
 def test_every_module_says_what_it_is_for(module):
     assert MODULES[module].name == "version.py" or ast.get_docstring(tree_of(module))
 
@@ -236,7 +255,7 @@ def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]
     return [one.arg for one in named if one is not None and one.arg not in ("self", "cls")]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@for_every(MODULES)
 def test_every_documented_parameter_is_one_of_the_signature(module):
     for function in functions_of(module):
         documented = documented_parameters(ast.get_docstring(function) or "")

@@ -21,6 +21,7 @@ from neardup.engines.local import searches
 from neardup.methods.base import Described
 from neardup.methods.registry import method_of
 from reference.runs import run, table_of
+from test_guards import for_every
 
 SOURCE = Path(neardup.__file__).parent
 WORDS = ["a", "b", "c", "d", "e", "tree", "漢", "!"]
@@ -161,16 +162,14 @@ def calls_of(path: Path, name: str):
             yield node
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in SOURCE.rglob("*.py") if not {"settings", "compat"} & set(path.parts)], ids=str
-)
+@for_every([path for path in SOURCE.rglob("*.py") if not {"settings", "compat"} & set(path.parts)])
 def test_nothing_outside_settings_asks_a_method_for_its_type(path):
     for call in calls_of(path, "isinstance"):
         names = {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
         assert not names & {"MinHash", "SimHash", "MinHashMethod", "SimHashMethod"}, f"{path}:{call.lineno}"
 
 
-@pytest.mark.parametrize("path", list((SOURCE / "engines" / "local").rglob("*.py")), ids=str)
+@for_every((SOURCE / "engines" / "local").rglob("*.py"))
 def test_a_scratch_column_is_never_a_literal(path):
     for name in ("append", "column"):
         for call in calls_of(path, name):
