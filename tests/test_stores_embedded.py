@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import json
 import random
 import sqlite3
 import struct
 import zlib
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
@@ -19,7 +21,7 @@ from neardup.errors import StoreError
 from neardup.schemas import TIME
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
-from neardup.stores.base import Layout
+from neardup.stores.base import Changes, Layout
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded import store as store_module
 from reference.store import ReferenceStore, assert_equal, random_changes, random_step
@@ -66,6 +68,39 @@ def test_a_batch_of_many_bytes_goes_to_files_at_once(tmp_path):
     assert records == [1, 2, 0, 1, 0, 0, 1, 2]
     store.close()
     with closing(embedded.open(path)) as store, store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
+        assert store.verify() == []
+
+
+def test_large_changes_are_written_a_part_at_a_time_all_or_none(tmp_path):
+    folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(str(folder), {}, LAYOUTS[0], memory_bytes=1 << 17)
+    with store.writing() as writer:
+        random_step([writer], expected, rng, 300)
+        before = sorted(path.name for path in folder.iterdir())
+
+        def cut() -> Iterator[Changes]:
+            later = copy.deepcopy(expected)
+            for size in (700, 800):
+                yield (part := random_changes(later, rng, size))
+                later.write(part)
+            raise RuntimeError("of the caller")
+
+        with pytest.raises(RuntimeError, match="of the caller"):
+            writer.write_all(cut())
+        assert_equal(writer, expected, rng)
+        assert sorted(path.name for path in folder.iterdir()) == before
+
+        def whole() -> Iterator[Changes]:
+            for size in (0, 700, 800, 0, 900, 1):
+                yield (part := replace(random_changes(expected, rng, size), seen_at=9))
+                expected.write(part)
+
+        writer.write_all(whole())
+        assert_equal(writer, expected, rng)
+        assert store.describe()["journal_records"] == 0
+    store.close()
+    with closing(embedded.open(str(folder))) as store, store.reading() as snapshot:
         assert_equal(snapshot, expected, rng)
         assert store.verify() == []
 

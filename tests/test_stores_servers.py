@@ -187,6 +187,9 @@ def test_a_change_that_fails_leaves_nothing(address):
         with pytest.raises(ValueError, match=f"rows must count on from {writer.num_rows}"):
             writer.write(bad)
         assert_equal(writer, expected, rng)
+        with pytest.raises(ValueError, match="rows must count on from"):
+            writer.write_all([one_document(writer.num_rows), one_document(writer.num_rows)])
+        assert_equal(writer, expected, rng)
     with pytest.raises(RuntimeError, match="of the caller"), store.writing() as writer:
         raise RuntimeError("of the caller")
     with store.writing() as writer:

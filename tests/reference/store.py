@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -217,5 +218,10 @@ def random_step(stores: Sequence[Any], expected: ReferenceStore, rng: random.Ran
         changes = Changes(
             *(getattr(changes, name) for name in list(changes.__dataclass_fields__)[:5]), "monday", {"n": 1}
         )
-    for store in (*stores, expected):
-        store.write(changes)
+    parts = [changes]
+    expected.write(changes)
+    for size in rng.choice([(), (), (num_documents, 0), (0, num_documents)]):
+        parts.append(replace(random_changes(expected, rng, size), seen_at=changes.seen_at))
+        expected.write(parts[-1])
+    for store in stores:
+        store.write_all(iter(parts))
