@@ -68,6 +68,7 @@ def counts(score: Score) -> tuple[int, int, int]:
 # Scores
 
 
+@pytest.mark.slow
 @given(labelled(), st.sampled_from(METHODS))
 def test_the_scores_are_those_of_looking_at_every_pair(case, method):
     texts, labels = case
@@ -77,6 +78,7 @@ def test_the_scores_are_those_of_looking_at_every_pair(case, method):
     assert counts(result.at_threshold) == evaluation.score(len(texts), lambda *pair: pair in found, verdict)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(labelled(), st.sampled_from(METHODS))
 def test_a_point_of_the_curve_is_what_the_method_finds_at_that_limit(case, method):
@@ -316,6 +318,7 @@ def trial() -> tuple[list[str], list[tuple[int, int]], int]:
     return texts, list(zip(originals, range(1000, 1010), strict=True)), 28
 
 
+@pytest.mark.slow
 def test_ten_copies_with_one_letter_changed_are_found_among_a_thousand_random_strings_and_nothing_else():
     """200 hashes in bands of 7 make 28 bands, of 196 hashes.
 

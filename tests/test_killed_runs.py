@@ -96,6 +96,7 @@ def test_a_killed_run_counts_the_words_of_its_corpus_once(tmp_path: Path, killed
     assert sorted(os.listdir(out)) == ["kept", "rejected.jsonl", "removed.parquet", "report.html", "report.json"]
 
 
+@pytest.mark.slow
 def test_rejected_rows_are_listed_once_after_a_resume(tmp_path: Path) -> None:
     lines = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(texts(900))]
     for bad in (5, 450, 451, 899):

@@ -99,6 +99,7 @@ def test_a_dropped_page_is_decoded_by_the_charset_it_names(browser, service):
     assert "café" in browser.run("document.getElementById('text').value")
 
 
+@pytest.mark.slow
 def test_the_growth_of_the_index_is_drawn(browser, service):
     show(browser, service)
     label = browser.run("document.querySelector('#growth svg').getAttribute('aria-label')")

@@ -61,6 +61,7 @@ def test_on_real_texts_the_answer_is_that_of_the_oracle(name, settings, real_tex
         assert answer.removals
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), METHODS)
 def test_every_removed_document_names_a_kept_one_and_exactly_their_similarity(texts, method):
     answer = runs.answer_of(runs.run(texts, method))
@@ -84,6 +85,7 @@ def test_no_two_kept_documents_that_share_a_band_reach_the_threshold(texts, meth
                 assert MEASURES["jaccard"](left.shingles, right.shingles) < method.threshold
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), st.sampled_from(["first", "last"]), METHODS)
 def test_a_kept_document_comes_before_all_that_it_removed(texts, keep, method):
     answer = runs.answer_of(runs.run(texts, method, keep=keep))
@@ -100,6 +102,7 @@ def test_documents_without_features_are_kept_and_counted(texts, method):
     assert result.report["counts"]["without_features"] == len(bare)
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), METHODS)
 def test_every_count_of_the_report_follows_from_the_answer(texts, method):
     result = runs.run(texts, method)

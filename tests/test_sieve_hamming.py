@@ -81,6 +81,7 @@ def test_the_answer_is_that_of_the_oracle(case):
     assert runs.answer_of(runs.run(texts, method)) == runs.expected(texts, method)
 
 
+@pytest.mark.slow
 @given(cases())
 def test_every_removed_document_names_a_kept_one_that_comes_before_and_exactly_their_distance(case):
     texts, method = case
@@ -106,6 +107,7 @@ def test_no_two_kept_documents_have_fingerprints_within_the_distance(case):
         assert all(distance(left, right) > method.max_distance for right in featured[:place])
 
 
+@pytest.mark.slow
 @given(cases())
 def test_documents_without_features_are_kept_and_counted(case):
     texts, method = case
@@ -119,6 +121,7 @@ def test_a_document_without_features_is_not_near_a_fingerprint_of_zeros():
     assert runs.answer_of(runs.run(["", "#0", None], made_up())).kept == [0, 1, 2]
 
 
+@pytest.mark.slow
 @given(cases())
 def test_every_count_of_the_report_follows_from_the_answer(case):
     texts, method = case
@@ -153,6 +156,7 @@ def test_near_fingerprints_of_unlike_texts_are_counted_exactly(case, max_bucket_
     assert any("max_bucket_size" in warning for warning in result.report["warnings"]) == bool(full)
 
 
+@pytest.mark.slow
 @given(cases(confirm="hamming"))
 def test_where_the_distance_alone_decides_no_list_is_ever_full(case):
     texts, method = case
@@ -209,6 +213,7 @@ def test_every_policy_of_keeping_is_that_of_the_oracle(keep, case, data):
     assert answer == runs.expected(texts, method, keep=keep, ranks=ranks)
 
 
+@pytest.mark.slow
 @given(cases(max_size=16), st.integers(0, 8), st.sampled_from(POLICIES[:4]))
 def test_an_earlier_corpus_is_never_removed_and_comes_first(case, num_against, keep):
     (against, texts), method = (case[0][:num_against], case[0][num_against:]), case[1]
@@ -217,6 +222,7 @@ def test_an_earlier_corpus_is_never_removed_and_comes_first(case, num_against, k
     assert result.report["counts"]["against"] == len(against)
 
 
+@pytest.mark.slow
 @given(cases(max_size=14), st.integers(0, 5), st.sampled_from(POLICIES[:4]))
 def test_connected_clusters_are_those_of_a_plain_union_find(case, num_against, keep):
     (against, texts), method = (case[0][:num_against], case[0][num_against:]), case[1]
@@ -250,6 +256,7 @@ def test_the_number_of_blocks_changes_nothing(case, data):
     assert runs.answer_of(runs.run(texts, blocks)) == runs.expected(texts, method)
 
 
+@pytest.mark.slow
 @given(cases(max_size=10), st.randoms(use_true_random=False))
 def test_in_another_order_the_answer_is_that_of_the_oracle_for_that_order(case, randomness):
     texts, method = case
@@ -258,6 +265,7 @@ def test_in_another_order_the_answer_is_that_of_the_oracle_for_that_order(case, 
     assert runs.answer_of(runs.run(shuffled, method)) == runs.expected(shuffled, method)
 
 
+@pytest.mark.slow
 @given(cases(confirm="hamming"))
 def test_what_was_kept_passes_again_untouched(case):
     texts, method = case

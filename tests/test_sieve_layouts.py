@@ -34,7 +34,9 @@ def told(result: neardup.Deduplication) -> tuple:
     return runs.answer_of(result), summary
 
 
-@pytest.mark.parametrize("name", sorted(REAL))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "zh_laws" else pytest.mark.slow) for name in sorted(REAL)]
+)
 def test_threads_and_batches_change_nothing(name, real_texts):
     texts = real_texts(name, 100_000)
     expected = runs.expected(texts, REAL[name])
@@ -57,6 +59,7 @@ def test_the_audit_is_the_same_for_every_number_of_threads(real_texts):
     assert audits[0]["pairs"] > 0
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), corpora.methods(), st.integers(1, 2), st.integers(1, 5))
 def test_small_batches_of_any_texts_change_nothing(texts, method, threads, batch_rows):
     result = runs.run(texts, method, threads=threads, batch_rows=batch_rows)

@@ -69,6 +69,7 @@ def test_ranks_of_the_new_documents_count_beside_an_earlier_corpus():
     assert answer.removals == {1: (0, 1.0, True), 2: (3, 1.0, True)}
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), METHODS, st.sampled_from(POLICIES[:4]))
 def test_connected_clusters_are_those_of_a_plain_union_find(texts, method, keep):
     answer = runs.answer_of(runs.run(texts, method, linkage="connected", keep=keep))
@@ -103,6 +104,7 @@ def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bu
     assert result.report["counts"]["read"] == len(texts)
 
 
+@pytest.mark.slow
 @given(corpora.corpora(max_size=9), st.sampled_from([0.6, 0.75, 1.0]), st.integers(1, 3), st.randoms())
 @example(["a b c d é", "b c d"], 1.0, 1, random.Random(1))
 def test_all_pairs_by_containment_are_those_of_the_smaller_in_the_larger_in_every_order(texts, threshold, ngram, draw):

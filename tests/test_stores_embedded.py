@@ -51,6 +51,7 @@ def test_a_large_change_is_several_records_and_one_transaction(tmp_path, monkeyp
     store.close()
 
 
+@pytest.mark.slow
 def test_a_batch_of_many_bytes_goes_to_files_at_once(tmp_path):
     """It follows what is in the journal, and what comes after it goes to the journal again."""
     path, rng, expected = str(tmp_path / "index"), random.Random(0), ReferenceStore(LAYOUTS[0])

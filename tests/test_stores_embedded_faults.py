@@ -171,7 +171,7 @@ def test_a_truncated_or_missing_file_is_named(tmp_path, kind):
     assert path.name in answer(tmp_path / "index", expected)
 
 
-@pytest.mark.parametrize("times", [25, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [9, pytest.param(600, marks=pytest.mark.slow)])
 def test_a_file_with_damaged_numbers_is_named_and_ends_no_process(tmp_path, times):
     filled(tmp_path / "index")
     with process("-m", "reference.damaging_process", tmp_path / "index", 1, times) as child:
@@ -437,9 +437,8 @@ def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory
     store.close()
 
 
-@pytest.mark.parametrize(
-    "failing", ["vacuum", *(pytest.param(name, marks=pytest.mark.slow) for name in ("shorten_log", "drop_records"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("failing", ["vacuum", "shorten_log", "drop_records"])
 def test_a_call_that_is_committed_does_not_fail_at_close(tmp_path, monkeypatch, failing):
     path = str(tmp_path / "index")
     store = embedded.create(path, {}, LAYOUT)
