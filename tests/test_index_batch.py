@@ -402,7 +402,7 @@ def two_days(folder: Path) -> list[Path]:
 
 @pytest.mark.filterwarnings("ignore:.*rejected")
 @pytest.mark.parametrize("update", [False, True])
-@pytest.mark.parametrize("after", [1, 5, 12])
+@pytest.mark.parametrize("after", [5, *(pytest.param(after, marks=pytest.mark.slow) for after in (1, 12))])
 def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(make, tmp_path, monkeypatch, after, update):
     monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
     days, options = two_days(tmp_path), {"update": update, "batch_rows": 9}

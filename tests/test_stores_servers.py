@@ -34,7 +34,9 @@ def one_document(row, **values):
     return Changes(table, Entries(np.zeros(len(keys), np.int64), np.arange(len(keys), dtype=np.uint16), keys))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(
+    "layout", [LAYOUT, *(pytest.param(layout, marks=pytest.mark.slow) for layout in LAYOUTS[1:])], ids=str
+)
 def test_random_changes_are_found_as_in_lists_also_by_who_opens_the_index_later(address, layout):
     rng = random.Random(str(layout))
     store, expected = create_store(address, {}, layout), ReferenceStore(layout)
