@@ -95,7 +95,7 @@ def group_small(
     *,
     fits: Callable[[list[T], T], bool] = lambda *_: True,
 ) -> Iterator[list[T]]:
-    """Yield items in lists of `least_bytes`, or a mebibyte, or more, except the last, because each batch has a fixed cost.
+    """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed cost.
 
     An error of `items` is raised after those before it.
 
@@ -103,6 +103,7 @@ def group_small(
     ----------
     items : such as batches, of which each file starts a new one.
     bytes_of : the size of an item.
+    least_bytes : of a list, instead of a mebibyte.
     fits : whether an item may join the list of earlier items.
     """
     group: list[T] = []

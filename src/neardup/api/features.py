@@ -9,10 +9,9 @@ from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
-from neardup.documents.corpus import describe_rejected
+from neardup.documents.corpus import rejecter
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
 from neardup.engines.local.document_frequencies import count_corpus
-from neardup.errors import InputError
 from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
 from neardup.output.report import incomplete_by
@@ -65,13 +64,7 @@ def document_frequencies(
     run_settings = RunSettings(threads=threads, on_error=on_error)
     inputs = Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes)
     rejected: list[Rejected] = []
-
-    def reject(row: Rejected) -> None:
-        if run_settings.on_error == "stop":
-            raise InputError(
-                f"{describe_rejected(row)} The run stops at the first such document because of on_error='stop'."
-            )
-        rejected.append(row)
+    reject = rejecter(run_settings.on_error, rejected.append)
 
     tasks = tasks_of(inputs, "first")
     settings = for_pages(settings, tasks)

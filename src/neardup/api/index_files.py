@@ -17,11 +17,11 @@ from neardup.api.documents_of_index import Batch, group_batches, read_batches, t
 from neardup.api.index import Index
 from neardup.api.inputs import Inputs
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.corpus import MAX_UNREAD_NAMED, describe_rejected
+from neardup.documents.corpus import MAX_UNREAD_NAMED, rejecter
 from neardup.documents.formats import format_of
 from neardup.documents.input_file import Part
 from neardup.documents.reading import Task, known_total
-from neardup.errors import InputError, OutputError
+from neardup.errors import OutputError
 from neardup.executor import count_threads, map_ordered
 from neardup.index import collection, maintenance
 from neardup.index.incoming import Incoming
@@ -98,11 +98,10 @@ class _Reading:
             yield _Group(pieces, Batch.join(batches) if batches else None)
 
     def _pieces(self) -> Iterator[_Piece]:
+        reject = rejecter(self.settings.on_error, self._reject, "those before it are stored")
         for task in self.tasks:
             yield _Piece(task)
-            for documents, batch in read_batches(
-                task, self._payload_column, self._reject, with_payload=self._with_payload
-            ):
+            for documents, batch in read_batches(task, self._payload_column, reject, with_payload=self._with_payload):
                 self.text_bytes += int(batch.texts.nbytes)
                 yield _Piece(task, documents, batch)
 
@@ -110,11 +109,6 @@ class _Reading:
         return None if group.batch is None else self.index._describe(group.batch)
 
     def _reject(self, row: Rejected) -> None:
-        if self.settings.on_error == "stop":
-            raise InputError(
-                f"{describe_rejected(row)}. The command stops at the first such document because of on_error='stop' "
-                "(--on-error stop). Documents before it are stored. Use --on-error reject to continue."
-            )
         if row.rest_of_file:
             self._unread.append(row.file)
         else:

@@ -19,8 +19,7 @@ import pyarrow as pa
 from neardup.api.incomplete import warn_if_incomplete
 from neardup.api.inputs import Inputs, Source, for_pages, looks_like_path, named_paths, tasks_of
 from neardup.api.runs import open_stages
-from neardup.documents.batch import Rejected
-from neardup.documents.corpus import describe_rejected
+from neardup.documents.corpus import rejecter
 from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
 from neardup.documents.tables import export_of
 from neardup.documents.texts import is_text
@@ -224,12 +223,7 @@ def _run(
     method = for_pages(method, tasks)
     threads, total = count_threads(run_settings.threads), known_total(tasks)
 
-    def reject(row: Rejected) -> None:
-        if run_settings.on_error == "stop":
-            raise InputError(
-                f"{describe_rejected(row)} The run stops at the first such document because of on_error='stop'."
-            )
-        counts.rejected.append(row)
+    reject = rejecter(run_settings.on_error, counts.rejected.append)
 
     with (
         open_stages(progress) as stages,

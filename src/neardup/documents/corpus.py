@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -63,9 +64,22 @@ def describe_rejected(row: Rejected) -> str:
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
 
 
-def raise_rejected(row: Rejected) -> None:
-    """Raise the InputError of a run that stops at the first document that cannot be read."""
+def rejecter(
+    on_error: str, use: Callable[[Rejected], None], before: str = "nothing is written"
+) -> Callable[[Rejected], None]:
+    """Return what is called with each row that cannot be read: `use`, or what raises InputError.
+
+    Parameters
+    ----------
+    on_error : of the run; stop ends it at the first such row.
+    use : takes the row otherwise.
+    before : what has become of the documents before it.
+    """
+    return partial(_stop, before) if on_error == "stop" else use
+
+
+def _stop(before: str, row: Rejected) -> None:
     raise InputError(
-        f"{describe_rejected(row)} The run stops at the first such document because of on_error='stop'. Use "
-        "on_error='reject' to list it in rejected.jsonl instead."
+        f"{describe_rejected(row)}. The run stops at the first such document because of on_error='stop' (--on-error "
+        f"stop): {before}. Use on_error='reject' (--on-error reject) to leave such documents out and list them."
     )

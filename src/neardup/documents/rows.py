@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of
 from neardup.documents.batch import BLOCK_BYTES, DocumentBatch, Rejected
-from neardup.documents.corpus import raise_rejected
+from neardup.documents.corpus import rejecter
 from neardup.documents.reading import Task
 from neardup.documents.texts import as_text, slices_of
 
@@ -26,18 +26,18 @@ ROWS = pa.schema(
 """`value` is what `keep` orders by. A row that could not be read has a line of JSON in `rejected`."""
 
 
-def read_part(part: int, task: Task, stop: bool, chosen: pa.StructArray | None = None) -> Iterator[pa.RecordBatch]:
+def read_part(part: int, task: Task, on_error: str, chosen: pa.StructArray | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a part, as ROWS, and the rows that could not be read.
 
     Parameters
     ----------
     part : the number of the part.
-    stop : whether to raise InputError at the first row that cannot be read.
+    on_error : of the run.
     chosen : structs with a field `document`, rising: the documents to read. Their other fields follow the columns.
     """
     rejected: list[Rejected] = []
     first = part << PART_SHIFT
-    for batch in task.read(raise_rejected if stop else rejected.append):
+    for batch in task.read(rejecter(on_error, rejected.append)):
         documents = _rows(batch, first, task.against)
         yield documents if chosen is None else _choose(documents, first, chosen)
         first += len(documents)

@@ -16,7 +16,7 @@ from neardup.arrays import arrow_of, flatten_strings
 from neardup.candidates.bands import Bands
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, raise_rejected
+from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, rejecter
 from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
@@ -60,7 +60,7 @@ class Reading:
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
-        self.stop_on_error = on_error == "stop"
+        self.on_error = on_error
         self.tally = Tally()
         self.unread: list[str] = []
         self.values: dict[str, str] = {}
@@ -84,7 +84,7 @@ class Reading:
             rejected: list[Rejected] = []
             old = self.tally.part_rejected if first else 0
             seen = 0
-            for batch in self.tasks[index].read(self._rejecter(rejected)):
+            for batch in self.tasks[index].read(rejecter(self.on_error, rejected.append)):
                 for piece in _cut(batch, batch_rows):
                     seen += len(piece.rows)
                     if seen <= documents:
@@ -94,14 +94,6 @@ class Reading:
                     rejected.clear()
                     yield Piece(fresh, _slice(piece, skip, len(piece.rows)) if skip else piece, False)
             yield Piece(rejected[old:], None, True)
-
-    def _rejecter(self, rejected: list[Rejected]) -> Callable[[Rejected], None]:
-        def reject(row: Rejected) -> None:
-            if self.stop_on_error:
-                raise_rejected(row)
-            rejected.append(row)
-
-        return reject
 
     def store(self, pieces: list[Piece]) -> None:
         """Append pieces to the columns."""

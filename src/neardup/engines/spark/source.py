@@ -37,7 +37,7 @@ class Files:
 
     @property
     def read(self) -> Read:
-        return partial(read_files, tasks=self.tasks, stop=self.on_error == "stop")
+        return partial(read_files, tasks=self.tasks, on_error=self.on_error)
 
     def all(self) -> DataFrame:
         return self.spark.range(0, len(self.tasks.value), 1, self._num_slices).selectExpr("cast(id as int) as part")
@@ -56,12 +56,12 @@ class Files:
         return int(min(len(self.tasks.value), SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism))
 
 
-def read_files(batches: Batches, tasks: Broadcast[list[Task]], stop: bool) -> Iterator[pa.RecordBatch]:
+def read_files(batches: Batches, tasks: Broadcast[list[Task]], on_error: str) -> Iterator[pa.RecordBatch]:
     """Read the documents of parts; of those with a column `chosen`, only the documents that it lists."""
     for batch in batches:
         chosen = batch.column("chosen") if "chosen" in batch.schema.names else [None] * len(batch)
         for part, some in zip(batch.column("part").to_pylist(), chosen, strict=True):
-            yield from read_part(part, tasks.value[part], stop, None if some is None else some.values)
+            yield from read_part(part, tasks.value[part], on_error, None if some is None else some.values)
 
 
 @dataclass(frozen=True)
