@@ -190,6 +190,16 @@ def test_every_module_says_what_it_is_for(module):
     assert MODULES[module].name == "version.py" or ast.get_docstring(tree_of(module))
 
 
+PHRASES = {"Return what": 0, "told": 0, "stands?|stood": 11, "whatever": 24}
+"""Phrases of docstrings and comments that name no thing of the field. Their number may only fall."""
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_phrases_that_name_nothing_get_fewer(phrase):
+    texts = (file.read_text(encoding="utf-8") for file in MODULES.values())
+    assert sum(len(re.findall(rf"\b(?:{phrase})\b", text)) for text in texts) == PHRASES[phrase], "lower the number"
+
+
 def test_the_public_names_are_one_list():
     from neardup import _HOMES
 

@@ -355,7 +355,7 @@ class IndexRun:
         )  # fmt: skip
 
     def complete(self, report: dict[str, Any]) -> None:
-        """Change a report of the run, where the documents of the index are those that removed others, to one of all."""
+        """Replace the partial counts of the index in the report by its totals."""
         counts = self.index.info()["documents"]
         report["inputs"][0]["documents"] = report["counts"]["against"] = counts["kept"]
         report["counts"] |= {"compared": None, "repeated": self._num_repeated}

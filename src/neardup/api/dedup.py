@@ -195,7 +195,7 @@ def dedup(
 def _wanted(
     settings: OutputSettings, output: str | os.PathLike[str] | None, scratch: str | os.PathLike[str] | None
 ) -> str:
-    """Return what is written; raise SettingError if there is no folder for it, or none for the temporary files."""
+    """Return the `write` of the settings. Raise SettingError if it needs an output, or if scratch is no folder."""
     if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
         raise SettingError(
             f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change scratch (--scratch)."
@@ -219,7 +219,7 @@ def _decider(
     resume: bool,
     copies: bool,
 ) -> AbstractContextManager[FilesRun | IndexRun]:
-    """Return what decides about the documents: their order, after an earlier collection; or an index."""
+    """Return the decider: a local run, or a run on top of an index."""
     if against is not None:
         from neardup.api import against_index  # loads the stores
 

@@ -1,4 +1,4 @@
-"""Tell the caller that files could not be read to their end."""
+"""Warn about inputs that could not be read to their end."""
 
 from __future__ import annotations
 

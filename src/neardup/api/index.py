@@ -1,4 +1,4 @@
-"""The durable index: documents that were seen, kept or removed, and the question whether another one is new."""
+"""The durable index: add, query and remove documents."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) ->
 
 
 def _names(folder: Path, report: dict[str, Any]) -> _Name:
-    """Return what gives a batch the ids that its documents had in the run."""
+    """Return a function that gives a batch the ids that its documents had in the run."""
     if report["columns"]["id"] == FILE_COLUMN:
         return _paths_of(folder / "kept", report)
     if report["columns"]["id"] is not None or report["num_inputs"] > MAX_INPUTS:
@@ -135,7 +135,7 @@ def _kept_numbers(folder: Path, report: dict[str, Any]) -> Iterator[int]:
 
 
 def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
-    """Return what gives documents that are files the paths that they had in the run, in place of those below kept."""
+    """Return a function that replaces paths below kept/ by those that the files had in the run."""
     paths = {str(kept / part["kept"]): part["name"] for part in report["inputs"] if part["kept"] is not None}
     roots = {name[: -len(part)] for part, name in ((p["kept"], p["name"]) for p in report["inputs"] if p["kept"])
              if name.endswith(part)}  # fmt: skip

@@ -77,8 +77,8 @@ class LineAnswers:
             bad = next((place for place, line in enumerate(read) if line.error is not None), len(read))
             read = read[: bad + 1]
         good = [line for line in read if line.error is None]
-        told: Iterator[dict[str, Any]] = iter(self._add(good, if_new)) if good else iter(())
-        return [next(told) if line.error is None else {"error": line.error} for line in read]
+        answers: Iterator[dict[str, Any]] = iter(self._add(good, if_new)) if good else iter(())
+        return [next(answers) if line.error is None else {"error": line.error} for line in read]
 
     def _add(self, lines: Sequence[_Line], if_new: bool) -> list[dict[str, Any]]:
         columns = (

@@ -37,7 +37,7 @@ from neardup.settings.run import RunSettings, SelectionSettings
 
 
 class Run(NamedTuple):
-    """A run that has decided: what was read, by which method, and what came of it.
+    """The inputs, method and outcome of a run.
 
     identities : what the inputs were when they were read. method : with the table of document frequencies it names.
     warnings : what the user should know of the inputs. by_value : the removals for each value of a column, if counted.

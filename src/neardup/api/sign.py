@@ -35,7 +35,7 @@ from neardup.engines.local.sign import (
 from neardup.errors import InputError
 from neardup.executor import count_threads
 from neardup.features.feature_strings import split_pairs
-from neardup.features.token_lists import STRING_LISTS, limits_of_counts, list_strings
+from neardup.features.token_lists import STRING_LISTS, list_strings, offsets_from_lengths
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
@@ -290,7 +290,7 @@ def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str,
 
 
 def _as_column(source: Any) -> tuple[Any, Column | None]:
-    """Return what can be read again in place of the source, and its column if it is one of texts or of tokens."""
+    """Return a source that can be read again, and its column if it is one of texts or of tokens."""
     if isinstance(source, str) and not looks_like_path(source):
         source = [source]
     if isinstance(source, (Set, Mapping)):
@@ -384,7 +384,7 @@ def _weighted(counts: list[int], features: list[Any], weights: list[Any]) -> pa.
     pairs = pa.StructArray.from_arrays(
         [pa.array(features, pa.large_string()), pa.array(weights, pa.float64())], fields=list(_WEIGHTED.value_type)
     )
-    return pa.LargeListArray.from_arrays(pa.array(limits_of_counts(counts)), pairs).cast(_WEIGHTED)
+    return pa.LargeListArray.from_arrays(pa.array(offsets_from_lengths(counts)), pairs).cast(_WEIGHTED)
 
 
 def _refuse(source: object) -> InputError:

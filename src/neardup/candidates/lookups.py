@@ -117,7 +117,7 @@ class DistanceLookup:
 
     @cached_property
     def _moves(self) -> npt.NDArray[np.uint64]:
-        """Return what `permute_bits` moves: to the front the bits of the table's blocks, then the others, in order."""
+        """Return the moves of `permute_bits`: the bits of a table's blocks to the front, then the others, in order."""
         tables = []
         for mask in self.masks.tolist():
             chosen = [bit for bit in range(self.radius.bits) if mask[bit >> 6] >> (bit & 63) & 1]

@@ -36,8 +36,8 @@ def answer_stream(
             )  # fmt: skip
             output, counts = sys.stdout.buffer, Counter[str]()
             for lines in arriving_lines(sys.stdin.buffer):
-                told = answers.answer(lines, stop_at_error=values["on_error"] == "stop")
-                for line, answer in zip(lines, told, strict=False):
+                answered = answers.answer(lines, stop_at_error=values["on_error"] == "stop")
+                for line, answer in zip(lines, answered, strict=False):
                     if not print_kept:
                         output.write(json_line(answer).encode())
                     elif answer.get("kept") and not (only_new and answer["repeated"]):

@@ -49,7 +49,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def message_of_folder(output: str, scratch: str | None = None) -> str:
-    """Return what an interrupted run that writes a folder has left."""
+    """Return a sentence about the files that an interrupted run left."""
     from neardup.output.directory import is_address, places_of
 
     nothing = f"The output {output} is not complete." if is_address(output) else f"Nothing was written to {output}."

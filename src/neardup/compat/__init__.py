@@ -1,1 +1,1 @@
-"""Faces of well-known libraries, to be imported in their place."""
+"""Drop-in replacements for other libraries."""

@@ -75,7 +75,7 @@ def _count_by_inputs(
 
 @dataclass(frozen=True)
 class Totals:
-    """What the report of a run tells.
+    """The totals of a run, as reported.
 
     compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
     collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :

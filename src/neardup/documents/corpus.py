@@ -67,7 +67,7 @@ def describe_rejected(row: Rejected) -> str:
 def rejecter(
     on_error: str, use: Callable[[Rejected], None], before: str = "nothing is written"
 ) -> Callable[[Rejected], None]:
-    """Return what is called with each row that cannot be read: `use`, or what raises InputError.
+    """Return the function to call with each row that cannot be read: `use`, or one that raises InputError.
 
     Parameters
     ----------

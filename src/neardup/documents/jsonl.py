@@ -191,7 +191,7 @@ def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _ParsedLine
 
 
 def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _ParsedLines | None:
-    """Return what Arrow reads in a range of lines, or None if it does not read all of them."""
+    """Return the lines of a range as Arrow parses them; None if it does not parse all of them."""
     start, stop = int(offsets[begin]), int(offsets[end])
     try:
         table = pa_json.read_json(

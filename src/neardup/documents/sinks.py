@@ -46,5 +46,5 @@ class ByteSink:
 
 
 def sink_of_lines(source: Source) -> Callable[[str], ByteSink]:
-    """Return what makes a file of the lines of payloads, compressed as the source is."""
+    """Return a function that makes a file of payload lines, compressed as the source is."""
     return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))

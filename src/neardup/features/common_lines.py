@@ -10,7 +10,7 @@ def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tu
 
     Returns
     -------
-    pairs of a place in `left` and a place in `right`, where the same line stands.
+    pairs of a place in `left` and a place in `right`, with the same line.
 
     Notes
     -----

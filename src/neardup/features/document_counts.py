@@ -78,7 +78,7 @@ class DocumentCounts:
         self._table = target
 
     def table(self, shingling: Shingling) -> IdfTable:
-        """Return what was counted; `shingling` is how the documents were described."""
+        """Return the counts as a table; shingling : the settings that the documents were described with."""
         used = np.flatnonzero(self._table.counts)
         hashes = self._table.hashes[used]
         order = np.argsort(hashes)

@@ -20,7 +20,7 @@ from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Scan, scan_flagged, scan_strings
-from neardup.features.token_lists import cut_documents, limits_of_counts
+from neardup.features.token_lists import cut_documents, offsets_from_lengths
 from neardup.features.weights import DistinctFeatures
 from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
 from neardup.settings.methods import SimHash
@@ -69,7 +69,7 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
         np.concatenate([whole.data, part.data]), np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]])
     )
     joined = _join(both, order, np.ones(len(order), np.int64), _NOTHING)
-    return TokenStrings(*joined, limits_of_counts(stops - starts))
+    return TokenStrings(*joined, offsets_from_lengths(stops - starts))
 
 
 def _write(scan: Scan) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
@@ -120,7 +120,7 @@ def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Distin
     ----------
     tokens : the tokens of the documents.
     ngram : tokens in a feature; all of a document that has fewer.
-    separated : whether a space stands between the tokens of a feature.
+    separated : whether a space separates the tokens of a feature.
     places : the distinct features, with where each occurs first.
     offsets : int64 array of shape (num_documents + 1,), the range of all features of each document.
     """
@@ -133,7 +133,7 @@ def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Distin
 
 def _join(strings: Strings, firsts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], separator: int) -> Strings:
     lengths = strings.offsets[firsts + sizes] - strings.offsets[firsts]
-    offsets = limits_of_counts(lengths + (sizes - 1 if separator >= 0 else 0))
+    offsets = offsets_from_lengths(lengths + (sizes - 1 if separator >= 0 else 0))
     joined = Strings(np.empty(offsets[-1], np.uint8), offsets)
     kernels.feature_hashes.join_runs(strings.data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
     return joined

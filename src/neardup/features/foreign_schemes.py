@@ -21,7 +21,7 @@ _NUM_CODE_POINTS = 0x110000
 
 
 def resolve_scheme(method: SimHash) -> SimHash:
-    """Return the native settings that a scheme of another program stands for, on the texts of `preprocess`."""
+    """Return the native settings that a scheme of another program means, on the texts of `preprocess`."""
     if method.scheme == "mfonda":
         return replace(method, scheme="native", tokens="whitespace", hash="fnv1", nfkc=False, case_fold=False)
     if method.scheme == "simhash":
@@ -36,7 +36,7 @@ def tie_bit(method: SimHash) -> int:
 
 
 def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
-    """Return what the settings of `resolve_scheme` are to be applied to: words between spaces, or letters."""
+    """Return a text as the settings of `resolve_scheme` expect it: words between spaces, or letters."""
     if method.scheme == "mfonda":
         return mfonda_words(texts)
     if method.scheme == "simhash":
@@ -53,7 +53,7 @@ def mfonda_words(texts: pa.Array) -> pa.Array:
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
     """Return the letters that the Python package simhash cuts into runs of four."""
-    # What this letter becomes depends on where in a word it stands; no other does.
+    # What this letter becomes depends on its place in a word; no other does.
     sigma = pc.match_substring(texts, "\u03a3")
     if pc.any(sigma).as_py():
         lowered = [text.lower() for text in texts.filter(sigma).to_pylist()]

@@ -36,7 +36,7 @@ _FORMAT, _FORMAT_VERSION = "neardup-idf", 1
 
 
 def describe_features(shingling: Shingling) -> dict[str, Any]:
-    """Return what decides which features a text has, in values that JSON can hold."""
+    """Return the settings that affect the features of a text, as values for JSON."""
     tokens: Any = shingling.tokens
     if tokens == "jieba" or isinstance(tokens, Jieba):
         tokens = describe_segmenter(tokens if isinstance(tokens, Jieba) else Jieba())
@@ -86,8 +86,7 @@ class IdfTable(IdfSource):
 
     num_documents : int, the documents of the corpus. hashes : uint64, rising: the native hashes of the features.
     counts : uint32, the documents that contain each. scheme : the settings that determine features. max_undercount :
-        int,
-    by how much a count may be too low, if the corpus had more features than can be counted at once. rejected : the
+    int, by how much a count may be too low, if the corpus had more features than can be counted at once. rejected : the
     documents that could not be read and are not counted; not saved with the table.
 
     Examples

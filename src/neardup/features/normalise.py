@@ -32,7 +32,7 @@ def normalise(text: str, shingling: Shingling) -> str:
 
 
 def map_characters(text: str, shingling: Shingling) -> str | None:
-    """Return a text in which each character becomes one character whatever stands around it, else None.
+    """Return a text in which each character becomes one character whatever is around it, else None.
 
     Most texts are so. By table this is several times as fast as by `unicodedata`, which takes every text
     apart that has a full-width comma.

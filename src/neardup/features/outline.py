@@ -72,7 +72,7 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
     Notes
     -----
     Left out are the head, scripts and styles, elements that only mark text, what is deeper than MAX_DEPTH, and what
-    stands behind the first `max_elements`. Siblings next to each other that have one label and, inside, one outline are
+    is behind the first `max_elements`. Siblings next to each other that have one label and, inside, one outline are
     folded to one line; how often a line inside is repeated plays no part. Time is linear in the page, and small but for
     the elements shown.
     """
@@ -135,7 +135,7 @@ def _kinds() -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
 
 
 def _shown(elements: Elements, max_elements: int) -> tuple[list[int], list[int]]:
-    """Return the elements to show, and how many shown ones each stands in."""
+    """Return the elements to show, and how many shown ones contain each."""
     num_elements = min(int(elements.offsets[-1]), max_elements)
     names = elements.names[:num_elements]
     hidden, inline, _ = _kinds()
@@ -215,7 +215,7 @@ def fold_lines(labels: list[str], depths: list[int]) -> list[Line]:
 
 
 def _count_runs(labels: list[str], depths: list[int]) -> tuple[list[int], list[bool]]:
-    """Return how long the run of like siblings from each element on is, and whether one stands before it.
+    """Return how long the run of like siblings from each element on is, and whether one precedes it.
 
     Goes from the last element to the first, so that those inside of an element come before it.
     """

@@ -77,7 +77,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
 
     Notes
     -----
-    Implied elements count, as in a browser's tree. Elements deeper than `html_tree.MAX_DEPTH` stand at that depth.
+    Implied elements count, as in a browser's tree. Elements deeper than `html_tree.MAX_DEPTH` count as at that depth.
     """
     elements = kernels.html_tree.elements_of(read_tags(pages))
     num_elements = int(elements.offsets[-1])

@@ -188,7 +188,7 @@ def segmenter_of(
 
 
 def describe_segmenter(settings: Jieba) -> dict[str, Any]:
-    """Return what decides the words of a text, in values that JSON can hold: fingerprints compare if all is equal.
+    """Return all that affects the words of a text, as values for JSON: fingerprints compare if all of it is equal.
 
     Raises
     ------
@@ -341,7 +341,7 @@ def _kinds() -> npt.NDArray[np.uint8]:
 
 
 def _parse_entry(line: str, number: int, path: str) -> _Entry:
-    """Return what a line of a user dictionary says: a word, then its frequency and its part of speech, or one."""
+    """Return the fields of a line of a user dictionary: a word, then its frequency, its part of speech, or both."""
     word, *rest = line.split()
     frequency = rest.pop(0) if rest and _DIGITS.issuperset(rest[0]) else None
     tag = rest.pop(0) if rest and _LETTERS.issuperset(rest[0]) else None
@@ -356,7 +356,7 @@ def _parse_entry(line: str, number: int, path: str) -> _Entry:
 
 
 def _stamp(path: str | None) -> tuple[int, int] | None:
-    """Return what changes when a file does; None where it cannot be read, which `_read_lines` reports."""
+    """Return the state of a file, which differs if it was changed; None if unreadable, which `_read_lines` reports."""
     try:
         status = os.stat(path) if path is not None else None
     except (OSError, ValueError):

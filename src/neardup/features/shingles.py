@@ -70,7 +70,7 @@ def is_scanned(shingling: Shingling) -> bool:
 
 
 def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
-    """Return what a kernel needs to cut texts; None where they are cut in Python, or are pages cut into tags.
+    """Return the arguments of the kernel that cuts texts; None if Python cuts them, or if they are pages cut into tags.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
 
 
 def scan_strings(texts: pa.Array, shingling: Shingling, *, normalised: bool = False) -> Scan:
-    """Return what a kernel needs to cut strings; `normalised` ones are cut as they are, but for Chinese characters."""
+    """Return the arguments of the kernel that cuts strings. normalised : whether only Chinese characters are folded."""
     mode = _MODES[str(shingling.tokens)]
     nfkc, case_fold = (False, False) if normalised else (shingling.nfkc, shingling.case_fold)
     return Scan(Text(*flatten_strings(texts)), _tables(nfkc, case_fold, shingling.fold_chinese, mode), mode)

@@ -49,7 +49,7 @@ def pack_tokens(lists: Sequence[list[Any]], source: object = None) -> TokenStrin
     if any(not all(tokens) for tokens in lists):
         lists = [[token for token in tokens if token] for tokens in lists]
     return TokenStrings(
-        *flatten_strings(list_strings(lists).values), limits_of_counts([len(tokens) for tokens in lists])
+        *flatten_strings(list_strings(lists).values), offsets_from_lengths([len(tokens) for tokens in lists])
     )
 
 
@@ -65,7 +65,7 @@ def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
     TypeError, ValueError, pyarrow.ArrowException
         If a row is no collection, holds anything but strings and None, or a string has no UTF-8.
     """
-    offsets = limits_of_counts([0 if row is None else len(row) for row in rows])
+    offsets = offsets_from_lengths([0 if row is None else len(row) for row in rows])
     strings = pa.array(list(chain.from_iterable(row for row in rows if row is not None)), pa.large_string())
     return pa.LargeListArray.from_arrays(pa.array(offsets), strings)
 
@@ -85,7 +85,7 @@ def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
 
 
-def limits_of_counts(counts: Any) -> npt.NDArray[np.int64]:
+def offsets_from_lengths(counts: Any) -> npt.NDArray[np.int64]:
     """Return where ranges of such lengths begin and end, one after the other."""
     limits = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=limits[1:])

@@ -87,8 +87,8 @@ def replicate_rare_features(
     -----
     The Jaccard similarity of the sets is the weighted one of integer weights (Haveliwala, Gionis and Indyk 2000).
     Weights in three steps stay apart by no more than 3: where one template fills half of a crawl, its shingles still
-    count. What one document holds alone is shared with none, so that its weight tells nothing, and only makes the
-    document less like all others: that much more, the more of its own it has (docs/accuracy.md, Web pages).
+    count. A feature of a single document is shared with no other, so that its weight only lowers the similarities of
+    that document, the more so the more such features it has (docs/accuracy.md, Web pages).
     """
     root = math.isqrt(num_documents)
     limits = np.array([root, math.isqrt(root)], np.int64)

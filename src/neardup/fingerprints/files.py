@@ -143,7 +143,7 @@ def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
 
 
 def _metadata_of(path: Path) -> tuple[bytes, bytes]:
-    """Return the metadata at the end of a Parquet file, with their length, and the seal that may stand before them."""
+    """Return the metadata at the end of a Parquet file, with their length, and the seal that may precede them."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 8))

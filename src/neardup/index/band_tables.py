@@ -9,7 +9,7 @@ from neardup import kernels
 from neardup.candidates.bands import Bands
 from neardup.fingerprints.signatures import is_empty
 from neardup.index.row_store import RowStore
-from neardup.index.search import Ask, Matches, Values, find_in_blocks, spans
+from neardup.index.search import Matches, SearchBlock, Values, find_in_blocks, spans
 
 _LEAST_SLOTS = 1 << 8
 
@@ -34,7 +34,7 @@ class BandTables:
         """Return the rows that share a band with each query and agree with it in at least so many hashes."""
         stored, rows_per_band = store.stored(), self.bands.rows_per_band
 
-        def prepare(block: Values, first: int) -> Ask:
+        def prepare(block: Values, first: int) -> SearchBlock:
             keys = self._keys_of(block)
             return lambda begin, found: int(
                 kernels.band_tables.find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found)

@@ -34,7 +34,7 @@ from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
 from neardup.verify.measured import Measured
 
 Rows = npt.NDArray[np.int64]
-_MOMENTS = ("first_seen", "last_seen", "payload")
+_TIMESTAMPS = ("first_seen", "last_seen", "payload")
 
 
 class Hits(NamedTuple):
@@ -47,10 +47,10 @@ class Hits(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The decisions about the first documents of a batch.
+    """The answers and changes for the first documents of a batch.
 
     answers : `schemas.answers_schema`, a row for each of them. rows : int64, the row of each, which the index has or
-    will have. changes : what they change.
+    will have. changes : of the store.
     """
 
     answers: pa.Table
@@ -252,23 +252,23 @@ def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Ro
     """Return the answers about new documents, then about repeated ones."""
     measures = [measure.name for measure in rules.method.measures]
     names = ["id", "state", "kept_row", "kept_id", *measures, "truncated"]
-    told = documents
+    rows = documents
     if len(repeated):
-        told = pa.concat_tables([told.select(names), snapshot.take(repeated, names).cast(told.select(names).schema)])
-    kept = told["state"].to_numpy() == KEPT
-    moments = documents
+        rows = pa.concat_tables([rows.select(names), snapshot.take(repeated, names).cast(rows.select(names).schema)])
+    kept = rows["state"].to_numpy() == KEPT
+    timestamps = documents
     if len(repeated) or not kept.all():
-        own = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
-        keeper = np.where(kept, own, told["kept_row"].fill_null(0).to_numpy().astype(np.int64))
-        gone = np.flatnonzero(~kept & (own < snapshot.num_rows))
-        if len(gone):
-            alive = snapshot.rows_of_ids(told["kept_id"].combine_chunks().take(arrow_of(gone)))
-            keeper[gone] = np.where(alive == keeper[gone], alive, -1)
-        moments = _take(snapshot, documents, keeper, _MOMENTS)
-    was_there = arrow_of(np.arange(len(told)) >= len(documents))
+        row_numbers = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
+        keeper = np.where(kept, row_numbers, rows["kept_row"].fill_null(0).to_numpy().astype(np.int64))
+        removed_repeats = np.flatnonzero(~kept & (row_numbers < snapshot.num_rows))
+        if len(removed_repeats):
+            alive = snapshot.rows_of_ids(rows["kept_id"].combine_chunks().take(arrow_of(removed_repeats)))
+            keeper[removed_repeats] = np.where(alive == keeper[removed_repeats], alive, -1)
+        timestamps = _take(snapshot, documents, keeper, _TIMESTAMPS)
+    is_repeated = arrow_of(np.arange(len(rows)) >= len(documents))
     columns = [
-        told["id"], arrow_of(kept), was_there, told["kept_id"], *(told[name] for name in measures), told["truncated"],
-        *(moments[name] for name in _MOMENTS),
+        rows["id"], arrow_of(kept), is_repeated, rows["kept_id"], *(rows[name] for name in measures), rows["truncated"],
+        *(timestamps[name] for name in _TIMESTAMPS),
     ]  # fmt: skip
     return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
@@ -292,13 +292,13 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     measures = rules.method.measures
     if not len(pairs.row):
         return Hits(_no_hits(measures), truncated)
-    measured, stored, position = measure_stored(rules, snapshot, described, pairs, "id", *_MOMENTS)
+    measured, stored, position = measure_stored(rules, snapshot, described, pairs, "id", *_TIMESTAMPS)
     chosen = _best(rules, pairs, measured, limit)
     if len(chosen) != len(position) or len(chosen) > 1:
         where = arrow_of(position[chosen])
         stored = [column.take(where) for column in stored]
-    told = [arrow_of(measured[measure.name][chosen]) for measure in measures]
-    columns = [arrow_of(pairs.query[chosen]), stored[0], *told, *stored[1:]]
+    measures_of = [arrow_of(measured[measure.name][chosen]) for measure in measures]
+    columns = [arrow_of(pairs.query[chosen]), stored[0], *measures_of, *stored[1:]]
     return Hits(pa.Table.from_arrays(columns, schema=schemas.hits_schema(measures)), truncated)
 
 

@@ -14,12 +14,12 @@ from neardup import kernels
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.errors import InputError, SettingError
 from neardup.fingerprints.signatures import Signatures
-from neardup.index.id_table import Given
+from neardup.index.id_table import IdsLike
 from neardup.index.lsh import AnySignatures
 from neardup.index.prefix_trees import PrefixTrees, featured_rows, plant_trees
 from neardup.index.row_index import RowIndex, check_num_hashes, least_equal, open_signatures
 from neardup.index.row_store import RowStore, SignatureRows, one_row
-from neardup.index.search import Ask, Matches, Values, find_in_blocks, no_matches
+from neardup.index.search import Matches, SearchBlock, Values, find_in_blocks, no_matches
 from neardup.settings.methods import MinHash
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class LSHEnsemble(RowIndex):
         """Add a set: its signature, and how many features it has. Raises as `add_many` does."""
         self.add_many([id], one_row(signature), None if size is None else [size])
 
-    def add_many(self, ids: Given, signatures: AnySignatures, sizes: Sizes | None = None) -> None:
+    def add_many(self, ids: IdsLike, signatures: AnySignatures, sizes: Sizes | None = None) -> None:
         """Add sets, all or none.
 
         Parameters
@@ -227,7 +227,7 @@ class LSHEnsemble(RowIndex):
         trees, tail = self._searcher.up_to_date(store, len(values))
         largest, stored = self._largest_sets(tail), store.stored()
 
-        def prepare(block: Values, first: int) -> Ask:
+        def prepare(block: Values, first: int) -> SearchBlock:
             bands = self._choose_bands(query_sizes[first : first + len(block)], largest)
             return lambda begin, found: int(
                 kernels.prefix_trees.find_bands(block, begin, stored, trees, tail, bands, found)

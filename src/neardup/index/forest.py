@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.errors import SettingError
-from neardup.index.id_table import Given
+from neardup.index.id_table import IdsLike
 from neardup.index.lsh import AnySignatures
 from neardup.index.prefix_trees import PrefixTrees, featured_rows, plant_trees
 from neardup.index.row_index import RowIndex, check_num_hashes, open_signatures
 from neardup.index.row_store import RowStore, SignatureRows, one_row
-from neardup.index.search import Ask, Matches, Values, find_in_blocks, no_matches
+from neardup.index.search import Matches, SearchBlock, Values, find_in_blocks, no_matches
 
 if TYPE_CHECKING:
     from neardup.kernels.prefix_trees import Trees
@@ -96,7 +96,7 @@ class LSHForest(RowIndex):
         """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many` does."""
         self._add([id], one_row(signature))
 
-    def add_many(self, ids: Given, signatures: AnySignatures) -> None:
+    def add_many(self, ids: IdsLike, signatures: AnySignatures) -> None:
         """Add signatures, all or none; as `LSHIndex.add_many`.
 
         Parameters
@@ -167,7 +167,7 @@ class LSHForest(RowIndex):
         trees, tail = self._searcher.up_to_date(self._store, len(values))
         stored, wanted = self._store.stored(), int(k) + _CANDIDATES_A_TREE * self.num_trees
 
-        def prepare(block: Values, first: int) -> Ask:
+        def prepare(block: Values, first: int) -> SearchBlock:
             return lambda begin, found: int(
                 kernels.prefix_trees.find_longest(block, begin, stored, trees, tail, wanted, found)
             )

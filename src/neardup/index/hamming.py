@@ -14,7 +14,7 @@ from neardup.errors import SchemeError, SettingError
 from neardup.fingerprints.files import UNKNOWN
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.index.hamming_tables import HammingTables
-from neardup.index.id_table import Given
+from neardup.index.id_table import IdsLike
 from neardup.index.row_index import RowIndex
 from neardup.index.row_store import FingerprintRows, Integers, one_row
 
@@ -89,7 +89,7 @@ class HammingIndex(RowIndex):
         """Add a fingerprint: an integer, or Fingerprints of one. Raises as `add_many` does."""
         self._add([id], _one_fingerprint(fingerprint))
 
-    def add_many(self, ids: Given, fingerprints: AnyFingerprints) -> None:
+    def add_many(self, ids: IdsLike, fingerprints: AnyFingerprints) -> None:
         """Add fingerprints, all or none.
 
         Parameters

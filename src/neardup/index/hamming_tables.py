@@ -8,7 +8,7 @@ from neardup import kernels
 from neardup.candidates.blocks import Radius, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.index.row_store import RowStore
-from neardup.index.search import Ask, Matches, Values, find_in_blocks
+from neardup.index.search import Matches, SearchBlock, Values, find_in_blocks
 from neardup.stores.key_tables import ALL, KeyTables
 
 _MAX_TABLES = 16  # without a limit on memory
@@ -46,7 +46,7 @@ class HammingTables:
         """Return the rows within the distance of each query."""
         stored, tables, masks = store.stored(), self._tables.view().tables(ALL), self.lookup.masks
 
-        def prepare(block: Values, first: int) -> Ask:
+        def prepare(block: Values, first: int) -> SearchBlock:
             keys = self.lookup.permute(block)
             return lambda begin, found: int(kernels.matches.find_near(block, keys, begin, tables, stored, masks, found))
 

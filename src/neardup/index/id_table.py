@@ -20,7 +20,7 @@ _LEAST_SLOTS = 1 << 10
 _FREE = 0xFFFFFFFF
 _REMOVED = 0xFFFFFFFE
 
-Given: TypeAlias = Sequence[str] | Sequence[int] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray
+IdsLike: TypeAlias = Sequence[str] | Sequence[int] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray
 
 
 class IdTable:
@@ -39,7 +39,7 @@ class IdTable:
         self._slots = np.full(_LEAST_SLOTS, _FREE, np.uint32)
         self._used = 0  # slots that are not free
 
-    def to_array(self, ids: Given) -> pa.Array:
+    def to_array(self, ids: IdsLike) -> pa.Array:
         """Return ids as an Arrow array of int64 or large_string, or raise InputError."""
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
@@ -108,7 +108,7 @@ class IdTable:
             return False
 
     def remove(self, ids: pa.Array) -> None:
-        """Forget ids. Requires: each has a row, and stands here once."""
+        """Forget ids. Requires: each has a row, and occurs once."""
         slots = self._find_slots(ids)
         kernels.key_tables.set_bits(self.forgotten, self._slots[slots].astype(np.int64))
         self._slots[slots] = _REMOVED

@@ -15,7 +15,7 @@ from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
 from neardup.fingerprints.signatures import Signatures
 from neardup.index.band_tables import BandTables
-from neardup.index.id_table import Given
+from neardup.index.id_table import IdsLike
 from neardup.index.row_index import RowIndex, least_equal, open_signatures
 from neardup.index.row_store import SignatureRows, one_row
 from neardup.index.search import Matches
@@ -115,7 +115,7 @@ class LSHIndex(RowIndex):
         """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many` does."""
         self._add([id], one_row(signature))
 
-    def add_many(self, ids: Given, signatures: AnySignatures) -> None:
+    def add_many(self, ids: IdsLike, signatures: AnySignatures) -> None:
         """Add signatures, all or none.
 
         Parameters

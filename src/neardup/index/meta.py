@@ -91,7 +91,7 @@ def table_of(data: bytes | None) -> IdfTable | None:
 
 
 def meta_of(method: Method, settings: IndexSettings, created: int) -> dict[str, Any]:
-    """Return what a store keeps of the settings."""
+    """Return the settings as a store keeps them."""
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,

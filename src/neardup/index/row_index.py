@@ -44,7 +44,7 @@ class RowIndex(ABC):
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
-        """Return what `open` needs besides rows and scheme, in values that JSON can hold."""
+        """Return the arguments of `open` besides rows and scheme, as values for JSON."""
 
     @property
     def scheme(self) -> Mapping[str, Any] | None:
@@ -77,11 +77,11 @@ class RowIndex(ABC):
             self._searcher.add(self._store, first)
 
     def _hits(self, rows: npt.NDArray[np.int64], measured: npt.NDArray[Any]) -> list[tuple[str | int, Any]]:
-        """Return what a query found: the ids of rows, and what was measured of each."""
+        """Return the ids that a query found, and the measures of each."""
         return list(zip(self._store.ids_of(rows).to_pylist(), measured.tolist(), strict=True))
 
     def _table(self, query: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], **measured: Any) -> pa.Table:
-        """Return what many queries found: the position of each query, ids, and what was measured by its name."""
+        """Return the results of many queries: the position of each query, ids, and measures by name."""
         return pa.table({"query": query, "id": self._store.ids_of(rows), **measured})
 
     def _merge(self, other: RowIndex) -> None:

@@ -17,7 +17,7 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
 from neardup.fingerprints.simhash import num_words
 from neardup.fingerprints.sketches import Sketches
-from neardup.index.id_table import Given, IdTable, grow
+from neardup.index.id_table import IdsLike, IdTable, grow
 
 if TYPE_CHECKING:
     from neardup.kernels.matches import Stored
@@ -75,7 +75,7 @@ class RowStore(ABC):
 
     @abstractmethod
     def to_values(self, sketches: Any) -> npt.NDArray[Any]:
-        """Return what a user passed as an array (n, width), or raise InputError or SchemeError."""
+        """Return the argument of a user as an array (n, width). Raise InputError or SchemeError if it is none."""
 
     @abstractmethod
     def to_sketches(self, rows: Rows) -> Sketches:
@@ -87,7 +87,7 @@ class RowStore(ABC):
         if id in self._ids:
             self._ids.append(array)  # raises
 
-    def append(self, ids: Given, sketches: Any, sizes: npt.NDArray[np.int64] | None = None) -> int:
+    def append(self, ids: IdsLike, sketches: Any, sizes: npt.NDArray[np.int64] | None = None) -> int:
         """Add rows, all or none; return the number of the first.
 
         Raises

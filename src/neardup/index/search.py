@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 14  # signatures worked on at once
 
 Values = npt.NDArray[Any]
-Ask = Callable[[int, "Found"], int]
+SearchBlock = Callable[[int, "Found"], int]
 """Searches for the queries of a block from a number on; returns the query that did not fit into the buffers, or their
 number."""
 
@@ -33,8 +33,8 @@ class Matches(NamedTuple):
     equal: npt.NDArray[np.int64]
 
 
-def find_in_blocks(queries: Values, prepare: Callable[[Values, int], Ask], threads: int) -> Matches:
-    """Return what is found for all queries, in order.
+def find_in_blocks(queries: Values, prepare: Callable[[Values, int], SearchBlock], threads: int) -> Matches:
+    """Return the results of all queries, in order.
 
     prepare : returns what searches for a block of the queries, given these and the number of the first.
     """
@@ -48,8 +48,8 @@ def find_in_blocks(queries: Values, prepare: Callable[[Values, int], Ask], threa
     return _in_order([match for part in parts for match in part])
 
 
-def _collect(num_queries: int, first: int, ask: Ask) -> list[Matches]:
-    """Return what is found for a block of queries, in buffers that are as large as needed."""
+def _collect(num_queries: int, first: int, ask: SearchBlock) -> list[Matches]:
+    """Return the results of a block of queries, in buffers that grow as needed."""
     parts = []
     begin, size = 0, 64 + 2 * num_queries
     while begin < num_queries:
@@ -71,7 +71,7 @@ def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def no_matches() -> Matches:
-    """Return what no query finds."""
+    """Return the results of no query."""
     return Matches(*(np.empty(0, np.int64) for _ in range(3)))
 
 

@@ -84,9 +84,9 @@ class SeenBeforeFilter(BaseFilter):  # type: ignore[misc]
             if answer["kept"]:
                 results.append((False, "repeated") if self.only_new and answer["repeated"] else True)
                 continue
-            told = {
+            found = {
                 name: answer[name] for name in ("kept_id", "similarity", "distance") if answer.get(name) is not None
             }
-            doc.metadata.update(told)
+            doc.metadata.update(found)
             results.append((False, "exact_copy" if answer["exact"] else "near_duplicate"))
         return results

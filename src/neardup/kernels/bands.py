@@ -30,7 +30,7 @@ def list_members(packed, position_bits, max_bucket_size, buckets, members):
     """Give each run of equal keys a bucket, and list its first `max_bucket_size` positions, and one more if there is.
 
     packed : uint64, rising, key in the upper bits, position in the lower `position_bits`; buckets : uint32 by
-    position, set to the bucket's first entry in `members`, or left alone where a key stands alone; members : uint32,
+    position, set to the bucket's first entry in `members`, or unchanged if no other row has the key; members : uint32,
     as many as `count_members` returns, positions, rising in each bucket, the last one marked.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)

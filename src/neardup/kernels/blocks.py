@@ -113,7 +113,7 @@ def choose_level(fingerprints, nodes, ends):
 
 @kernel
 def _group(records, mask, scratch, num_cells):
-    """Fill `order`, `cells` and `words` so that records with equal bits under the mask stand together, in order."""
+    """Fill `order`, `cells` and `words` so that records with equal bits under the mask are adjacent, in order."""
     ends = scratch.ends[:num_cells]
     ends[:] = 0
     count, num_words = records.fingerprints.shape

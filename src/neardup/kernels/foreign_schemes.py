@@ -1,6 +1,6 @@
 """Lower-case texts and keep their letters as other SimHash programs do, straight from Arrow's UTF-8 buffers.
 
-What a letter is stands in a table: uint32[0x110000], the UTF-8 bytes of the letter that a code point becomes, the first
+The letters are in a table: uint32[0x110000], the UTF-8 bytes of the letter that a code point becomes, the first
 byte lowest, or 0 where it is none. A letter of two bytes may become one of three: `Text` that is written has room for
 twice the bytes of the one that is read.
 """
@@ -16,7 +16,7 @@ _SPACE, _APOSTROPHE, _DOT, _SLASH, _COLON = 0x20, 0x27, 0x2E, 0x2F, 0x3A
 
 @kernel
 def _letter(data, position, letters):
-    """Return what the code point at `position` becomes, and its length in bytes; of broken UTF-8 anything."""
+    """Return the mapping of the code point at `position`, and its length in bytes; of broken UTF-8 anything."""
     lead = data[position]
     if lead < 0x80:
         return letters[lead], 1

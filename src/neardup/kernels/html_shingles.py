@@ -45,7 +45,7 @@ def shingle_tags(tags, ngram, shingles):
 
 @kernel
 def _hash_window(window, count, size):
-    """Hash the last `size` of `count` tokens, which stand in a ring."""
+    """Hash the last `size` of `count` tokens, which are in a ring."""
     state = U64(size)
     for i in range(count - size, count):
         state = state * _BASE + window[i % len(window)]

@@ -79,7 +79,7 @@ _SLOT_MASK = np.uint64(NUM_SLOTS - 1)
 
 @kernel
 def flags_of(tag):
-    """Return what a tag does: its bits, 0 for a tag that HTML does not name."""
+    """Return the bits of a tag; 0 for a tag that HTML does not name."""
     slot = tag & _SLOT_MASK
     while KEYS[slot] != np.uint64(0):
         if KEYS[slot] == tag:

@@ -1,4 +1,4 @@
-"""Write the text that HTML pages show: what stands between their tags, without scripts, styles and comments.
+"""Write the text that HTML pages show: the text between their tags, without scripts, styles and comments.
 
 Or the page in short: that text among the tags which say what is content, for a parser whose time is not linear. Time
 here is linear in the bytes, whatever they are. Character references stay as written; what style sheets hide is shown.

@@ -31,8 +31,8 @@ class Tags(NamedTuple):
 
     names : uint64, the hash of the name in lower case. tokens : uint64, of a start tag the hash of the name, the names
     of the attributes, and the words of class, id, name, rel and type, each run of digits in them read as one sign.
-    kinds : uint8, START or END, with SELF_CLOSING, and with AFTER_TEXT where more than blanks stands before. starts :
-    int64, where the "<" stands in `data`. ends : int64, behind the ">". offsets : int64 (num_documents + 1,), whose
+    kinds : uint8, START or END, with SELF_CLOSING, and with AFTER_TEXT where more than blanks precede it. starts :
+    int64, the positions of "<" in `data`. ends : int64, behind the ">". offsets : int64 (num_documents + 1,), whose
     tags are whose.
     """
 
@@ -73,7 +73,7 @@ def _find(data, byte, position, stop):
     """Return where a byte is next, or `stop`."""
     sought = _ONES * U64(byte)
     while position + 8 <= stop:
-        word = load_u64(data, position) ^ sought  # a byte of zeros where it stands
+        word = load_u64(data, position) ^ sought  # a byte of zeros at its place
         zeros = (word - _ONES) & ~word & _HIGH_BITS
         if zeros != U64(0):
             return position + (count_trailing_zeros(zeros) >> 3)

@@ -1,7 +1,7 @@
-"""Say where the elements of HTML pages stand, from their tags: the tree construction of the HTML standard (13.2.6).
+"""Find the elements of HTML pages from their tags: the tree construction of the HTML standard (13.2.6).
 
 What decides the depth of an element is done: implied and ignored tags, scopes, foreign content. Not done: formatting
-elements are closed where they end but not opened again, and what stands in a table outside of its cells stays there.
+elements are closed where they end but not opened again, and the content of a table outside of its cells stays there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COL, _COLGROUP, _BUTTON, _TEMPLATE = (names.hash_name(name) for name in ("col",
 _OPTION, _OPTGROUP, _FORM = (names.hash_name(name) for name in ("option", "optgroup", "form"))
 _NONE = U64(0)
 _SEEN_HTML, _SEEN_HEAD, _SEEN_BODY, _IN_FORM = 1, 2, 4, 8
-_IN_FOREIGN = 1 << 20  # in the flags of an open element: what stands in it belongs to SVG or MathML
+_IN_FOREIGN = 1 << 20  # in the flags of an open element: its content belongs to SVG or MathML
 
 
 class Elements(NamedTuple):
@@ -107,7 +107,7 @@ def _close_to(stack, index):
 
 @kernel
 def _enter_body(stack, elements, count, flags):
-    """Open html, head and body where a start tag, or text (flags -1), stands in none."""
+    """Open html, head and body where a start tag, or text (flags -1), is in none."""
     if not stack.state[1] & _SEEN_HTML:
         count = _imply(stack, elements, count, _HTML)
     metadata = flags >= 0 and flags & names.METADATA != 0
@@ -210,7 +210,7 @@ def _remove(stack, index):
 
 @kernel
 def _in_table(stack):
-    """Return whether the page stands in a table, outside of its cells."""
+    """Return whether the current place is in a table, outside of its cells."""
     top = stack.state[0] - 1
     return stack.tags[top] in (_TABLE, _TR) or stack.flags[top] & names.ROWS != 0
 

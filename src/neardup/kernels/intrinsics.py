@@ -72,7 +72,7 @@ def load_byte_at(address: int) -> np.uint64:
 
 
 def prefetch(address: int) -> None:
-    """Ask for the byte at an address to be brought into the cache; there need not be any memory."""
+    """Prefetch the byte at an address, where there need not be any memory."""
 
 
 def fold_product(x: np.uint64, y: np.uint64) -> np.uint64:
@@ -126,7 +126,7 @@ def _at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) 
 
 
 def _load(kind: ir.Type) -> Callable[..., ir.Value]:
-    """Return what loads an integer from an address."""
+    """Return an intrinsic that loads an integer from an address."""
 
     def build(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
         value = builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)

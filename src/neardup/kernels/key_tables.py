@@ -326,7 +326,7 @@ def _limit_rows(keys, rows, limit):
 
 @kernel
 def _fetch_cells(fields, ends, table, key, mask):
-    """Ask for the cells of a key in all parts of a table to be brought into the cache."""
+    """Prefetch the cells of a key in all parts of a table."""
     for part in range(ends[table], ends[table + 1]):
         prefetch(fields[part, STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[part, SHIFT])))
 

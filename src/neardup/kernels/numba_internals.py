@@ -110,7 +110,7 @@ class _CacheImpl(CompileResultCacheImpl):
     _locator_classes = [_Locator]  # noqa: RUF012
 
     def reduce(self, data: Any) -> Any:
-        """Return what is kept of a kernel: no environment without constants, for which Numba loads a module."""
+        """Return the data of a kernel to cache, without an empty environment, for which Numba would load a module."""
         *rest, environments = super().reduce(data)
         return (*rest, tuple(environment for environment in environments if environment.consts))
 

@@ -57,10 +57,14 @@ class Buckets(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What counts as a duplicate: threshold; JACCARD, CONTAINMENT, HAMMING or COSINE; how many documents a bucket
-    lists, its earliest; how many positions from 0 are kept whatever they resemble; whether none is ever removed (all
-    pairs); the bits of a fingerprint, if there are any; the cosine that the structure of two pages must reach, 0 for
-    none; whether copies are passed over, as they are of one cluster anyway (containment)."""
+    """The rules of a duplicate.
+
+    threshold : the least similarity, or the greatest distance. similarity : JACCARD, CONTAINMENT, HAMMING or COSINE.
+    max_bucket_size : the documents that a bucket lists, its earliest. num_against : leading positions that are always
+    kept. all_pairs : whether pairs are measured only, and nothing is removed. bits : of a fingerprint, if there is one.
+    structure : the least cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
+    compared, since they are in one cluster anyway.
+    """
 
     threshold: float
     similarity: int
@@ -258,7 +262,7 @@ def _removes(best, rules, found):
 
 @kernel
 def _sift(position, candidates, order, sets, rules, found):
-    """Leave the candidates that may reach the threshold, and ask for their sets to be brought; return their number.
+    """Filter candidates by size and bitmap, and prefetch their sets; return their number.
 
     What is needed of a set lies far apart in memory, so it is asked for some steps before.
     """

@@ -117,7 +117,7 @@ def _fold_singles(data, position, entries, stream, length):
 def _fold(data, tables, mode, stream):
     """Write a text to the stream; return its length there and whether it must be normalised as a whole.
 
-    That is where a code point can combine with what stands before it, or combining marks are out of order: the
+    That is where a code point can combine with the one before it, or combining marks are out of order: the
     quick check of Unicode Standard Annex #15, section 9.
     """
     length = 0
@@ -262,7 +262,7 @@ def _content(tokens, count, content):
 def leave_out_repeats(hashes, first, stop, document, seen):
     """Keep one of each hash from `first` on, and some repeats; return the new end.
 
-    Of n-grams of characters half are repeats. seen : uint64 (SEEN,), the last hash of each place, told apart by
+    Of n-grams of characters half are repeats. seen : uint64 (SEEN,), the last hash of each place, distinguished by
     document; SEEN is a power of 2.
     """
     end = first

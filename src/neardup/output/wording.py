@@ -64,7 +64,7 @@ def plural(count: int, word: str) -> str:
 
 
 def noun(count: int, word: str) -> str:
-    """Return a noun for a count that stands elsewhere: copy, copies."""
+    """Return a noun for a count that is written elsewhere: copy, copies."""
     return plural(count, word).partition(" ")[2]
 
 

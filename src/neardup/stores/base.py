@@ -187,7 +187,7 @@ class Snapshot(ABC):
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return what the documents of some rows are compared by, and columns; requires the same as `take`.
+        """Return the features of some rows that comparisons read, and columns; requires the same as `take`.
 
         details : names for `Sketched.details`.
         """

@@ -125,7 +125,7 @@ class DocumentsView(NamedTuple):
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return what documents are compared by, and columns. Requires: they are there."""
+        """Return the features that comparisons read, and columns. Requires: the documents are there."""
         gathered = self._gather(rows, (*SKETCHED, *details, *columns))
         content, featured, sketch = gathered.bytes_of(0), gathered.bytes_of(1), gathered.bytes_of(2)
         first = len(SKETCHED) + len(details)

@@ -70,7 +70,7 @@ class MemoryStore(Store):
         return {"bytes": documents + tables, "documents_bytes": documents, "tables_bytes": tables}
 
     def verify(self) -> list[str]:
-        """Return what is damaged: nothing, memory has no checksums."""
+        """Return the damage: none, since memory has no checksums."""
         self._check_open()
         return []
 

@@ -204,7 +204,7 @@ class View(Snapshot):
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return what the documents of some rows are compared by, and columns."""
+        """Return the features of some rows that comparisons read, and columns."""
         return self.documents.take_sketched(writable(np.asarray(rows), np.int64), details, columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -61,7 +61,7 @@ class StateWriter(Writer):
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return what the documents of some rows are compared by, and columns."""
+        """Return the features of some rows that comparisons read, and columns."""
         return self._latest().take_sketched(rows, details, columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -200,7 +200,7 @@ class MinHashLSH:
         return [hashtable.itemcounts() for hashtable in self.hashtables]
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
-        """Return what `get_counts` does, of some keys only."""
+        """Return the counts of `get_counts`, for some keys only."""
         counts: list[dict[Hashable, int]] = [{} for _ in range(self.b)]
         for bands in self.keys.getmany(*map(self._stored, set(keys))):
             for band, count in zip(bands, counts, strict=False):

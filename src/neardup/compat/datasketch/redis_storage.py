@@ -100,16 +100,16 @@ class RedisListStorage:
         return client.lrange(self._place(key), 0, -1)
 
     def get(self, key: bytes) -> Any:
-        """Return what a key has; nothing, if it is not there."""
+        """Return the values of a key; none if it is missing."""
         return self._read(self._redis, key)
 
     def getmany(self, *keys: bytes) -> list[Any]:
-        """Return what each of some keys has."""
+        """Return the values of each key."""
         return self.get_each([self] * len(keys), keys)
 
     @staticmethod
     def get_each(storages: Sequence[RedisListStorage], keys: Iterable[bytes]) -> list[Any]:
-        """Return what a key of each storage has, in one exchange with the server."""
+        """Return the values of one key in each storage, in one round trip."""
         if not storages:
             return []
         pipeline = storages[0]._redis.pipeline(transaction=False)

@@ -71,7 +71,7 @@ class Scheme:
         return signature
 
     def hashes(self, values: list[Any]) -> npt.NDArray[np.uint64]:
-        """Return what a hash function gave, as an array. A value that the scheme has no room for is an InputError."""
+        """Return the result of a hash function as an array. Raise InputError for a value out of the scheme's range."""
         self._require_room("hashfunc returned a value", min(values), max(values))
         return np.array(values, np.uint64)
 
@@ -93,7 +93,7 @@ class Scheme:
 
 
 def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> npt.NDArray[np.uint64]:
-    """Return what datasketch 1.x draws in turn: a multiplier from 1, an addend from 0, both below the prime."""
+    """Return the draws of datasketch 1.x: a multiplier from 1, an addend from 0, both below the prime."""
     state = generator.get_state()
     words = generator.randint(0, _MERSENNE + 1, 2 * num_perm, dtype=np.uint64)
     if words.max() >= _MERSENNE - 1:  # drawn in turn, one of these would have been drawn again; chance 2^-60 a word

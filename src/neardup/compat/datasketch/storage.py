@@ -38,17 +38,17 @@ class DictListStorage:
         return self._dict.keys()
 
     def get(self, key: Hashable) -> Any:
-        """Return what a key has; nothing, if it is not there."""
+        """Return the values of a key; none if it is missing."""
         found = self._dict.get(key)
         return self._make() if found is None else found
 
     def getmany(self, *keys: Hashable) -> list[Any]:
-        """Return what each of some keys has."""
+        """Return the values of each key."""
         return [self.get(key) for key in keys]
 
     @staticmethod
     def get_each(storages: Sequence[DictListStorage], keys: Iterable[Hashable]) -> list[Any]:
-        """Return what a key of each storage has."""
+        """Return the values of one key in each storage."""
         return [storage.get(key) for storage, key in zip(storages, keys, strict=True)]
 
     def insert(self, key: Hashable, *vals: Any, **_: Any) -> None:

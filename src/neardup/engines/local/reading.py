@@ -21,8 +21,8 @@ from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
-from neardup.features.apart import keep_apart
 from neardup.features.described import Features, Keys, Lists
+from neardup.features.grouping import partition_by_group
 from neardup.features.shingles import Workspaces
 from neardup.methods.base import Method
 from neardup.progress import Progress
@@ -205,7 +205,7 @@ def describe_all(reading: Reading, threads: int, batch_rows: int | None, progres
             if reading.is_within:
                 groups = [hash_values(batch.values[0]) for batch in batches]
                 mixes_keys = isinstance(reading.method.search, Bands)
-                features, keys = keep_apart(features, keys, np.concatenate(groups), mixes_keys=mixes_keys)
+                features, keys = partition_by_group(features, keys, np.concatenate(groups), mixes_keys=mixes_keys)
             hashes, offsets = features.sets
             hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again
             return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(samples=None)

@@ -143,7 +143,7 @@ class Scratch:
             self.release_all_pages()
 
     def release_all_pages(self) -> None:
-        """Release the pages of all mapped columns: those who read on read other parts of them."""
+        """Release the pages of all mapped columns to the system."""
         for mapped in self._maps:
             if hasattr(mapped, "madvise"):
                 mapped.madvise(mmap.MADV_DONTNEED)

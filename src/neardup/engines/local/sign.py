@@ -25,7 +25,7 @@ from neardup.executor import map_all
 from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import FEATURES_VERSION, IdfTable, describe_features, resolve_idf
 from neardup.features.shingles import scan_of, shingle_documents
-from neardup.features.token_lists import limits_of_counts, shingle_strings
+from neardup.features.token_lists import offsets_from_lengths, shingle_strings
 from neardup.features.weights import distinct_features, sum_weights
 from neardup.fingerprints import minhash
 from neardup.fingerprints.fingerprints import Fingerprints
@@ -72,7 +72,7 @@ class Counts:
     rejected: list[Rejected] = field(default_factory=list)
 
 
-class Out(NamedTuple):
+class SketchBuffers(NamedTuple):
     """The rows to fill. values : (num_rows, width); empty : bool (num_rows,), set for documents without features."""
 
     values: npt.NDArray[Any]
@@ -109,14 +109,14 @@ class MinHashSigner:
         parameters = {"seed": self.method.seed, "num_hashes": self.method.signature_length}
         return {"name": name, "version": minhash.SCHEME_VERSION, **parameters, "features": features}
 
-    def allocate(self, num_rows: int) -> Out:
+    def allocate(self, num_rows: int) -> SketchBuffers:
         """Return a buffer of `num_rows` rows."""
         # From Arrow, which reuses memory: new pages would take a fifth of the time of signing sets.
         memory = pa.allocate_buffer(4 * num_rows * self.method.signature_length)
         values = np.frombuffer(memory, np.uint32).reshape(num_rows, self.method.signature_length)
-        return Out(values, np.zeros(num_rows, np.bool_))
+        return SketchBuffers(values, np.zeros(num_rows, np.bool_))
 
-    def sign_texts(self, texts: pa.Array, out: Out) -> int:
+    def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
         """Fill the rows of texts; return how many have too few features to be reliable."""
         method, values = self.method, out.values
         scan = scan_of(texts, method)
@@ -131,14 +131,14 @@ class MinHashSigner:
         out.empty[:] = is_empty(values)
         return 0
 
-    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: Out) -> int:
+    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: SketchBuffers) -> int:
         """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there is none.
 
         tokens : all strings. limits : int64 (num_rows + 1,), the tokens of row i are limits[i] to limits[i + 1].
         """
         return minhash.sign_strings(*_view_tokens(tokens), limits, self.method.seed, out.values)
 
-    def sign_weighted(self, hashed: HashedTokens, weights: Weights, out: Out) -> None:
+    def sign_weighted(self, hashed: HashedTokens, weights: Weights, out: SketchBuffers) -> None:
         """Fill the rows of token lists with a weight for each token."""
         distinct = distinct_features(hashed.hashes, hashed.limits)
         if len(distinct.hashes) < len(weights):
@@ -172,25 +172,25 @@ class SimHashSigner:
         """Return the scheme of signed token lists."""
         return self.scheme | {"features": _GIVEN} | ({"weights": "given"} if weighted else {})
 
-    def allocate(self, num_rows: int) -> Out:
+    def allocate(self, num_rows: int) -> SketchBuffers:
         """Return a buffer of `num_rows` rows."""
-        return Out(np.empty((num_rows, num_words(self.method.bits)), np.uint64), np.zeros(num_rows, np.bool_))
+        return SketchBuffers(np.empty((num_rows, num_words(self.method.bits)), np.uint64), np.zeros(num_rows, np.bool_))
 
-    def sign_texts(self, texts: pa.Array, out: Out) -> int:
+    def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
         """Fill the rows of texts; return how many have too few features to be reliable."""
         found = fingerprint_documents(texts, self.method, self._idf)
         sizes = np.diff(found.offsets)
         out.values[:], out.empty[:] = found.fingerprints, sizes == 0
         return int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
 
-    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: Out) -> int:
+    def sign_tokens(self, tokens: pa.Array, limits: Limits, out: SketchBuffers) -> int:
         """Fill the rows of token lists, as of MinHashSigner."""
         hashed, damaged = _hash_tokens(tokens, limits)
         if hashed is not None:
             self.sign_weighted(hashed, None, out)
         return damaged
 
-    def sign_weighted(self, hashed: HashedTokens, weights: Weights | None, out: Out) -> None:
+    def sign_weighted(self, hashed: HashedTokens, weights: Weights | None, out: SketchBuffers) -> None:
         """Fill the rows of token lists, with a weight for each token if there are weights."""
         settings = self._of_tokens(weights is not None)
         tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.limits)
@@ -241,7 +241,7 @@ def sign_corpus(
     """Yield the rows of the documents of all tasks, in order; `counts` is updated."""
     scheme = signer.scheme
 
-    def work(texts: pa.Array) -> tuple[Out, int]:
+    def work(texts: pa.Array) -> tuple[SketchBuffers, int]:
         out = signer.allocate(len(texts))
         return out, signer.sign_texts(texts, out)
 
@@ -284,26 +284,26 @@ def sign_column(column: Column, signer: Signer, threads: int) -> Sketches:
                 part = column.convert(part, first)
         for start, rows in _batches([part], size):
             span = slice(first + start, first + start + len(rows))
-            sign(signer, rows, span.start, Out(values[span], empty[span]))
+            sign(signer, rows, span.start, SketchBuffers(values[span], empty[span]))
 
     map_all(list(_batches(column.chunks, size)), work, threads)
     return signer.sketches(values, scheme, None, empty)
 
 
-def _sign_texts(signer: Signer, rows: pa.Array, first: int, out: Out) -> None:
+def _sign_texts(signer: Signer, rows: pa.Array, first: int, out: SketchBuffers) -> None:
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Correct it, or leave it out.")
     signer.sign_texts(texts, out)
 
 
-def _sign_tokens(signer: Signer, rows: pa.Array, first: int, out: Out) -> None:
+def _sign_tokens(signer: Signer, rows: pa.Array, first: int, out: SketchBuffers) -> None:
     damaged = signer.sign_tokens(rows.flatten(), _limits(rows, first), out)
     if damaged >= 0:
         raise _damaged(first + damaged)
 
 
-def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: Out) -> None:
+def _sign_weighted(signer: Signer, rows: pa.Array, first: int, out: SketchBuffers) -> None:
     if pa.types.is_map(rows.type):
         rows = rows.cast(pa.list_(list_element(rows.type)))
     limits = _limits(rows, first)
@@ -360,7 +360,7 @@ def _batches(chunks: Iterable[Any], size: int) -> Iterator[tuple[int, Any]]:
 def _limits(lists: pa.Array, first: int) -> Limits:
     """Return the range of each list in what `flatten` makes of them. first : the number of the first row."""
     if not isinstance(lists, (pa.ListArray, pa.LargeListArray)) or lists.null_count:
-        return limits_of_counts(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+        return offsets_from_lengths(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
     offsets: Limits = lists.offsets.to_numpy().astype(np.int64)
     wrong = (offsets < 0) | (offsets > len(lists.values))
     wrong[1:] |= np.diff(offsets) < 0
@@ -386,7 +386,7 @@ def _hash_tokens(tokens: pa.Array, limits: Limits) -> tuple[HashedTokens | None,
         return None, int(np.searchsorted(limits, damaged, side="right")) - 1
     filled = np.diff(offsets) > 0
     if not filled.all():
-        tokens, hashes, limits = tokens.filter(arrow_of(filled)), hashes[filled], limits_of_counts(filled)[limits]
+        tokens, hashes, limits = tokens.filter(arrow_of(filled)), hashes[filled], offsets_from_lengths(filled)[limits]
     return HashedTokens(_as_strings(tokens), hashes, limits), -1
 
 

@@ -37,11 +37,11 @@ _POLL_S = 1.0
 class Outcome(NamedTuple):
     """The result of a run, as DataFrames.
 
-    light : all documents and rejected rows, as stages.LIGHT. documents : those with features, with their `position` in
-    the order of priority and those of the first and the last copy. pairs : the candidates, as stages.PAIR. found : the
-    duplicate pairs: `left`, `right` and their measures; in a sieve, each removed document with all kept ones. removed :
-    the same, with the most similar kept one alone; None if all pairs are wanted. rounds : of the sieve; 0 if the driver
-    decided. connected : whether chains of documents were removed.
+    light : all documents and rejected rows, as stages.DOCUMENT_KEYS. documents : those with features, with their
+    `position` in the order of priority and those of the first and the last copy. pairs : the candidates, as
+    stages.PAIR. found : the duplicate pairs: `left`, `right` and their measures; in a sieve, each removed document with
+    all kept ones. removed : the same, with the most similar kept one alone; None if all pairs are wanted. rounds : of
+    the sieve; 0 if the driver decided. connected : whether chains of documents were removed.
     """
 
     light: DataFrame
@@ -92,7 +92,7 @@ class Run:
     def decide(self) -> Outcome:
         """Run all workers."""
         with self.named("describe"):
-            schema = f"document {self.corpus.key_type}, {workers.LIGHT}"
+            schema = f"document {self.corpus.key_type}, {workers.DOCUMENT_KEYS}"
             describe = partial(workers.describe_light, read=self.corpus.read, method=self.method, schema=schema)
             light = self._map(self.corpus.all(), describe, schema).persist()
             if self._sets_partitions:
@@ -172,7 +172,7 @@ class Run:
             pairs = self._near(nodes, search)
         else:
             self.heavy = self._describe_again(nodes).persist() if isinstance(search, Samples) else nodes
-            members = self._map(self.heavy, partial(workers.list_members, method=self.method), workers.MEMBER)
+            members = self._map(self.heavy, partial(workers.list_members, method=self.method), workers.BUCKET_MEMBERS)
             members = members.repartition("bucket").sortWithinPartitions("bucket", "position")
             pair = partial(workers.pair_sorted, most=self.most, rule=self.method.value.rule)
             pairs = self._map(members, pair, workers.PAIR)
@@ -191,7 +191,9 @@ class Run:
         block = partial(workers.list_blocks, radius=radius, num_blocks=num_blocks)
         blocks = self._map(leaders, block, workers.BLOCK).withColumn("cell", self._cell("bits"))
         cells = blocks.groupBy("block", "cell")
-        near = cells.applyInArrow(lambda key, rows: workers.join_blocks(key, rows, radius, num_blocks), workers.NEAR)
+        near = cells.applyInArrow(
+            lambda key, rows: workers.join_blocks(key, rows, radius, num_blocks), workers.NEAR_PAIRS
+        )
         near = near.unionByName(leaders.selectExpr("leader as left", "leader as right"))
         listed = members.filter(F.col("rank") <= self.most + 1)
         listed = listed.selectExpr("leader as left", "position as member", "rank")
@@ -208,11 +210,13 @@ class Run:
         """Return the features of documents."""
         if not self.method.value.confirms_sets:
             none = {name: F.lit(None).cast("binary") for name in ("features", "structure")}
-            return nodes.withColumns(none).select(*(field.split()[0] for field in workers.HEAVY.split(", ")))
+            return nodes.withColumns(none).select(
+                *(field.split()[0] for field in workers.DOCUMENT_FEATURES.split(", "))
+            )
         wanted = nodes.select("document", "against", "position", "last")
-        rows = self.corpus.chosen(wanted, few=self.num_nodes < BROADCAST_ROWS)
+        rows = self.corpus.chosen(wanted, broadcast=self.num_nodes < BROADCAST_ROWS)
         describe = partial(workers.describe_heavy, read=self.corpus.read, method=self.method)
-        return self._map(rows, describe, workers.HEAVY)
+        return self._map(rows, describe, workers.DOCUMENT_FEATURES)
 
     def _confirm(self, pairs: DataFrame, *, every: bool = False) -> DataFrame:
         """Measure pairs, the columns cell, left and right; return the duplicates, or all pairs.

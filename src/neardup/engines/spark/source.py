@@ -42,7 +42,7 @@ class Files:
     def all(self) -> DataFrame:
         return self.spark.range(0, len(self.tasks.value), 1, self._num_slices).selectExpr("cast(id as int) as part")
 
-    def chosen(self, documents: DataFrame, *, few: bool = True) -> DataFrame:
+    def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
         """Return the parts of some documents: the columns document, against, position and last."""
         entries = F.array_sort(F.collect_list(F.struct("document", "position", "last"))).alias("chosen")
         return self.spread(documents.groupBy(F.expr(PART).alias("part")).agg(entries))
@@ -84,9 +84,9 @@ class Frame:
         none = {"id": "string", "row": "long", "rejected": "string"}
         return self.frame.withColumns({name: F.lit(None).cast(kind) for name, kind in none.items()})
 
-    def chosen(self, documents: DataFrame, *, few: bool = True) -> DataFrame:
-        """Return the rows of some documents, as of Files. few : whether they are sent to all workers, or texts move."""
-        return self.frame.join(F.broadcast(documents) if few else documents, ["document", "against"])
+    def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
+        """Return the rows of some documents, as of Files. broadcast : whether they, and not the texts, are moved."""
+        return self.frame.join(F.broadcast(documents) if broadcast else documents, ["document", "against"])
 
 
 Corpus = Files | Frame

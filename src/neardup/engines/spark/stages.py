@@ -27,20 +27,22 @@ from neardup.schemas import SIMILARITY, Measures
 from neardup.settings.shingling import Shingling
 from neardup.verify.similarity import Rule, can_reach
 
-LIGHT = (
+DOCUMENT_KEYS = (
     "against boolean, id string, row long, value double, rejected string, bytes long, content binary, size int, "
     "distinct int, keys binary"
 )
 """A document without its text and features, besides its key: `size` and `distinct` count its features; `content` is the
 hash of all of them, `keys` the keys of the method's search."""
-HEAVY = "position long, last long, distinct int, content binary, keys binary, features binary, structure binary"
+DOCUMENT_FEATURES = (
+    "position long, last long, distinct int, content binary, keys binary, features binary, structure binary"
+)
 """What pairs are measured by."""
-MEMBER = "bucket long, position long, last long, size int, needed int"
+BUCKET_MEMBERS = "bucket long, position long, last long, size int, needed int"
 """A member of a bucket, for each copy up to the position `last`. needed : the common buckets that make a pair a
 candidate; 0 if the document is listed only."""
 PAIR = "left long, right long, needed int"
 """A pair of a bucket, see candidates/sorted_members.py."""
-BLOCK, NEAR = "block int, bits binary, leader long, keys binary", "left long, right long"
+BLOCK, NEAR_PAIRS = "block int, bits binary, leader long, keys binary", "left long, right long"
 """A fingerprint, for each block in which it may first agree with another; and the pairs within the distance, in both
 orders. It is known by the first document that has it."""
 _TYPES = {
@@ -95,7 +97,7 @@ def describe_heavy(batches: Batches, read: Read, method: Broadcast[Method]) -> I
         keys = method.value.summarise(features) if isinstance(method.value.search, Radius) else None
         sets, none = distinct_lists(features.sets), pa.nulls(len(texts), pa.binary())
         yield batch_of(
-            HEAVY, texts["position"], texts["last"], sets.sizes, binary_rows(features.content),
+            DOCUMENT_FEATURES, texts["position"], texts["last"], sets.sizes, binary_rows(features.content),
             none if keys is None else binary_rows(keys.values), binary_lists(sets),
             none if features.structure is None else binary_lists(distinct_lists(features.structure)),
         )  # fmt: skip
@@ -124,7 +126,7 @@ def list_members(batches: Batches, method: Broadcast[Method]) -> Iterator[pa.Rec
         rows = arrow_of(entries.document)
         queries = np.where(rank < sizes[entries.document], needed[entries.document], 0)
         columns = (batch[name].take(rows) for name in ("position", "last", "distinct"))
-        yield batch_of(MEMBER, bucket.view(np.int64), *columns, queries)
+        yield batch_of(BUCKET_MEMBERS, bucket.view(np.int64), *columns, queries)
 
 
 def pair_sorted(batches: Batches, most: int, rule: Rule | None) -> Iterator[pa.RecordBatch]:
@@ -148,7 +150,7 @@ def join_blocks(key: tuple[Any, ...], rows: pa.Table, radius: Radius, num_blocks
     """Return the pairs of fingerprints within the distance, of those that may first agree in the block key[0]."""
     first, words = rows["leader"].to_numpy(), rows_of(rows["keys"].combine_chunks())
     near = [
-        batch_of(NEAR, np.append(first[left], first[right]), np.append(first[right], first[left]))
+        batch_of(NEAR_PAIRS, np.append(first[left], first[right]), np.append(first[right], first[left]))
         for left, right, _ in join_block(words, radius.bits, radius.max_distance, num_blocks, key[0].as_py())
     ]
     return pa.Table.from_batches(near, pa.schema([("left", pa.int64()), ("right", pa.int64())]))

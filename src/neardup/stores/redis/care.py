@@ -58,7 +58,7 @@ def describe(connection: Connection, snapshot: RedisSnapshot) -> dict[str, Any]:
 
 
 def verify(snapshot: RedisSnapshot) -> list[str]:
-    """Return what is damaged: entries, documents and counts that do not agree."""
+    """Return the damage: entries, documents and counts that do not agree."""
     states = snapshot.connection.call("STRLEN", snapshot.connection.key("states"))
     if states != snapshot.num_rows:
         return [f"There are states of {states} rows, but {snapshot.num_rows} rows."]

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from neardup.features.described import Features, Keys, Lists
 
 
-def keep_apart(
+def partition_by_group(
     features: Features, keys: Keys, groups: npt.NDArray[np.uint64], *, mixes_keys: bool
 ) -> tuple[Features, Keys]:
     """Return features and keys of which those of different groups have nothing in common.
