@@ -32,7 +32,7 @@ SOURCE = Path(neardup.__file__).parent
 MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
 # From the bottom up. A module imports from rows below its own, or from its own package. The stages are in order.
 ROWS = (
-    ("errors", "version"),
+    ("answers", "errors", "version"),
     ("arrays", "atomic", "executor", "locks"),
     ("settings", "progress", "schemas"),
     ("kernels",),

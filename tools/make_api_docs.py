@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import neardup
-from neardup import errors, results
+from neardup import answers, errors, results
 from neardup.settings import methods, run, shingling
 from neardup.settings.index import IndexSettings
 
@@ -27,7 +27,7 @@ RESULTS = (
     "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "Sweep", "IdfTable", "Signatures",
     "Fingerprints", "Progress",
 )  # fmt: skip
-OF_INDEX = ("Answer", "Hit", "Document")
+OF_INDEX = ((answers, "Answer"), (answers, "Hit"), (results, "Document"))
 INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
 PAGES = ("structure", "content", "page", "tag_weights")
 _HEAD = """# API
@@ -61,7 +61,7 @@ def render() -> str:
     )
     parts += ["## Web pages\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), _INDEX, _settings_table(IndexSettings)]
-    parts += [_entry("Index"), *_methods("Index"), *(_entry(name, results) for name in OF_INDEX)]
+    parts += [_entry("Index"), *_methods("Index"), *(_entry(name, module) for module, name in OF_INDEX)]
     parts += ["## Indexes in memory\n", *map(_entry, INDEXES)]
     parts += [_LSH, *(_entry(name, neardup.lsh) for name in neardup.lsh.__all__), _errors()]
     return "\n".join(parts)

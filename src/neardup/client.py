@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
+from neardup.answers import Answer, Hit
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.settings.constraints import check_limit, check_run, check_text, iterates_over_names, shown
 
@@ -50,44 +51,6 @@ class ServiceError(NeardupError):
         self.detail = detail
         self.setting = setting
         self.request_id = request_id
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The decision about a document.
-
-    kept : whether it was kept. repeated : whether the same id and content were there before. kept_id : the document
-    that it is a duplicate of. similarity, distance, structure, exact : of these two, None where the method does not
-    measure it or the document was kept. first_seen, last_seen, payload : of the kept document. truncated : whether a
-    bucket was cut to its earliest documents, so that a duplicate may be missed.
-    """
-
-    id: str
-    kept: bool
-    repeated: bool
-    kept_id: str | None
-    similarity: float | None
-    distance: int | None
-    structure: float | None
-    exact: bool | None
-    first_seen: datetime | None
-    last_seen: datetime | None
-    payload: Any
-    truncated: bool
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A document of the index that is similar to a text; its fields are those of `Answer`."""
-
-    id: str
-    similarity: float | None
-    distance: int | None
-    structure: float | None
-    exact: bool | None
-    first_seen: datetime | None
-    last_seen: datetime | None
-    payload: Any
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
+from neardup.answers import Answer, Hit
 from neardup.api.documents_of_index import Batch, batch_of_text, batches_of
 from neardup.api.inputs import Source
 from neardup.errors import InputError, SettingError, UnknownRunError
@@ -26,7 +27,7 @@ from neardup.index.overlay import Overlay
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.methods.stored import IDF
-from neardup.results import Answer, Document, Hit
+from neardup.results import Document
 from neardup.settings.constraints import check_limit, check_run, check_text
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings

@@ -20,8 +20,8 @@ from neardup.errors import MissingExtraError, SettingError
 
 if TYPE_CHECKING:
     from neardup import client
+    from neardup.answers import Answer
     from neardup.api.index import Index
-    from neardup.results import Answer
 
 _ACTIONS = ("drop", "tag")
 
@@ -148,7 +148,7 @@ class SeenBeforePipeline:
             raise DropItem(f"Seen before, as {answer.kept_id or answer.id}: {id}")
         return item
 
-    def _add(self, text: str, id: str, payload: dict[str, Any] | None) -> Answer | client.Answer:
+    def _add(self, text: str, id: str, payload: dict[str, Any] | None) -> Answer:
         """Add a document to the index if it is new; called in a thread."""
         assert self._opened is not None
         from neardup.api.index import Index
@@ -161,7 +161,7 @@ class SeenBeforePipeline:
         return answer
 
 
-def _told(answer: Answer | client.Answer) -> dict[str, Any]:
+def _told(answer: Answer) -> dict[str, Any]:
     payload = answer.payload
     if isinstance(payload, str):
         with suppress(ValueError):
