@@ -40,15 +40,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--thorough", action="store_true",
         help="the slow tests too, more examples of each property, and the larger data of ../shared where it is",
     )  # fmt: skip
+    parser.addoption("--examples", type=int, help="how many examples of each property, instead of those of the profile")
     parser.addoption("--load-seconds", default="10", help="how long the test of the service under load takes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("thorough" if config.getoption("--thorough") else "quick")
+    if config.getoption("--examples"):
+        settings.register_profile("chosen", settings(), max_examples=config.getoption("--examples"))
+        settings.load_profile("chosen")
+
+
+LONG = ["test_spark_cluster", "test_spark_files", "test_index_sequences", "test_spark", "test_stores_embedded_faults"]
+"""Files of several minutes, which begin first, so that no process is left with one at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the slow tests and those of times, unless they are asked for."""
+    if config.getoption("--thorough"):
+        items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if config.getoption("-m"):
         return
     left_out = ["timing"] if config.getoption("--thorough") else ["timing", "slow"]

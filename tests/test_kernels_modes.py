@@ -17,7 +17,7 @@ KERNEL_TESTS = [str(file) for file in sorted(TESTS.glob("test_kernels_*.py")) if
 @pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_the_kernel_tests_pass_with(mode):
     environment = os.environ | {mode: "1", "PYTHONPATH": os.pathsep.join([str(TESTS.parent / "src"), *sys.path])}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *KERNEL_TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--examples", "5", *KERNEL_TESTS]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=TESTS.parent, check=False)
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
 

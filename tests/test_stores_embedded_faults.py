@@ -94,8 +94,8 @@ def test_what_was_acknowledged_survives_kills(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_200_kills(tmp_path):
-    kill_while_writing(tmp_path / "index", 200, random.Random(1))
+def test_what_was_acknowledged_survives_100_kills(tmp_path):
+    kill_while_writing(tmp_path / "index", 100, random.Random(1))
 
 
 def filled(path: Path, memory_bytes: int = 1 << 17) -> tuple[list[int], ReferenceStore]:
