@@ -328,6 +328,7 @@ EDITS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(EDITS, max_size=6), st.booleans(), st.binary(max_size=200))
 def test_any_bytes_give_pages_or_rejected_rows(tmp_path: Path, edits, compressed: bool, body: bytes) -> None:

@@ -310,6 +310,7 @@ def test_naming_the_functions_compiles_nothing():
     assert not loaded_after("import neardup; neardup.dedup; neardup.plan; neardup.lsh.Bands") & {"numba", "llvmlite"}
 
 
+@pytest.mark.slow
 def test_a_run_over_files_does_not_load_pandas(tmp_path):
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
@@ -319,6 +320,7 @@ def test_a_run_over_files_does_not_load_pandas(tmp_path):
     assert "pandas" not in loaded_after(f"import neardup; neardup.dedup({str(source)!r}, output={str(out)!r})")
 
 
+@pytest.mark.slow
 def test_an_index_works_without_pandas(tmp_path):
     (tmp_path / "pandas.py").write_text("raise ImportError('pandas is not installed')")
     code = f"sys.path.insert(0, {str(tmp_path)!r}); import neardup; i = neardup.Index.create('memory:')"

@@ -143,6 +143,7 @@ def test_a_run_is_not_resumed_with_another_table_in_the_place_of_the_first(tmp_p
         neardup.dedup(source, method=made(method), output=tmp_path / "out", resume=True)
 
 
+@pytest.mark.slow
 def test_an_input_that_changed_is_not_resumed(tmp_path: Path) -> None:
     source = corpus(tmp_path / "in.parquet", 900)
     kill_a_run(source, tmp_path / "out", 700)

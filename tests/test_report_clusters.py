@@ -108,6 +108,7 @@ def test_a_group_without_a_name_is_known_by_its_first_document() -> None:
     assert "first-0" in Page(render_notebook(groups_report(largest_clusters=rows(1, name=None)))).texts["li"][0]
 
 
+@pytest.mark.slow
 def test_the_browser_shows_the_groups_on_a_desk_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     evil = rows(40)

@@ -37,7 +37,7 @@ METHODS = {
     "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),
     "wide": neardup.SimHash(bits=128, max_distance=16, ngram=2, threshold=0.3),
 }
-SLOW = set(METHODS) - {"bands", "simhash"}
+SLOW = set(METHODS) - {"bands"}
 NAMES = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in METHODS]
 
 

@@ -162,7 +162,11 @@ def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_writ
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-@pytest.mark.parametrize(("memory_bytes", "sizes"), [(1 << 28, (0, 1, 1, 2)), (1 << 17, (0, 5, 100, 1, 700))], ids=str)
+@pytest.mark.parametrize(
+    ("memory_bytes", "sizes"),
+    [(1 << 28, (0, 1, 1, 2)), pytest.param(1 << 17, (0, 5, 100, 1, 700), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_random_changes_are_found_as_in_lists(tmp_path, layout, memory_bytes, sizes):
     rng, path = random.Random(f"{layout} {sizes}"), str(tmp_path / "index")
     store, expected = embedded.create(path, {"a": 1}, layout, {"idf": b"x"}, memory_bytes), ReferenceStore(layout)

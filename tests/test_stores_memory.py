@@ -16,7 +16,7 @@ LAYOUTS = [Layout((64, 64, 64), 0), Layout((2, 8), 3), Layout((0,), 1)]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-@pytest.mark.parametrize("sizes", [(0, 1, 1, 2), (0, 5, 300, 1, 700)], ids=str)
+@pytest.mark.parametrize("sizes", [(0, 1, 1, 2), pytest.param((0, 5, 300, 1, 700), marks=pytest.mark.slow)], ids=str)
 def test_random_changes_are_found_as_in_lists(layout, sizes):
     rng = random.Random(f"{layout} {sizes}")
     store, expected = create_store("memory:", {}, layout), ReferenceStore(layout)

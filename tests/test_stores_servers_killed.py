@@ -114,13 +114,13 @@ def test_a_server_that_is_killed_has_all_that_was_acknowledged_when_it_is_there_
 
 
 @pytest.mark.slow
-def test_a_client_is_killed_sixty_times(address, store_writer):
-    kill_writers(address, store_writer, 60, random.Random(3))
+def test_a_client_is_killed_thirty_times(address, store_writer):
+    kill_writers(address, store_writer, 30, random.Random(3))
 
 
 @pytest.mark.slow
-def test_a_server_is_killed_thirty_times(own_server):
-    kill_servers(own_server, 30, random.Random(4))
+def test_a_server_is_killed_twenty_times(own_server):
+    kill_servers(own_server, 20, random.Random(4))
 
 
 class Reading(threading.Thread):
