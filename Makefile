@@ -49,12 +49,14 @@ docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## run the
 	$(BIN)/python tools/make_cli_docs.py --check
 	$(BIN)/python tools/make_api_docs.py --check
 	$(BIN)/python tools/make_http_docs.py --check
+	$(BIN)/python tools/make_engine_docs.py --check
 	$(BIN)/python -m pytest --thorough tests/test_docs.py tests/test_examples.py
 
-write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## generate docs/command-line.md, api.md and http.md from the code
+write-docs: $(VENV)/test.stamp $(VENV)/spark.stamp $(VENV)/notebooks.stamp  ## generate docs/command-line.md, api.md, http.md and what-works-where.md from the code
 	$(BIN)/python tools/make_cli_docs.py
 	$(BIN)/python tools/make_api_docs.py
 	$(BIN)/python tools/make_http_docs.py
+	$(BIN)/python tools/make_engine_docs.py
 
 site: $(VENV)/site.stamp  ## build the documentation as a web site in out/site; fails on broken links
 	rm -rf out/site

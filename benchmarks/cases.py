@@ -24,16 +24,8 @@ PEERS = {
         "full-set R-MinHash (every shingle, not the sampling rho path), signed in 2 processes; RMinHashLSH",
         ("estimate", "exact", "bands"),
     ),
-    "gaoya": (
-        "gaoya_dedup.py",
-        "built-in analyser and bulk calls, native threads",
-        ("estimate", "exact", "bands"),
-    ),
-    "text-dedup": (
-        "text_dedup_dedup.py",
-        "its minhash command, own words, connected clusters",
-        ("exact", "bands"),
-    ),
+    "gaoya": ("gaoya_dedup.py", "built-in analyser and bulk calls, native threads", ("estimate", "exact", "bands")),
+    "text-dedup": ("text_dedup_dedup.py", "its minhash command, own words, connected clusters", ("exact", "bands")),
     "datatrove": (
         "datatrove_dedup.py",
         "its four MinHash stages, 2 workers, spaCy words, connected clusters",

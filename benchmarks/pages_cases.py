@@ -11,8 +11,8 @@ PARSED = 200
 def runs() -> list[Case]:
     """Return the whole runs of neardup on a crawl. arguments : what follows the file and the output."""
     return [
-        _run("sign", "--method structure", 2),
-        _run("sign", "--method structure", 1),
+        _run("sign", "--method tags", 2),
+        _run("sign", "--method tags", 1),
         _run("sign", "--method decay", 2),
         _run("sign", "--method paths", 2),
         _run("dedup", "--method structure", 2),

@@ -84,11 +84,7 @@ def _metrics(result: Result) -> Iterator[tuple[str, str, str]]:
         for name, value in quality._asdict().items():
             if value is not None:
                 share = name in _SHARES
-                yield (
-                    f"{name} ({group})",
-                    f"{value:.5f}" if share else str(value),
-                    "" if share else "documents",
-                )
+                yield (f"{name} ({group})", f"{value:.5f}" if share else str(value), "" if share else "documents")
 
 
 def write_markdown(

@@ -41,11 +41,7 @@ class Bench:
     """The tools, their environments, and what was found."""
 
     def __init__(
-        self,
-        args: argparse.Namespace,
-        folder: str,
-        pythons: Mapping[str, str],
-        versions: Mapping[str, str],
+        self, args: argparse.Namespace, folder: str, pythons: Mapping[str, str], versions: Mapping[str, str]
     ) -> None:
         self.args = args
         self.work: Path = args.work.resolve() / folder

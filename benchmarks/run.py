@@ -20,8 +20,9 @@ from cases import DEFAULT_PEERS, YARDSTICKS, Case, copying, neardup, peer, word_
 from corpus import Corpus, build, is_chinese
 from environment import HERE, first_line, machine, peers_python, slug, versions
 from measure import Measurement, run
-from report import Result, Startup, write_csv, write_markdown
 from truth import load_or_find, measure, removed_rows
+
+from report import Result, Startup, write_csv, write_markdown
 
 _SHARED_SCRIPT = HERE.parent.parent / "shared" / "data" / "make_bulk.py"
 

@@ -17,15 +17,14 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import servers
+from neardup.candidates.entries import Entries, Layout
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, indexed_schema
 from neardup.stores.addresses import create_store
-from neardup.stores.base import Changes, Entries, Layout, Store
+from neardup.stores.base import Changes, Store
+from neardup.stores.settings import StoreSettings
 
 SCHEMA = indexed_schema((SIMILARITY, DISTANCE, EXACT))
-SERVERS = {
-    "postgres": (servers.Postgres, servers.postgres_program),
-    "redis": (servers.Redis, servers.redis_program),
-}
+SERVERS = {"postgres": (servers.Postgres, servers.postgres_program), "redis": (servers.Redis, servers.redis_program)}
 BATCH_ROWS, LIMIT = 10_000, 1_000
 
 
@@ -101,7 +100,7 @@ def main() -> None:
     layout, keys, sketches = make_keys(options.method, options.documents, rng)
     make, program = SERVERS[options.server]
     with make(program()) as server:
-        store = create_store(server.address(), {}, layout)
+        store = create_store(server.address(), StoreSettings({}, layout, SCHEMA))
         print(f"documents written a second: {write(store, keys, sketches, rng):,.0f}")
         for size, times in ((1, 2_000), (100, 60)):
             rate, median, missed = query(store, keys, size, times, rng)

@@ -63,9 +63,14 @@ def judge(corpus: Path, layout: Layout, removed_file: Path, bands: tuple[int, in
     num_bands, rows_per_band = bands
     promised = 1 - (1 - similarity[near] ** rows_per_band) ** num_bands
     return Quality(
-        len(rows), int(wrong.sum()), int(near.sum()), int(is_removed[derived[near]].sum()),
-        float(promised.mean()) if near.any() else 1.0, int(equal.sum()), int(is_removed[derived[equal]].sum()),
-    )  # fmt: skip
+        len(rows),
+        int(wrong.sum()),
+        int(near.sum()),
+        int(is_removed[derived[near]].sum()),
+        float(promised.mean()) if near.any() else 1.0,
+        int(equal.sum()),
+        int(is_removed[derived[equal]].sum()),
+    )
 
 
 def _planted(

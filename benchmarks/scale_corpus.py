@@ -197,12 +197,7 @@ def _take_templates(
 
 
 def _edit(
-    layout: Layout,
-    pieces: Pieces,
-    random: np.random.Generator,
-    kind: npt.NDArray[np.int8],
-    place: Ints,
-    lists: Lists,
+    layout: Layout, pieces: Pieces, random: np.random.Generator, kind: npt.NDArray[np.int8], place: Ints, lists: Lists
 ) -> None:
     """Replace consecutive pieces of edited documents, and two of those made from templates, in place."""
     lengths, size = np.diff(lists.offsets), len(kind)

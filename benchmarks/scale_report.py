@@ -129,27 +129,67 @@ def _table(header: list[str], rows: list[list[str]]) -> list[str]:
 
 def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
     rows = [
-        [name, f"{v['text'] / 1e9:.2f}", f"{v['load']:.0f}", f"{v['wall time']:,.0f}", f"{v['processor seconds']:,.0f}",
-         f"{v['GB per core-hour']:.0f}", f"{v['GB per processor-hour']:.0f}", f"{v['peak memory'] / 1e9:.2f}",
-         _per_document(v), f"{v['peak disk'] / 1e9:.2f}", f"{v['disk per document']:,.0f}"]
+        [
+            name,
+            f"{v['text'] / 1e9:.2f}",
+            f"{v['load']:.0f}",
+            f"{v['wall time']:,.0f}",
+            f"{v['processor seconds']:,.0f}",
+            f"{v['GB per core-hour']:.0f}",
+            f"{v['GB per processor-hour']:.0f}",
+            f"{v['peak memory'] / 1e9:.2f}",
+            _per_document(v),
+            f"{v['peak disk'] / 1e9:.2f}",
+            f"{v['disk per document']:,.0f}",
+        ]
         for name, v in runs.items()
-    ]  # fmt: skip
+    ]
     judged = [
-        [name, f"{v['removed']:,.0f}", f"{v['wrong removals']:.0f} of {v['audited removals']:,.0f}",
-         f"{v['recall']:.2%}", f"{v['recall by plan']:.2%}", f"{v['planted pairs']:,.0f}", f"{v['copies found']:.2%}",
-         "not tried" if "same result" not in v else "same rows" if v["same result"] else "**differs**",
-         f"{v['resumed in']:,.0f}" if "resumed in" in v else ""]
+        [
+            name,
+            f"{v['removed']:,.0f}",
+            f"{v['wrong removals']:.0f} of {v['audited removals']:,.0f}",
+            f"{v['recall']:.2%}",
+            f"{v['recall by plan']:.2%}",
+            f"{v['planted pairs']:,.0f}",
+            f"{v['copies found']:.2%}",
+            "not tried" if "same result" not in v else "same rows" if v["same result"] else "**differs**",
+            f"{v['resumed in']:,.0f}" if "resumed in" in v else "",
+        ]
         for name, v in runs.items()
-    ]  # fmt: skip
+    ]
     header = [
-        "case", "GB of text", "load", "wall, s", "CPU, s", "GB per core-hour", "GB per CPU-hour", "peak memory, GB",
-        "bytes of memory a document", "scratch, GB", "bytes of scratch a document",
-    ]  # fmt: skip
+        "case",
+        "GB of text",
+        "load",
+        "wall, s",
+        "CPU, s",
+        "GB per core-hour",
+        "GB per CPU-hour",
+        "peak memory, GB",
+        "bytes of memory a document",
+        "scratch, GB",
+        "bytes of scratch a document",
+    ]
     return [
-        "## Documents", "", *_table(header, rows),
-        *_table(["case", "removed", "wrong", "recall", "by plan", "planted pairs", "copies found",
-                 "killed and resumed", "resumed in, s"], judged),
-    ]  # fmt: skip
+        "## Documents",
+        "",
+        *_table(header, rows),
+        *_table(
+            [
+                "case",
+                "removed",
+                "wrong",
+                "recall",
+                "by plan",
+                "planted pairs",
+                "copies found",
+                "killed and resumed",
+                "resumed in, s",
+            ],
+            judged,
+        ),
+    ]
 
 
 def _per_document(values: dict[str, float]) -> str:
@@ -170,19 +210,31 @@ def _stages(cases: dict[str, dict[str, float]]) -> list[str]:
 
 def _joins(joins: dict[str, dict[str, float]]) -> list[str]:
     rows = [
-        [name, f"{v['load']:.0f}", f"{v['wall time']:,.0f}", f"{v['processor seconds']:,.0f}",
-         f"{v['peak memory'] / 1e9:.2f}",
-         f"{v['input files'] / 1e9:.1f}", f"{v['pairs']:,.0f}", f"{v['missed']:.0f} of {v['planted pairs']:,.0f}"]
+        [
+            name,
+            f"{v['load']:.0f}",
+            f"{v['wall time']:,.0f}",
+            f"{v['processor seconds']:,.0f}",
+            f"{v['peak memory'] / 1e9:.2f}",
+            f"{v['input files'] / 1e9:.1f}",
+            f"{v['pairs']:,.0f}",
+            f"{v['missed']:.0f} of {v['planted pairs']:,.0f}",
+        ]
         for name, v in joins.items()
-    ]  # fmt: skip
+    ]
     header = ["case", "load", "wall, s", "CPU, s", "peak memory, GB", "file, GB", "pairs", "planted pairs missed"]
     return ["## All pairs within distance 3", "", *_table(header, rows)] if rows else []
 
 
 def _alike(alike: dict[str, dict[str, float]]) -> list[str]:
     rows = [
-        [name, f"{v['removed']:,.0f}", f"{v['pairs measured']:,.0f}", f"{v['pairs measured'] / v['documents']:.2f}",
-         f"{v['processor seconds']:.1f}"]
+        [
+            name,
+            f"{v['removed']:,.0f}",
+            f"{v['pairs measured']:,.0f}",
+            f"{v['pairs measured'] / v['documents']:.2f}",
+            f"{v['processor seconds']:.1f}",
+        ]
         for name, v in alike.items()
-    ]  # fmt: skip
+    ]
     return _table(["case", "removed", "pairs measured", "pairs a document", "CPU, s"], rows)

@@ -47,8 +47,12 @@ def judge_texts(answers: Answers, parquet: Path) -> Quality:
         texts = pq.read_table(parquet, columns=["text"])["text"]
         rows = range(0, len(texts), max(1, len(texts) // _NUM_TEXTS))
         some = {row: text for row in rows if len(text := texts[row].as_py()) < _MOST_CHARACTERS}
-        equal = np.array([naive.fingerprint(Counter(naive.features_of(text))) == int(fingerprints[row])
-                          for row, text in some.items()])  # fmt: skip
+        equal = np.array(
+            [
+                naive.fingerprint(Counter(naive.features_of(text))) == int(fingerprints[row])
+                for row, text in some.items()
+            ]
+        )
     found = int(np.count_nonzero(equal))
     return Quality(len(equal), found, len(fingerprints), len(equal) - found)
 

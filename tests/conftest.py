@@ -17,13 +17,10 @@ from hypothesis import HealthCheck, settings
 
 import neardup
 from reference.browser import Browser
+from reference.places import SHARED_DATA, TESTS
 from reference.service import METHOD, RunningService
 from servers import postgres_server, redis_server, server  # noqa: F401  fixtures of all tests
 from spark_session import spark  # noqa: F401
-
-TESTS = Path(__file__).parent
-REPOSITORY = TESTS.parent
-SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 
 for profile, max_examples in (("quick", 25), ("thorough", 40)):
     settings.register_profile(
@@ -37,9 +34,10 @@ for profile, max_examples in (("quick", 25), ("thorough", 40)):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--thorough", action="store_true",
+        "--thorough",
+        action="store_true",
         help="the slow tests too, more examples of each property, and the larger data of ../shared where it is",
-    )  # fmt: skip
+    )
     parser.addoption("--examples", type=int, help="how many examples of each property, instead of those of the profile")
     parser.addoption("--load-seconds", default="10", help="how long the test of the service under load takes")
 
@@ -51,14 +49,22 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("chosen")
 
 
-LONG = ["test_spark_cluster", "test_spark_files", "test_index_sequences", "test_spark", "test_stores_embedded_faults"]
+LONG = [
+    "engines/test_spark_cluster",
+    "engines/test_spark_files",
+    "index/test_sequences",
+    "engines/test_spark",
+    "stores/test_embedded_faults",
+]
 """Files of several minutes, which begin first, so that no process is left with one at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the slow tests and those of times, unless they are asked for."""
     if config.getoption("--thorough"):
-        items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+        names = [item.path.relative_to(TESTS).with_suffix("").as_posix() for item in items]
+        order = {name: LONG.index(name) if name in LONG else len(LONG) for name in names}
+        items[:] = [item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: order[pair[0]])]
     if config.getoption("-m"):
         return
     left_out = ["timing"] if config.getoption("--thorough") else ["timing", "slow"]

@@ -48,9 +48,14 @@ class Server(ABC):
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
         self.process = subprocess.Popen(
-            self.command(), cwd=self.folder, start_new_session=True, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self.identity(),
-        )  # fmt: skip
+            self.command(),
+            cwd=self.folder,
+            start_new_session=True,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **self.identity(),
+        )
         self.log.clear()
         accepts, output = threading.Event(), self.process.stdout
         assert output is not None
@@ -120,8 +125,11 @@ class Postgres(Server):
         command = [program.with_name("initdb"), "-D", self.folder / "data", "-U", "neardup", "--auth=trust"]
         made = subprocess.run(
             [*command, "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions"],
-            capture_output=True, cwd=self.folder, text=True, **self.identity(),
-        )  # fmt: skip
+            capture_output=True,
+            cwd=self.folder,
+            text=True,
+            **self.identity(),
+        )
         assert made.returncode == 0, made.stderr
         rules = self.folder / "data" / "pg_hba.conf"
         rules.write_text(
@@ -130,9 +138,11 @@ class Postgres(Server):
 
     def command(self) -> list[str]:
         settings = {
-            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder,
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": self.folder,
             "logging_collector": "off",
-        }  # fmt: skip
+        }
         flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [str(self.program), "-D", str(self.folder / "data"), *flags]
 
@@ -173,9 +183,12 @@ class S3(Server):
     def environment(self) -> dict[str, str]:
         """Return the variables by which a client finds the server."""
         return {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
-        }  # fmt: skip
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
 
 
 def _signal(processes: list[int], number: signal.Signals) -> None:

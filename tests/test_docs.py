@@ -17,6 +17,7 @@ from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import click
 import pytest
@@ -35,6 +36,7 @@ from neardup.schemas import (
     pairs_schema,
     removed_schema,
 )
+from neardup.settings.presets import METHODS
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -50,7 +52,12 @@ PAGES = [
     *sorted((REPOSITORY / "examples").rglob("*.md")),
     *sorted((REPOSITORY / "benchmarks" / "results").glob("*.md")),
 ]
-MADE_PAGES = {"command-line.md": "make_cli_docs.py", "api.md": "make_api_docs.py", "http.md": "make_http_docs.py"}
+MADE_PAGES = {
+    "command-line.md": "make_cli_docs.py",
+    "api.md": "make_api_docs.py",
+    "http.md": "make_http_docs.py",
+    "what-works-where.md": "make_engine_docs.py",
+}
 
 
 class Block(NamedTuple):
@@ -92,8 +99,8 @@ def test_python_blocks_of_a_page_run_in_order_and_print_what_they_say(page: Path
     for block in blocks_of(page, "python"):
         code = "\n" * (block.line - 1) + block.content
         printed = StringIO()
-        with redirect_stdout(printed):
-            exec(compile(code, str(page), "exec"), names)
+        with redirect_stdout(printed), patch.dict(METHODS):  # a page adds one
+            exec(compile(code, str(page), "exec", dont_inherit=True), names)
         assert printed.getvalue().splitlines() == expected_output(block), f"{name_of(page)}, line {block.line}"
 
 
@@ -129,10 +136,10 @@ def test_commands_of_a_page_run_in_order(page: Path, with_examples: Path) -> Non
     """A later command may use what an earlier one wrote, and writes to the same place again."""
     for block, words in neardup_commands_of(page):
         where = f"{name_of(page)}, line {block.line}: neardup {' '.join(words)}"
-        if words[0] == "serve":  # which ends when it is stopped: tests/test_service_process.py
+        if words[0] == "serve":  # which ends when it is stopped: tests/service/test_process.py
             cli.commands["serve"].make_context("serve", words[1:])
             continue
-        if "--master" in words:  # of a cluster: tests/test_spark_cluster.py
+        if "--master" in words:  # of a cluster: tests/engines/test_spark_cluster.py
             cli.commands[words[0]].make_context(words[0], words[1:])
             continue
         for flag, output in pairwise(words):
@@ -309,6 +316,16 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert linked.exists(), target
         assert REPOSITORY.resolve() in [linked, *linked.parents], f"{target} leads out of the repository"
         assert not anchor or anchor in anchors_of(linked), target
+
+
+def test_the_functions_of_the_walks_are_there() -> None:
+    page = (REPOSITORY / "docs" / "walkthroughs.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_/]+)\.py: ([A-Za-z_.]+)`", page)
+    assert len(named) == page.count(".py: ")
+    for module, name in named:
+        source = (Path(neardup.__file__).parent / f"{module}.py").read_text(encoding="utf-8")
+        for part in name.split("."):
+            assert re.search(rf"^ *(async )?(def|class) {part}\b", source, re.MULTILINE), f"{module}.py: {name}"
 
 
 def test_every_page_is_reached_from_an_index() -> None:

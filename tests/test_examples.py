@@ -21,9 +21,14 @@ pytestmark = pytest.mark.slow
 def test_the_example_runs_from_any_folder(script: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(EXAMPLES.parent / "src"), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True,
-        encoding="utf-8", check=False,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", str(script)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert not list(tmp_path.iterdir()), "an example leaves files behind"

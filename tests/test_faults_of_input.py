@@ -141,7 +141,7 @@ def test_the_library_warns_of_files_that_are_lost():
         call(["good.parquet", "cut.parquet"], on_error="skip")
 
 
-@pytest.mark.parametrize("command", ["pairs", "sign", "idf"])
+@pytest.mark.parametrize("command", ["find-pairs", "sign", "document-frequencies"])
 def test_commands_that_write_a_table_end_with_1_too(command):
     corpus(Path("good.parquet"), 30)
     Path("cut.parquet").write_bytes(b"PAR1")
@@ -165,7 +165,7 @@ def test_a_file_that_may_not_be_read_is_named(folder):
 
 
 def test_a_file_that_vanishes_before_it_is_read_makes_the_run_incomplete(monkeypatch):
-    from neardup.documents import parquet
+    from neardup.formats import parquet
 
     corpus(Path("a.parquet"), 30)
     corpus(Path("b.parquet"), 30)
@@ -197,13 +197,19 @@ def test_a_column_named_html_is_read_as_pages():
 @pytest.mark.parametrize(
     "column",
     [
-        pd.Series(TEXTS), pd.Series(TEXTS).astype("category"), pl.Series(TEXTS), pl.Series(TEXTS).cast(pl.Categorical),
-        pa.array(TEXTS), pa.chunked_array([TEXTS[:1], TEXTS[1:]]), pa.array(TEXTS, pa.string_view()),
-        pa.array(TEXTS).dictionary_encode(), pa.RunEndEncodedArray.from_arrays([1, 2, 3], pa.array(TEXTS)),
+        pd.Series(TEXTS),
+        pd.Series(TEXTS).astype("category"),
+        pl.Series(TEXTS),
+        pl.Series(TEXTS).cast(pl.Categorical),
+        pa.array(TEXTS),
+        pa.chunked_array([TEXTS[:1], TEXTS[1:]]),
+        pa.array(TEXTS, pa.string_view()),
+        pa.array(TEXTS).dictionary_encode(),
+        pa.RunEndEncodedArray.from_arrays([1, 2, 3], pa.array(TEXTS)),
         pl.DataFrame({"text": TEXTS}).with_columns(pl.col("text").cast(pl.Categorical)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_column_of_any_library_is_a_collection(column):
     result = neardup.dedup(column)
     assert result.removed["id"].to_pylist() == ["1"]
@@ -255,7 +261,7 @@ def test_a_method_may_be_named():
 @pytest.mark.parametrize("address", ["s3://bucket/out", "memory://out", "gs://bucket/out"])
 def test_a_file_on_remote_storage_is_refused_and_nothing_is_written(address):
     Path("in.txt").write_text("a text")
-    done = run("pairs", "in.txt", "-o", f"{address}.parquet")
+    done = run("find-pairs", "in.txt", "-o", f"{address}.parquet")
     assert done.exit_code == 2
     assert "The output must be a local file" in done.output
     assert os.listdir(".") == ["in.txt"]
@@ -287,12 +293,15 @@ MOMENTS = [datetime(day.year, day.month, day.day, 12, 30, tzinfo=timezone.utc) f
 @pytest.mark.parametrize(
     "dates",
     [
-        pa.array(DAYS), pa.array(MOMENTS, pa.timestamp("us", "UTC")), pa.array(MOMENTS, pa.timestamp("ns")),
-        pa.array([str(day) for day in DAYS]), pa.array([moment.isoformat() for moment in MOMENTS]),
+        pa.array(DAYS),
+        pa.array(MOMENTS, pa.timestamp("us", "UTC")),
+        pa.array(MOMENTS, pa.timestamp("ns")),
+        pa.array([str(day) for day in DAYS]),
+        pa.array([moment.isoformat() for moment in MOMENTS]),
         pa.array([moment.isoformat().replace("+00:00", "Z") for moment in MOMENTS]),
     ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl", ".csv"])
 def test_the_newest_is_kept(dates, suffix):
     same = [TEXTS[0]] * 3
@@ -345,8 +354,9 @@ def test_a_removal_names_file_row_and_role_of_the_kept_document():
     }
     alone = neardup.dedup(["a.jsonl", "b.jsonl"])
     assert [tuple(row.values()) for row in alone.removed.select(columns).to_pylist()] == [
-        ("a.jsonl", 1, "a.jsonl", 0, "source"), ("b.jsonl", 1, "b.jsonl", 0, "source"),
-    ]  # fmt: skip
+        ("a.jsonl", 1, "a.jsonl", 0, "source"),
+        ("b.jsonl", 1, "b.jsonl", 0, "source"),
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["txt", "md", "html"])
@@ -368,8 +378,9 @@ def test_a_document_longer_than_the_limit_is_rejected_and_the_run_goes_on():
     assert done.exit_code == 0
     (row,) = rejected()
     assert (row["row"], row["reason"]) == (
-        1, "the document has 1000 bytes, more than max_document_bytes=999 (--max-document-bytes)",
-    )  # fmt: skip
+        1,
+        "the document has 1000 bytes, more than max_document_bytes=999 (--max-document-bytes)",
+    )
     assert counts() | {"read": 2, "kept": 1, "removed": 1, "rejected": 1} == counts()
     assert Path("out/kept/in.jsonl").read_text() == json.dumps({"text": TEXTS[0]}) + "\n"
     with pytest.raises(neardup.SettingError, match="max_document_bytes must be a whole number of 1 or more: got 0"):
@@ -433,7 +444,7 @@ def test_a_dictionary_of_one_long_text_takes_little_memory():
 
 
 def test_rows_behind_a_long_dictionary_value_are_all_read(monkeypatch):
-    from neardup.documents import parquet
+    from neardup.formats import parquet
 
     monkeypatch.setattr(parquet, "_MAX_DECODED_BYTES", 10_000)
     many = [f"{'word ' * 100}{number % 7}" for number in range(2000)]
@@ -539,10 +550,10 @@ LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
         (lambda: neardup.evaluate(TEXTS, label=[1, 1, 2]), "SettingError", "label must be the name of a column"),
         (lambda: neardup.dedup(LABELLED, keep="max:s"), "ColumnError", "neither numbers nor dates: got 'x'"),
         (lambda: neardup.dedup(TEXTS, resume=True), "SettingError", "resume=True without output"),
-        (lambda: neardup.simhash("a b", method=neardup.MinHash()), "SettingError", "fingerprints: got MinHash"),
-        (lambda: neardup.simhash(None), "InputError", "A text is a string"),
-        (lambda: neardup.simhash(b"a b"), "InputError", "Decode bytes first"),
-        (lambda: neardup.minhash("a b", method="structure"), "SettingError", "'minhash' or 'content'"),
+        (lambda: neardup.explain("a b", method=neardup.MinHash()), "SettingError", "of SimHash: got MinHash"),
+        (lambda: neardup.explain(None), "InputError", "A text is a string"),
+        (lambda: neardup.explain(b"a b"), "InputError", "Decode bytes first"),
+        (lambda: neardup.sign(TEXTS, method="page"), "SettingError", "min_structure compares two"),
         (lambda: neardup.dedup(pl.LazyFrame({"text": TEXTS})), "InputError", "collect"),
         (lambda: neardup.dedup(set(TEXTS)), "InputError", "Pass a list"),
         (lambda: neardup.dedup(LABELLED, text_column=0), "ColumnError", "name of a column must be a string: got 0"),
@@ -555,7 +566,7 @@ def test_a_mistake_in_a_call_is_an_error_in_our_words(call, error, message):
 
 
 def test_methods_go_by_name_in_the_functions_of_one_text():
-    assert neardup.simhash("a b", method="simhash") == neardup.simhash("a b")
+    assert neardup.explain("a b", method="simhash") == neardup.explain("a b")
     assert neardup.lsh.keywords("a b", method="simhash") == neardup.lsh.keywords("a b")
     assert neardup.document_frequencies(["a b"], method="simhash").num_documents == 1
 
@@ -565,14 +576,6 @@ def test_scalars_of_numpy_are_numbers():
     assert type(neardup.MinHash(ngram=np.int64(3)).ngram) is int
     with pytest.raises(neardup.SettingError, match="ngram must be"):
         neardup.MinHash(ngram=np.int64(0))
-
-
-def test_plan_refuses_options_of_the_other_plan():
-    refused = run("plan", "--documents", "1e8", "--memory", "1GB")
-    assert refused.exit_code == 2
-    assert "--memory requires --fingerprints: got it with --documents" in refused.output
-    assert "--threshold requires --documents" in run("plan", "--fingerprints", "1e9", "--threshold", "0.5").output
-    assert neardup.lsh.plan_blocks(1e8)[0].num_fingerprints == 10**8
 
 
 def test_texts_compared_as_pages_are_warned_of():

@@ -24,9 +24,13 @@ def hatchling(*arguments: str, url: str | None = None) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "REPOSITORY_URL"}
     command = [sys.executable, "-m", "hatchling", *arguments]
     done = subprocess.run(
-        command, cwd=REPOSITORY, env=environment | ({"REPOSITORY_URL": url} if url else {}), check=True,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        command,
+        cwd=REPOSITORY,
+        env=environment | ({"REPOSITORY_URL": url} if url else {}),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return done.stdout
 
 
@@ -62,7 +66,14 @@ def test_the_source_distribution_has_the_package_and_nothing_else(tmp_path):
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {name for name in names if not name.startswith("src/neardup/")} == {
-        ".gitignore", "CHANGELOG.md", "LICENSE", "NOTICE", "PKG-INFO", "README.md", "README.zh-CN.md", "hatch_build.py",
+        ".gitignore",
+        "CHANGELOG.md",
+        "LICENSE",
+        "NOTICE",
+        "PKG-INFO",
+        "README.md",
+        "README.zh-CN.md",
+        "hatch_build.py",
         "pyproject.toml",
-    }  # fmt: skip
+    }
     assert not [name for name in names if "__pycache__" in name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,12 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
+from neardup import schemas
+from neardup.candidates.sorted_members import BucketPairs, Members
 from neardup.decide.sieve import decide
 from neardup.engines.local import searches
 from neardup.methods.base import Described
 from neardup.methods.registry import method_of
+from reference.checks import for_every
 from reference.runs import run, table_of
-from test_guards import for_every
 
 SOURCE = Path(neardup.__file__).parent
 WORDS = ["a", "b", "c", "d", "e", "tree", "漢", "!"]
@@ -45,7 +48,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, find) -> tuple:
     """Return the result of the fused kernels, and that of the composed stages."""
     fused = find()
     with monkeypatch.context() as patch:
-        patch.setattr(searches, "SEARCHES", dict.fromkeys(searches.SEARCHES, searches.ComposedSearch))
+        patch.setattr(searches, "FUSED", {})
         patch.setattr(searches, "_PAIRS_AT_ONCE", 3)
         return fused, find()
 
@@ -131,6 +134,7 @@ def test_every_stage_runs_in_a_bare_process_on_what_was_pickled(tmp_path):
     code = """
 import pickle
 import numpy as np
+from neardup.candidates.corpus import propose
 from neardup.methods.base import Described
 methods, texts = pickle.load(open("in", "rb"))
 found = {}
@@ -139,7 +143,7 @@ for name, method in methods.items():
     keys = pickle.loads(pickle.dumps(method.summarise(features)))
     features = pickle.loads(pickle.dumps(features.take(np.arange(5))))
     documents = Described(features, keys)
-    candidates = method.propose(keys, np.arange(5, dtype=np.uint32), 10)
+    candidates = propose(method.lookup, keys, np.arange(5, dtype=np.uint32), 10)
     measured = method.measure(documents, documents, candidates.left, candidates.right)
     found[name] = candidates, measured, method.is_duplicate(measured)
 pickle.dump(found, open("out", "wb"))
@@ -162,11 +166,15 @@ def calls_of(path: Path, name: str):
             yield node
 
 
-@for_every([path for path in SOURCE.rglob("*.py") if not {"settings", "compat"} & set(path.parts)])
-def test_nothing_outside_settings_asks_a_method_for_its_type(path):
+TYPES = {"MinHash", "SimHash", "MinHashMethod", "SimHashMethod", "Bands", "Radius", "Samples"}
+TYPES |= {"BandLookup", "DistanceLookup", "SampleLookup"}
+
+
+@for_every([path for path in SOURCE.rglob("*.py") if not {"settings", "methods", "compat"} & set(path.parts)])
+def test_nothing_outside_settings_and_methods_asks_for_the_type_of_a_method_or_a_search(path):
     for call in calls_of(path, "isinstance"):
         names = {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
-        assert not names & {"MinHash", "SimHash", "MinHashMethod", "SimHashMethod"}, f"{path}:{call.lineno}"
+        assert not names & TYPES, f"{path}:{call.lineno}"
 
 
 @for_every((SOURCE / "engines" / "local").rglob("*.py"))
@@ -174,3 +182,53 @@ def test_a_scratch_column_is_never_a_literal(path):
     for name in ("append", "column"):
         for call in calls_of(path, name):
             assert not (call.args and isinstance(call.args[0], ast.Constant)), f"{path}:{call.lineno}"
+
+
+# Calls of Spark that name columns in their arguments.
+NAMING = """
+    agg alias array bitwise_not col collect_list count count_if drop explode expr filter first get_json_object greatest
+    groupBy isnull join least max min orderBy partitionBy repartition repartitionByRange select selectExpr
+    sortWithinPartitions struct subtract sum withColumn withColumnRenamed withColumns xxhash64
+"""
+SQL = {"as", "cast", "count", "int", "is", "left_anti", "left_semi", "not", "null", "or"}
+
+
+def declared_columns() -> set[str]:
+    measures = (schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT)
+    tables = [table for table in vars(schemas).values() if isinstance(table, pa.Schema)]
+    return {name for table in (*tables, schemas.confirmed_schema(measures)) for name in table.names}
+
+
+def literals_of(call: ast.Call) -> list[str]:
+    parts = [*call.args, *(key for part in call.args if isinstance(part, ast.Dict) for key in part.keys)]
+    return [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+@for_every([*(SOURCE / "engines" / "spark").rglob("*.py"), SOURCE / "methods" / "stages.py"])
+def test_a_column_between_workers_is_declared_or_named_in_the_same_module(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    known = declared_columns() | SQL
+    for call in calls:
+        if call.func.attr in ("alias", "withColumn", "withColumns"):
+            known |= set(literals_of(call))
+        known |= {name for text in literals_of(call) for name in re.findall(r" as (\w+)", text)}
+    for call in calls:
+        if call.func.attr in NAMING.split():
+            for text in literals_of(call):
+                assert set(re.findall(r"[a-z_]+", text)) <= known, f"{path}:{call.lineno} {text}"
+    subscripts = (node for node in ast.walk(tree) if isinstance(node, ast.Subscript) and path.name == "stages.py")
+    for name in (node.slice for node in subscripts if isinstance(node.slice, ast.Constant)):
+        assert not isinstance(name.value, str) or name.value in known, f"{path}:{name.lineno} {name.value}"
+
+
+def test_rows_of_buckets_and_pairs_are_those_of_their_tables():
+    assert list(Members._fields) == schemas.ENTRIES.names
+    assert list(BucketPairs._fields) == schemas.CANDIDATES.names
+
+
+def test_the_stages_load_no_engine_and_start_no_thread():
+    code = "import sys, threading, neardup.methods.stages as stages; print(threading.active_count(), *sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert found[0] == "1"
+    assert not {name for name in found if name.startswith(("pyspark", "neardup.engines", "neardup.stores"))}

@@ -14,22 +14,40 @@ from types import ModuleType
 from typing import Any
 
 import neardup
-from neardup import answers, errors, results
+from neardup import errors
 from neardup.settings import methods, run, shingling
 from neardup.settings.index import IndexSettings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
-    "dedup", "find_pairs", "cluster", "compare", "evaluate", "compare_methods", "sweep", "plan", "sign",
-    "minhash", "simhash", "explain", "document_frequencies",
-)  # fmt: skip
+    "dedup",
+    "find_pairs",
+    "cluster",
+    "compare",
+    "evaluate",
+    "compare_methods",
+    "sweep",
+    "plan",
+    "sign",
+    "explain",
+    "document_frequencies",
+)
 RESULTS = (
-    "Deduplication", "DuplicatePairs", "Clustering", "Comparison", "Evaluation", "Sweep", "IdfTable", "Signatures",
-    "Fingerprints", "Progress",
-)  # fmt: skip
-OF_INDEX = ((answers, "Answer"), (answers, "Hit"), (results, "Document"))
-INDEXES = ("HammingIndex", "LSHIndex", "LSHForest", "LSHEnsemble")
-PAGES = ("structure", "content", "page", "tag_weights")
+    "Deduplication",
+    "DuplicatePairs",
+    "Clustering",
+    "Comparison",
+    "Evaluation",
+    "Sweep",
+    "Plan",
+    "IdfTable",
+    "Signatures",
+    "Fingerprints",
+    "Progress",
+)
+OF_INDEX = ("Answer", "Hit", "Document")
+INDEXES = ("HammingIndex", "LSHIndex")
+PAGES = ("method",)
 _HEAD = """# API
 
 Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
@@ -59,9 +77,9 @@ def render() -> str:
     parts += map(
         _settings_table, (methods.MinHash, methods.SimHash, shingling.Jieba, run.SelectionSettings, run.RunSettings)
     )
-    parts += ["## Web pages\n", *map(_entry, PAGES)]
+    parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), _INDEX, _settings_table(IndexSettings)]
-    parts += [_entry("Index"), *_methods("Index"), *(_entry(name, module) for module, name in OF_INDEX)]
+    parts += [_entry("Index"), *_methods("Index"), *map(_entry, OF_INDEX)]
     parts += ["## Indexes in memory\n", *map(_entry, INDEXES)]
     parts += [_LSH, *(_entry(name, neardup.lsh) for name in neardup.lsh.__all__), _errors()]
     return "\n".join(parts)
@@ -77,7 +95,7 @@ def _methods(name: str) -> list[str]:
     """Return an entry for each public method of a class, in the order of the code."""
     owner = getattr(neardup, name)
     entries = []
-    for method in vars(owner):
+    for method in [method for kind in owner.__mro__[:-1] for method in vars(kind)]:
         thing = getattr(owner, method)
         if method.startswith("_") or not callable(thing):
             continue

@@ -30,8 +30,9 @@ def render() -> str:
         for method, record in methods.items()
     ]
     messages = [_message(name, schema) for name, schema in sorted(api["components"]["schemas"].items())]
-    return "\n".join([TEXT.read_text(encoding="utf-8"), _settings(), "## Operations\n", *operations,
-                      "## Messages\n", *messages])  # fmt: skip
+    return "\n".join(
+        [TEXT.read_text(encoding="utf-8"), _settings(), "## Operations\n", *operations, "## Messages\n", *messages]
+    )
 
 
 def _operation(method: str, path: str, record: dict[str, Any], schemas: dict[str, Any]) -> str:
@@ -54,8 +55,12 @@ def _link(schema: dict[str, Any]) -> str:
 
 
 def _message(name: str, schema: dict[str, Any]) -> str:
-    lines = [f"### {name}\n", f"{' '.join(schema.get('description', '').split())}\n", "| field | type | meaning |",
-             "|---|---|---|"]  # fmt: skip
+    lines = [
+        f"### {name}\n",
+        f"{' '.join(schema.get('description', '').split())}\n",
+        "| field | type | meaning |",
+        "|---|---|---|",
+    ]
     required = set(schema.get("required", ()))
     for field, kind in schema["properties"].items():
         meaning = kind.get("description", "")

@@ -22,8 +22,8 @@ from make_examples import read_records
 
 import neardup
 from neardup.documents.batch import Columns
-from neardup.documents.inputs import list_inputs
 from neardup.features.shingles import shingle_documents
+from neardup.runs.input_files import list_inputs
 
 SETS = {"en_terms": "data.jsonl.zst", "en_licenses": "data.jsonl.gz", "zh_laws": "data.jsonl.zst"}
 

@@ -81,11 +81,7 @@ def measure(name: str, path: Path) -> None:
     sites = [record["cluster"] for record in records]
     num_pages = Counter(sites)
     lines = lines_of(sites, WAYS["all text"](pages))
-    wanted = [
-        row
-        for row, (own, _) in enumerate(lines)
-        if num_pages[sites[row]] > 1 and sum(map(len, own)) >= MIN_OWN
-    ]  # fmt: skip
+    wanted = [row for row, (own, _) in enumerate(lines) if num_pages[sites[row]] > 1 and sum(map(len, own)) >= MIN_OWN]
     for way, find in WAYS.items():
         seconds = []
         for _ in range(3):

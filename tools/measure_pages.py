@@ -27,7 +27,7 @@ from page_rivals import by_classes, by_html_similarity, by_tag_sequence, gryffin
 
 import neardup
 from neardup.features.page_structure import shingle_pages
-from neardup.settings.presets import FINGERPRINTS
+from neardup.settings.presets import METHODS
 from neardup.verify.scores import best_of, count_within
 
 SETS = ("recipes", "forms", "docs", "zh_news")  # and templates, where they are made
@@ -85,7 +85,7 @@ GRYFFIN = neardup.SimHash(
     tokens=gryffin_tokens, ngram=3, weights="tf", hash="fnv1", nfkc=False, case_fold=False, confirm="hamming"
 )
 
-STRUCTURE = neardup.structure()
+STRUCTURE = neardup.method("structure")
 
 
 def sets_row(**settings: object) -> Row:
@@ -108,11 +108,11 @@ ROWS: dict[str, Row] = {
     "3 tags, Jaccard": sets_row(similarity="jaccard", boost_rare=False),
     "2 tags, cosine, rare ones count more": sets_row(ngram=2),
     "4 tags, cosine, rare ones count more": sets_row(ngram=4),
-    "**SimHash of 3 tags**": prints_row(FINGERPRINTS["structure"]),
-    "**decay**": prints_row(neardup.tag_weights()),
-    "decay, 0.85": prints_row(neardup.tag_weights(decay=0.85)),
-    "**paths**": prints_row(neardup.tag_weights("paths")),
-    "paths, 0.85": prints_row(neardup.tag_weights("paths", decay=0.85)),
+    "**SimHash of 3 tags**": prints_row(METHODS["tags"]),
+    "**decay**": prints_row(neardup.method("decay")),
+    "decay, 0.85": prints_row(neardup.method("decay", decay=0.85)),
+    "**paths**": prints_row(neardup.method("paths")),
+    "paths, 0.85": prints_row(neardup.method("paths", decay=0.85)),
     "gryffin": Row(by_fingerprints(GRYFFIN), 2),
     "4 names of tags, Jaccard": Row(by_tag_sequence, None),
     "class sets, Jaccard": Row(by_classes, None),

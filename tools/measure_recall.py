@@ -93,12 +93,16 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
         kept[run.removed["id"].to_numpy().astype(np.int64)] = False
         missed, audit = missed_removals(kept, truth, method.threshold), run.report["audit"]
         cells = [
-            name, f"{method.threshold:g}", f"{values['recall']:g}" if "recall" in values else "given",
-            f"{bands['num_bands']} x {bands['rows_per_band']}", f"{len(wanted):,}", percent(measured),
+            name,
+            f"{method.threshold:g}",
+            f"{values['recall']:g}" if "recall" in values else "given",
+            f"{bands['num_bands']} x {bands['rows_per_band']}",
+            f"{len(wanted):,}",
+            percent(measured),
             f"{percent(estimate['estimated'])} ({percent(estimate['low'])} to {percent(estimate['high'])})",
             f"{percent(audit['recall'])} ({percent(audit['low'])} to {percent(audit['high'])})",
             f"{missed:,} of {run.report['counts']['removed'] + missed:,}",
-        ]  # fmt: skip
+        ]
         print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -220,10 +220,17 @@ def measure_lengths(folder: Path) -> None:
     for title, groups, cut, method in kinds:
         print(f"\n#### {title}\n")
         print_head(
-            "features", "texts", "near pairs", "missed", "missed, from 0.9 on",
+            "features",
+            "texts",
+            "near pairs",
+            "missed",
+            "missed, from 0.9 on",
             "one word replaced: missed",
-            "bits turned, median", "unrelated pairs found", "of all pairs", "in a million texts",
-        )  # fmt: skip
+            "bits turned, median",
+            "unrelated pairs found",
+            "of all pairs",
+            "in a million texts",
+        )
         for low, texts in by_length(groups, cut):
             measure_length(low, texts, method)
 
@@ -241,10 +248,15 @@ def cut_characters(text: str) -> list[str]:
 def families(folder: Path, language: str) -> Iterator[list[str]]:
     """Yield groups of texts that may be near-duplicates: the texts of one label, whole and line by line."""
     names = {
-        "en": ("en_licenses/data.jsonl.gz", "en_terms/data.jsonl.zst", "en_doc_versions/data.jsonl.zst",
-               "en_bible/data.jsonl.zst", "en_short_answers/data.jsonl.gz"),
+        "en": (
+            "en_licenses/data.jsonl.gz",
+            "en_terms/data.jsonl.zst",
+            "en_doc_versions/data.jsonl.zst",
+            "en_bible/data.jsonl.zst",
+            "en_short_answers/data.jsonl.gz",
+        ),
         "zh": ("zh_laws/data.jsonl.zst", "zh_poetry/data.jsonl.zst", "zh_ts/documents.jsonl.gz"),
-    }  # fmt: skip
+    }
     for name in names[language]:
         groups: dict[str, list[str]] = {}
         for number, record in enumerate(read_records(folder / name)):
@@ -294,12 +306,20 @@ def measure_length(low: int, tokens: list[list[str]], method: neardup.SimHash) -
     moved = hamming_distances(fingerprints, fingerprints_of(replaced, method)[0])[featured]
     expected = collisions / all_pairs * 5e11
     high = next((f"{one - 1}" for one in LENGTHS if one > low), None)
-    print_row([
-        f"{low} to {high}" if high else f"{low} and more", f"{len(texts):,}", f"{len(distances):,}",
-        percent((distances > 3).sum(), len(distances)), percent((nearer > 3).sum(), len(nearer)),
-        percent((moved > 3).sum(), len(moved)), f"{np.median(moved):.0f}", f"{collisions:,}", f"{all_pairs:,}",
-        in_short(expected) if collisions else f"under {in_short(3 / all_pairs * 5e11)}",
-    ])  # fmt: skip
+    print_row(
+        [
+            f"{low} to {high}" if high else f"{low} and more",
+            f"{len(texts):,}",
+            f"{len(distances):,}",
+            percent((distances > 3).sum(), len(distances)),
+            percent((nearer > 3).sum(), len(nearer)),
+            percent((moved > 3).sum(), len(moved)),
+            f"{np.median(moved):.0f}",
+            f"{collisions:,}",
+            f"{all_pairs:,}",
+            in_short(expected) if collisions else f"under {in_short(3 / all_pairs * 5e11)}",
+        ]
+    )
 
 
 def in_short(number: float) -> str:
@@ -321,9 +341,18 @@ def replace_one_each(tokens: list[list[str]]) -> list[str]:
 # (b) Weights
 
 SETS = (
-    "en_licenses", "en_terms", "en_doc_versions", "en_bible", "en_short_answers", "short_pairs stsb-en",
-    "zh_laws", "zh_poetry", "zh_ts", "short_pairs stsb-zh", "short_pairs pawsx-zh",
-)  # fmt: skip
+    "en_licenses",
+    "en_terms",
+    "en_doc_versions",
+    "en_bible",
+    "en_short_answers",
+    "short_pairs stsb-en",
+    "zh_laws",
+    "zh_poetry",
+    "zh_ts",
+    "short_pairs stsb-zh",
+    "short_pairs pawsx-zh",
+)
 WEIGHTS = {
     "one": {"weights": "one"},
     "tf": {"weights": "tf"},
@@ -419,9 +448,19 @@ def measure_confirm(folder: Path) -> None:
     """Print how alike the features are of pairs within distance 3: of those to find, and of unrelated ones."""
     print()
     print_head(
-        "set", "features", "right", "lowest 1 %", "lowest 5 %", "median", "right, under 0.5", "unrelated",
-        "highest", "unrelated, under 0.3", "under 0.5", "under 0.7",
-    )  # fmt: skip
+        "set",
+        "features",
+        "right",
+        "lowest 1 %",
+        "lowest 5 %",
+        "median",
+        "right, under 0.5",
+        "unrelated",
+        "highest",
+        "unrelated, under 0.3",
+        "under 0.5",
+        "under 0.7",
+    )
     for name in SETS:
         data = load(folder, name)
         for tokens, (kind, ngram) in kinds_of(data).items():

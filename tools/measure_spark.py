@@ -23,9 +23,16 @@ import pyarrow.parquet as pq
 
 FILES = 16
 COLUMNS = (
-    "documents", "text_bytes", "engine", "seconds", "cpu_seconds", "shuffle_bytes", "shuffle_bytes_per_document",
-    "pairs", "removed",
-)  # fmt: skip
+    "documents",
+    "text_bytes",
+    "engine",
+    "seconds",
+    "cpu_seconds",
+    "shuffle_bytes",
+    "shuffle_bytes_per_document",
+    "pairs",
+    "removed",
+)
 
 
 def make_corpus(shards: list[Path], count: int, directory: Path) -> None:
@@ -89,10 +96,12 @@ def run(engine: str, corpus: Path, work: Path, partitions: int | None) -> dict[s
     events.mkdir(parents=True)
     command = [sys.executable, "-m", "neardup", "dedup", str(corpus), "-o", str(output), "--json"]
     confs = {
-        "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.absolute().as_uri(),
-        "spark.eventLog.compress": "false", "spark.ui.enabled": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.absolute().as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.ui.enabled": "false",
         "spark.eventLog.rolling.enabled": "false",
-    }  # fmt: skip
+    }
     if partitions is not None:
         confs["spark.sql.shuffle.partitions"] = str(partitions)
     options = " ".join(f"--conf {name}={value}" for name, value in confs.items())
@@ -130,11 +139,16 @@ def main() -> None:
             report, shuffle = found["report"], found["shuffle"]
             total = sum(shuffle.values())
             row = {
-                "documents": count, "text_bytes": report["bytes"], "engine": engine,
-                "seconds": round(found["seconds"], 1), "cpu_seconds": round(found["cpu"], 1), "shuffle_bytes": total,
+                "documents": count,
+                "text_bytes": report["bytes"],
+                "engine": engine,
+                "seconds": round(found["seconds"], 1),
+                "cpu_seconds": round(found["cpu"], 1),
+                "shuffle_bytes": total,
                 "shuffle_bytes_per_document": round(total / count),
-                "pairs": report["counts"]["compared"], "removed": report["counts"]["removed"],
-            }  # fmt: skip
+                "pairs": report["counts"]["compared"],
+                "removed": report["counts"]["removed"],
+            }
             rows.append(row)
             print(json.dumps(row | {"by_stage": shuffle, "timings": report["timings"]}), flush=True)
         same = [pq.read_table(arguments.work / f"out-{engine}" / "removed.parquet") for engine in ("local", "spark")]

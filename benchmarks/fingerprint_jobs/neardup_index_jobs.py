@@ -46,7 +46,7 @@ def simhash(source: str, options: dict[str, Any]) -> Done:
 def minhash(source: str, options: dict[str, Any]) -> Done:
     """Fill an index with sets of 32 features, made from seeds; half of the queries share 30 with one."""
     index = _new(options, MinHash(threshold=0.8), "features")
-    asked, length = np.load(options["asked"]).reshape(-1), index._rules.method.bands.num_hashes
+    asked, length = np.load(options["asked"]).reshape(-1), index.opened.rules.method.bands.num_hashes
 
     def documents(seeds: npt.NDArray[np.uint64], first: int, prefix: str) -> Incoming:
         near = seeds >> np.uint64(63) != 0
@@ -80,7 +80,7 @@ def _incoming(index: Index, features: Features, sketch: Any, first: int, prefix:
     ids = pa.array(np.char.add(prefix, np.arange(first, first + count).astype("U10")).tolist(), pa.large_string())
     none = pa.nulls(count, pa.large_string())
     texts = pa.array([""] * count, pa.large_string())
-    keys = index._rules.method.keys_of(sketch, features)
+    keys = index.opened.rules.method.keys_of(sketch, features)
     return Incoming(ids, texts, none, Described(features, keys), sketch)
 
 
@@ -95,12 +95,12 @@ def _measure(
         for first in range(0, len(values), _AT_ONCE):
             batch = documents(values[first : first + _AT_ONCE], first, "f")
             begun = time.perf_counter()
-            with index._store.writing() as writer:
-                collection.add(index._rules, writer, batch, 1, if_new=False)
+            with index.opened.store.writing() as writer:
+                collection.add(index.opened.rules, writer, batch, 1, if_new=False)
             adding += time.perf_counter() - begun
         facts["add_per_s"] = len(values) / adding
         began = time.perf_counter()
-        index._store._finish_tasks()
+        index.opened.store._finish_tasks()
         facts["finish_s"] = time.perf_counter() - began
     facts |= {"adding_mb": memory.most, "disk_gb": memory.disk_bytes / 1e9}
     facts |= _ask(index, documents, queries, "")
@@ -131,9 +131,9 @@ def _measure(
 def _warm(index: Index, batch: Incoming) -> None:
     """Load the compiled code and all that stays in memory with it."""
     made = Index.create("memory:", method=index.method, storage=index.settings.storage)
-    with made as other, other._store.writing() as writer:
-        collection.add(other._rules, writer, batch, 1)
-        collection.query(other._rules, writer, batch, 10)
+    with made as other, other.opened.store.writing() as writer:
+        collection.add(other.opened.rules, writer, batch, 1)
+        collection.query(other.opened.rules, writer, batch, 10)
 
 
 class Memory:
@@ -175,23 +175,25 @@ def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix:
     took, hit = [], []
     for incoming in singles:
         begun = time.perf_counter()
-        with index._store.reading() as snapshot:
-            hits = collection.query(index._rules, snapshot, incoming, 10).hits
+        with index.opened.store.reading() as snapshot:
+            hits = collection.query(index.opened.rules, snapshot, incoming, 10).hits
         took.append(time.perf_counter() - begun)
         if len(hits):
             hit.append(took[-1])
     found = []
     for incoming in singles[_BEFORE:]:
-        with index._store.reading() as snapshot:
-            probes = index._rules.lookup.probes(incoming.described.keys)
+        with index.opened.store.reading() as snapshot:
+            probes = index.opened.rules.lookup.probes(incoming.described.keys)
             begun = time.perf_counter()
-            snapshot.find(probes, index._rules.max_bucket_size)
+            snapshot.find(probes, index.opened.rules.max_bucket_size)
             found.append(time.perf_counter() - begun)
     batch = documents(queries[: 10 * 10_000], 0, "q")
     begun = time.perf_counter()
-    with index._store.reading() as snapshot:
+    with index.opened.store.reading() as snapshot:
         for first in range(0, len(batch), 10_000):
-            collection.query(index._rules, snapshot, batch.take(np.arange(first, min(first + 10_000, len(batch)))), 10)
+            collection.query(
+                index.opened.rules, snapshot, batch.take(np.arange(first, min(first + 10_000, len(batch)))), 10
+            )
     batch_s = (time.perf_counter() - begun) / len(batch)
     facts = {"batch_s": batch_s, "batch_per_s": 1 / batch_s}
     for name, values in (("query", took[_BEFORE:]), ("hit", hit[_BEFORE // 2 :]), ("find", found)):
@@ -202,8 +204,8 @@ def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix:
 def _answers(index: Index, documents: Callable[..., Incoming], queries: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return for the first queries the rows found, as pairs of query and number of the document."""
     batch = documents(queries[:20_000], 0, "q")
-    with index._store.reading() as snapshot:
-        hits = collection.query(index._rules, snapshot, batch, 1_000).hits
+    with index.opened.store.reading() as snapshot:
+        hits = collection.query(index.opened.rules, snapshot, batch, 1_000).hits
     rows = np.array([int(id[1:]) for id in hits["id"].to_pylist()], np.int64)
     return {"query": hits["query"].to_numpy(), "row": rows}
 
@@ -219,8 +221,8 @@ def _add_new(index: Index, documents: Callable[..., Incoming], fresh: Any, by: i
     took = []
     for batch in batches:
         begun = time.perf_counter()
-        with index._store.writing() as writer:
-            collection.add(index._rules, writer, batch, 1)
+        with index.opened.store.writing() as writer:
+            collection.add(index.opened.rules, writer, batch, 1)
         took.append(time.perf_counter() - begun)
     median, late = np.percentile(took, [50, 99]).tolist()
     return {f"{name}_per_s": len(fresh) / sum(took), f"{name}_p50_us": median * 1e6, f"{name}_p99_us": late * 1e6}

@@ -156,6 +156,12 @@ def _fill(values: npt.NDArray[np.uint32], options: dict[str, Any], single: bool)
 
 if __name__ == "__main__":
     main(
-        words=words, texts=texts, pairs=pairs, queries=queries,
-        sign_texts=sign_texts, sign_sets=sign_sets, signatures=signatures, index=index,
-    )  # fmt: skip
+        words=words,
+        texts=texts,
+        pairs=pairs,
+        queries=queries,
+        sign_texts=sign_texts,
+        sign_sets=sign_sets,
+        signatures=signatures,
+        index=index,
+    )

@@ -11,21 +11,21 @@ import pyarrow as pa
 from shared import Done, clock, main, read_pairs, read_rows
 
 import neardup
-from neardup.documents import warc
 from neardup.documents.batch import BLOCK_BYTES, Columns
-from neardup.documents.warc_bytes import GzipBytes
-from neardup.documents.warc_records import Record, read_records
 from neardup.features import page_structure
-from neardup.fingerprints.simhash_documents import fingerprint_documents
+from neardup.fingerprints.simhash_documents import describe, summarise_described
+from neardup.formats import warc
+from neardup.formats.warc_bytes import GzipBytes
+from neardup.formats.warc_records import Record, read_records
 from neardup.kernels import html_tree
-from neardup.settings.presets import FINGERPRINTS
+from neardup.settings.presets import METHODS
 
 _REPEATS = 3
 
 
 def pairs(source: str, options: dict[str, Any]) -> Done:
     """Compare pairs of pages, one after the other."""
-    given, method, times = read_pairs(source), neardup.structure(), []
+    given, method, times = read_pairs(source), neardup.method("structure"), []
     neardup.compare("<p>a", "<p>b", method=method)
     for _ in range(_REPEATS):
         found, took = clock(lambda: [neardup.compare(*pair, method=method).similarity for pair in given])
@@ -70,9 +70,9 @@ def _by_parts(source: str) -> dict[str, float]:
             made = timed("arrow", lambda pages=pages, rows=rows: _column(pages, rows))
             tags = timed("tags", lambda made=made: page_structure.read_tags(made))
             timed("tree", lambda tags=tags: html_tree.elements_of(tags))
-            for name, word in (("shingles", "structure"), ("decay", "decay"), ("paths", "paths")):
-                method = FINGERPRINTS[word]
-                timed(name, lambda made=made, method=method: fingerprint_documents(made, method))
+            for name, word in (("shingles", "tags"), ("decay", "decay"), ("paths", "paths")):
+                method = METHODS[word]
+                timed(name, lambda made=made, method=method: summarise_described(describe(made, method), method))
     return dict(seconds)
 
 

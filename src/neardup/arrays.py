@@ -85,6 +85,20 @@ def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
     return np.dtype({"double": "float64", "float": "float32"}.get(str(kind), str(kind)))
 
 
+def offsets_from_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the offsets of consecutive ranges: int64, one more than there are lengths, from 0."""
+    counts = np.asarray(lengths)
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def arrow_of_bytes(data: Any, offsets: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+    """Return strings of bytes, string i being data[offsets[i]:offsets[i + 1]], as an Arrow array, without a copy."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+
+
 def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
     """Return a list of strings as an Arrow array."""
     return arrow_of_utf8([text.encode() for text in strings])
@@ -92,6 +106,28 @@ def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
 
 def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
     """Return strings in UTF-8 as an Arrow array. The encoding is not checked."""
-    offsets = np.zeros(len(strings) + 1, np.int64)
-    np.cumsum([len(text) for text in strings], out=offsets[1:])
-    return pa.LargeStringArray.from_buffers(len(strings), pa.py_buffer(offsets), pa.py_buffer(b"".join(strings)))
+    offsets = offsets_from_lengths([len(text) for text in strings])
+    return arrow_of_bytes(b"".join(strings), offsets).view(pa.large_string())
+
+
+def ranges(starts: npt.NDArray[np.integer[Any]] | int, sizes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """Return the numbers from each start on, as many as its size, one list after the other."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    shifts = starts - ends + sizes
+    return np.repeat(shifts, sizes) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def begins_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return whether each row differs from the row before it. columns : one or more, of one length, any types."""
+    begins = np.ones(len(columns[0]), np.bool_)
+    begins[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        begins[1:] |= column[1:] != column[:-1]
+    return begins
+
+
+def rank_in_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the number of rows before each row in its run of equal rows. columns : as of `begins_run`."""
+    place = np.arange(len(columns[0]))
+    ranks: npt.NDArray[np.int64] = place - np.maximum.accumulate(np.where(begins_run(*columns), place, 0))
+    return ranks

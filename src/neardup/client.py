@@ -19,13 +19,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
-from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from neardup.answers import Answer, Hit
+from neardup.answers import Answer, Committed, Document, Hit
 from neardup.errors import InputError, NeardupError, SettingError
-from neardup.settings.constraints import check_limit, check_run, check_text, iterates_over_names, shown
+from neardup.settings.constraints import check_import_name, check_limit, check_text, iterates_over_names, shown
 
 _BATCH_DOCUMENTS, _BATCH_BYTES = 1000, 8 << 20
 _RETRIED = (429, 503)
@@ -54,21 +53,6 @@ class ServiceError(NeardupError):
 
 
 @dataclass(frozen=True)
-class Document:
-    """A document of the index. text, fingerprint : None if the index does not store them."""
-
-    id: str
-    kept: bool
-    kept_id: str | None
-    first_seen: datetime | None
-    last_seen: datetime | None
-    payload: Any
-    run: str | None
-    text: str | None
-    fingerprint: str | None
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The comparison of two texts: whether they are duplicates, and every measure by its name."""
 
@@ -76,15 +60,6 @@ class Comparison:
     similarity: float
     threshold: float
     measures: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Committed:
-    """The number of documents of a run that were kept, removed as duplicates, and there before."""
-
-    kept: int
-    removed: int
-    repeated: int
 
 
 class Client:
@@ -104,12 +79,7 @@ class Client:
     """
 
     def __init__(
-        self,
-        url: str = "http://127.0.0.1:8765",
-        *,
-        token: str | None = None,
-        timeout_s: float = 60.0,
-        retries: int = 8,
+        self, url: str = "http://127.0.0.1:8765", *, token: str | None = None, timeout_s: float = 60.0, retries: int = 8
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -123,9 +93,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -195,31 +163,31 @@ class Client:
         answer = self._call("DELETE", f"/v1/documents/{quote(id, safe='')}", missing={"removed": 0})
         return bool(answer["removed"])
 
-    def open_run(self, name: str) -> None:
-        """Open a run, whose documents are staged until it is committed."""
-        check_run(name)
-        self._call("POST", "/v1/runs", {"name": name})
+    def open_import(self, name: str) -> None:
+        """Open an import, whose documents are staged until it is committed."""
+        check_import_name(name)
+        self._call("POST", "/v1/imports", {"name": name})
 
     def stage(self, name: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        """Stage documents in a run; return their number."""
-        path, batches = _run_path(name, "/documents"), _batches("documents", documents, _checked_document)
+        """Stage documents in an import; return their number."""
+        path, batches = _import_path(name, "/documents"), _batches("documents", documents, _checked_document)
         return sum(self._call("POST", path, {"documents": batch})["staged"] for batch in batches)
 
-    def commit_run(self, name: str) -> Committed:
-        """Add the staged documents of a run that are new, and end the run."""
-        return _record(Committed, self._call("POST", _run_path(name, "/commit")))
+    def commit_import(self, name: str) -> Committed:
+        """Add the staged documents of an import that are new, and end the import."""
+        return _record(Committed, self._call("POST", _import_path(name, "/commit")))
 
-    def cancel_run(self, name: str) -> None:
-        """Drop the staged documents of a run, and end it."""
-        self._call("POST", _run_path(name, "/cancel"))
+    def cancel_import(self, name: str) -> None:
+        """Drop the staged documents of an import, and end it."""
+        self._call("POST", _import_path(name, "/cancel"))
 
-    def remove_run(self, name: str) -> int:
-        """Remove the documents that a committed run added; return their number."""
-        return int(self._call("DELETE", _run_path(name))["removed"])
+    def remove_import(self, name: str) -> int:
+        """Remove the documents that a committed import added; return their number."""
+        return int(self._call("DELETE", _import_path(name))["removed"])
 
-    def runs(self) -> dict[str, int]:
-        """Return the open runs, with the number of their staged documents."""
-        return {run["name"]: run["documents"] for run in self._call("GET", "/v1/runs")["runs"]}
+    def imports(self) -> dict[str, int]:
+        """Return the open imports, with the number of their staged documents."""
+        return {staged["name"]: staged["documents"] for staged in self._call("GET", "/v1/imports")["imports"]}
 
     def stats(self) -> dict[str, Any]:
         """Return the numbers of the index and of the service."""
@@ -277,9 +245,11 @@ class Client:
                 if isinstance(error, _STALE) and not is_new:
                     continue
                 raise ServiceError(
-                    0, "No answer", f"{self._parts.geturl()} does not answer: {error or type(error).__name__}. Check "
+                    0,
+                    "No answer",
+                    f"{self._parts.geturl()} does not answer: {error or type(error).__name__}. Check "
                     "that the service runs, and repeat the request.",
-                ) from error  # fmt: skip
+                ) from error
 
     def _connect(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
@@ -315,9 +285,9 @@ def _checked_document(document: Mapping[str, Any]) -> str:
     return check_text("text", document.get("text"))
 
 
-def _run_path(name: str, action: str = "") -> str:
-    check_run(name)
-    return f"/v1/runs/{quote(name, safe='')}{action}"
+def _import_path(name: str, action: str = "") -> str:
+    check_import_name(name)
+    return f"/v1/imports/{quote(name, safe='')}{action}"
 
 
 def _json(message: Any) -> bytes:

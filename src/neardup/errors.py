@@ -6,7 +6,7 @@
     ├── SettingError      a parameter is outside its range, or two parameters conflict
     ├── InputError        an input is missing, unreadable or of another format
     │   ├── ColumnError   a column is missing or has the wrong type
-    │   └── UnknownRunError   no run of an index is open under a name
+    │   └── UnknownImportError   no import of an index is open under a name
     ├── OutputError       the output exists, cannot be written, or is inside the input
     ├── ResumeError       the scratch files do not belong to this run
     ├── SchemeError       fingerprints of different schemes are compared
@@ -40,8 +40,8 @@ class ColumnError(InputError):
     """A column is missing, ambiguous, or has the wrong type."""
 
 
-class UnknownRunError(InputError):
-    """No run of an index is open under a name."""
+class UnknownImportError(InputError):
+    """No import of an index is open under a name."""
 
 
 class OutputError(NeardupError, OSError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,8 +16,6 @@ class Progress(Protocol):
     begin(stage, total_documents) : a stage begins; total_documents is None if the number is unknown.
     advance(documents, num_bytes) : the number of further documents and bytes of text processed in this stage.
     end(stage, seconds) : the stage ends, after this many seconds without the time of compilation.
-    compiling(done, total) : optional; called before the first stage of the first run on a machine: the number of
-        kernels compiled so far, from 0, and of all.
     tasks(done, total) : optional; called every second of a stage on Spark, by another thread: the number of finished
         tasks of the stages of Spark that run at this moment, and of all their tasks.
 
@@ -37,9 +35,6 @@ class Progress(Protocol):
 class NullProgress:
     """Progress that is not shown."""
 
-    def compiling(self, done: int, total: int) -> None:
-        """Do nothing."""
-
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Do nothing."""
 
@@ -57,15 +52,6 @@ class Stages:
     progress: Progress = field(default_factory=NullProgress)
     seconds: dict[str, float] = field(default_factory=dict)
     compile_seconds: float = 0.0
-
-    @contextmanager
-    def compiling(self) -> Iterator[Callable[[int, int], None]]:
-        """Time what compiles kernels outside of the stages; return how to report its progress."""
-        begun = time.perf_counter()
-        try:
-            yield getattr(self.progress, "compiling", NullProgress().compiling)
-        finally:
-            self.compile_seconds += time.perf_counter() - begun
 
     @contextmanager
     def stage(self, name: str, total_documents: int | None = None) -> Iterator[Progress]:

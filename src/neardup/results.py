@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.candidates.bands import Bands
-from neardup.documents.tables import is_hugging_face, splits_of
 from neardup.errors import SettingError
-from neardup.output.marked_pairs import MarkedPair
-from neardup.output.wording import percent, plural
+from neardup.formats.tables import is_hugging_face, splits_of
+from neardup.report.marked_pairs import MarkedPair
+from neardup.report.wording import percent, plural
 from neardup.verify.comparison import PairMeasures
 from neardup.verify.outlines import Outlines
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
+
+T = TypeVar("T")
 
 
 class _OneLine:
@@ -48,8 +49,8 @@ class _Reported(_OneLine):
         return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 
 
-def _filled(table: pa.Table | None, name: str, output: Path | str | None) -> pa.Table:
-    """Return a table of a result. Raises SettingError if the run was not to fill it."""
+def _filled(table: T | None, name: str, output: Path | str | None) -> T:
+    """Return a part of a result. Raises SettingError if the run was not to fill it."""
     if table is None:
         where = "Use tables=True" if output is None else f"Read it from {output}, or use tables=True"
         raise SettingError(f"{name} is not in the result: got tables=False. {where}.")
@@ -69,21 +70,27 @@ class Deduplication(_Reported):
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
 
-    With tables=False, removed and pairs raise SettingError.
+    With tables=False, removed and pairs raise SettingError; so do mask and kept where workers of a cluster wrote the
+    output.
     """
 
     _removed: pa.Table | None
     _pairs: pa.Table | None
-    mask: npt.NDArray[np.bool_]
+    _mask: npt.NDArray[np.bool_] | None
     report: dict[str, Any]
     output: Path | str | None
-    _read_kept: Callable[[], pa.Table]
+    _read_kept: Callable[[], pa.Table] | None
     _source: Any = None
 
     @property
     def removed(self) -> pa.Table:
         """The removed documents."""
         return _filled(self._removed, "removed", self.output)
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Whether each row of the source is kept."""
+        return _filled(self._mask, "mask", None)
 
     @property
     def pairs(self) -> pa.Table:
@@ -115,16 +122,16 @@ class Deduplication(_Reported):
 
         Of JSON lines and text, the table has the id and the text; the files of `output` have the whole lines.
         """
-        return self._read_kept()
+        return _filled(self._read_kept, "kept", self.output)()
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
-        from neardup.output.report_html import headline
+        from neardup.report.dedup_html import headline
 
         return headline(self.report)
 
     def _repr_html_(self) -> str:
-        from neardup.output.report_html import render_notebook
+        from neardup.report.dedup_html import render_notebook
 
         return render_notebook(self.report)
 
@@ -161,12 +168,12 @@ class Clustering(_Reported):
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
-        from neardup.output.clusters_html import headline
+        from neardup.report.clusters_html import headline
 
         return headline(self.report)
 
     def _repr_html_(self) -> str:
-        from neardup.output.clusters_html import render_notebook
+        from neardup.report.clusters_html import render_notebook
 
         return render_notebook(self.report)
 
@@ -269,8 +276,8 @@ class Comparison(_OneLine):
         return f"{verdict}: {distance}similarity {self.similarity:.4f}, threshold {self.threshold:g}"
 
     def _repr_html_(self) -> str:
-        from neardup.output.report_items import marked_text
-        from neardup.output.wording import escape_text
+        from neardup.report.items import marked_text
+        from neardup.report.wording import escape_text
 
         sentence = f"<p>{escape_text(str(self))}</p>"
         if self._pages is not None:
@@ -338,7 +345,7 @@ class Evaluation(_Reported):
         return f"{limit}={here.limit:g}: {_scores(here)}; best {limit}={self.best.limit:g}: {_scores(self.best)}"
 
     def _repr_html_(self) -> str:
-        from neardup.output.charts import score_chart
+        from neardup.report.charts import score_chart
 
         return f"<p>{self}</p>{score_chart([('', self.report)])}"
 
@@ -347,23 +354,3 @@ def _scores(score: Score) -> str:
     shares = (score.precision, score.recall, score.f1)
     texts = ("-" if share is None else percent(share) for share in shares)
     return ", ".join(f"{name} {share}" for name, share in zip(("precision", "recall", "F1"), texts, strict=True))
-
-
-@dataclass(frozen=True)
-class Document:
-    """A document of an index.
-
-    id, first_seen, last_seen, payload : as in `Hit`. kept : whether it was kept. kept_id : the document that removed
-    it. run : the run that brought it. text : if texts are stored and it was kept. sketch : its signature, uint32
-    (num_hashes,), or the words of its fingerprint, uint64 (num_words,), the lowest first.
-    """
-
-    id: str
-    kept: bool
-    kept_id: str | None
-    first_seen: datetime
-    last_seen: datetime
-    payload: str | None
-    run: str | None
-    text: str | None
-    sketch: npt.NDArray[Any]

@@ -194,7 +194,7 @@ def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
         _field("tags", pa.large_binary(), "The same of the structure of a page."),
         _field("text", pa.large_binary(), "The text or page, compressed with zstd."),
         _field("payload", pa.large_string(), "What the caller stored with the document."),
-        _field("run", pa.large_string(), "The run that brought the document."),
+        _field("import_name", pa.large_string(), "The import that brought the document."),
         _field("kept_row", pa.uint32(), "The row of the kept document that removed it."),
         _field("kept_id", pa.large_string(), "The id of the kept document that removed it."),
         *(measure.field for measure in measures),
@@ -278,6 +278,110 @@ def length_schema() -> pa.Schema:
             *_SCORES,
         ]
     )
+
+
+def _nullable(name: str, dtype: pa.DataType, meaning: str) -> pa.Field:
+    return _field(name, dtype, meaning).with_nullable(True)
+
+
+# The tables between stages, in batches of rows. Their numbers are signed, because Spark has no others.
+_AGAINST = _field("against", pa.bool_(), "Whether the document is of the earlier collection, which is always kept.")
+_ID = _nullable("id", pa.string(), "The id of the document; null without an id column.")
+_ROW = _nullable("row", pa.int64(), "Its row in its input, from 0.")
+_VALUE = _nullable("value", pa.float64(), "The value that `keep` orders by; null if it is ordered by another.")
+_UNREAD = _nullable("rejected", pa.string(), "A line of JSON that says why a row could not be read; null if it was.")
+_KEYS = _nullable("keys", pa.binary(), "The keys of the search, uint64: of bands, or the words of a fingerprint.")
+_SETS = _nullable("features", pa.binary(), "The distinct hashes of its features, uint64 little-endian.")
+_TAGS = _nullable("structure", pa.binary(), "The same of the structure of a page, where that is compared.")
+_HASH = _field("content", pa.binary(), "128-bit hash of the tokens, equal for copies.")
+_POSITION = _field("position", pa.int64(), "The document: its number in the order of priority, which may have gaps.")
+_FIRST = _field("first", pa.int64(), "The position of the first document of the same content.")
+_LAST = _field("last", pa.int64(), "The position of the last document of the same content.")
+_DISTINCT = _field("distinct", pa.int32(), "The number of its distinct features.")
+_LEFT = _field("left", pa.int64(), "The position of the earlier document; of the left side of a pair.")
+_RIGHT = _field("right", pa.int64(), "The position of the later document, which the other may remove, or a copy of it.")
+
+READ = pa.schema(
+    [
+        _field("document", pa.int64(), "The number of the input, shifted by 32 bits, and that of the document in it."),
+        _AGAINST,
+        _nullable("text", pa.large_string(), "The text or page."),
+        _ID,
+        _ROW,
+        _VALUE,
+        _UNREAD,
+    ]
+)
+"""Documents and rejected rows as they are read."""
+DESCRIBED = pa.schema(
+    [
+        _AGAINST,
+        _ID,
+        _ROW,
+        _VALUE,
+        _UNREAD,
+        _field("bytes", pa.int64(), "The bytes of its text."),
+        _HASH,
+        _field("size", pa.int32(), "The number of its features; 0 of a rejected row."),
+        _DISTINCT,
+        _KEYS,
+    ]
+)
+"""Documents and rejected rows, after a first column `document`, of any type."""
+PLACED = pa.schema([*DESCRIBED, _POSITION, _FIRST, _LAST])
+"""Documents with features, in the order of priority."""
+SETS = pa.schema([_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS])
+"""The features of documents, by which pairs are measured."""
+ENTRIES = pa.schema(
+    [
+        _field("bucket", pa.int64(), "The bucket: the hash of a table and a key; or the first of equal fingerprints."),
+        _POSITION,
+        _LAST,
+        _field("size", pa.int32(), "The number of distinct features of the document."),
+        _field("needed", pa.int32(), "The common buckets that make a candidate; 0 if listed only, < 0 if not listed."),
+    ]
+)
+"""The members of buckets: see candidates/sorted_members.py."""
+CANDIDATES = pa.schema(
+    [_LEFT, _RIGHT, _field("needed", pa.int32(), "The common buckets that make the pair a candidate.")]
+)
+"""Pairs of a bucket. left : negative if the bucket does not list the document ~left."""
+FINGERPRINTS = pa.schema(
+    [
+        _field("block", pa.int32(), "The first block of bits in which the fingerprint may agree with another."),
+        _field("bits", pa.binary(), "The bits of this block."),
+        _field("leader", pa.int64(), "The position of the first document of this fingerprint."),
+        _KEYS,
+    ]
+)
+"""Distinct fingerprints, for each block in which they may agree with others."""
+NEAR = pa.schema([_LEFT, _RIGHT])
+"""Leaders of fingerprints within the distance, in both orders."""
+COUNTS = pa.schema(
+    [
+        _field("feature", pa.int64(), "The hash of a feature; 0, which is no hash, for all documents."),
+        _field("documents", pa.int64(), "The number of documents that contain it."),
+    ]
+)
+"""Document frequencies."""
+
+
+@cache
+def confirmed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
+    """Return the schema of duplicate pairs, and of decisions: of each removed document, `right`, with its remover."""
+    signed = [measure.field.with_type(_SIGNED.get(measure.type, measure.type)) for measure in measures]
+    return pa.schema(
+        [
+            _LEFT,
+            _RIGHT,
+            _field("strength", pa.float64(), "Of several kept documents, the one of greatest strength removes."),
+            _field("expected", pa.float64(), "The similarity by which the chance to be proposed is known."),
+            *signed,
+        ]
+    )
+
+
+_SIGNED = {pa.uint16(): pa.int32()}
 
 
 class Column(NamedTuple):

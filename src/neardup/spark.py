@@ -5,33 +5,25 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
-from neardup.api.runs import open_stages
 from neardup.arrays import arrow_of
-from neardup.documents.columns import listed
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.errors import ColumnError, InputError, MissingExtraError, SettingError
+from neardup.engines.capabilities import SPARK
+from neardup.engines.choose import require_spark
+from neardup.errors import ColumnError, InputError, SettingError
 from neardup.methods.registry import method_of
-from neardup.output import write as writing
-from neardup.output.directory import OutputDirectory
-from neardup.output.losses import warn_of_losses
-from neardup.output.report import build_report, drop_near_counts
-from neardup.output.report_html import render_report
-from neardup.progress import Progress, Stages
+from neardup.progress import Stages
+from neardup.runs.columns import listed
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import OutputSettings, SelectionSettings
+from neardup.settings.run import Keep, Linkage, SelectionSettings
 from neardup.settings.shingling import PAGE_TOKENS
 
 if TYPE_CHECKING:
@@ -39,10 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from neardup.engines.spark.pipeline import Outcome, Run
-    from neardup.engines.spark.source import Read
     from neardup.methods.base import Method
+    from neardup.methods.sketcher import Sketcher
+    from neardup.methods.stages import Read
 
-__all__ = ["Deduplication", "cluster", "dedup", "dedup_files", "find_pairs", "sign"]
+__all__ = ["Deduplication", "cluster", "dedup", "find_pairs", "sign"]
 
 _NAMES = ("document", "against", "text", "value")
 _TEXTS, _DATES = ("string", "char", "varchar", "binary"), ("date", "timestamp", "timestamp_ntz")
@@ -68,15 +61,15 @@ class Deduplication:
 
 def dedup(
     df: DataFrame,
+    *,
     text_column: str = "text",
     id_column: str | None = None,
-    *,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
-    keep: str = "first",
+    keep: Keep = "first",
     against: DataFrame | None = None,
-    linkage: str = "sieve",
+    linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
 ) -> Deduplication:
     """Remove the near-duplicates of a DataFrame.
@@ -108,7 +101,7 @@ def dedup(
     from neardup.engines.spark.pipeline import BROADCAST_ROWS
 
     selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
-    _refuse_several_keys(keep)
+    SPARK.refuse("dedup", {"keep": keep})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     run, outcome = _run(df, text_column, id_column, chosen, selection, against)
     assert outcome.removed is not None
@@ -118,133 +111,11 @@ def dedup(
     return Deduplication(_kept(df, id_column, removed, is_few), removed, outcome.rounds)
 
 
-def dedup_files(
-    source: Source,
-    *,
-    output: str | os.PathLike[str],
-    write: str = "kept",
-    lang: str = "en",
-    master: str | None = None,
-    method: MethodSettings | str = "minhash",
-    threshold: float | None = None,
-    max_distance: int | None = None,
-    against: Source | None = None,
-    keep: str = "first",
-    linkage: str = "sieve",
-    max_bucket_size: int | None = None,
-    text_column: str | None = None,
-    id_column: str | None = None,
-    text_unit: str = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    overwrite: bool = False,
-    on_error: str = "reject",
-    scratch: str | os.PathLike[str] | None = None,
-    progress: bool | Progress = False,
-) -> dict[str, Any]:
-    """Remove the near-duplicates of files on a cluster, and write the folder that `neardup.dedup` writes.
-
-    Parameters
-    ----------
-    source : a path, a glob, an address, or a list of them. Workers open them under the same names.
-    output : a folder that the driver and all workers share, or an address such as s3a://bucket/clean, to which workers
-        copy the kept documents, and the driver the rest, report.json last.
-    write : kept, or removed to write no documents but removed.parquet.
-    lang : as in `neardup.dedup`.
-    master : such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
-    method, threshold, max_distance, against, keep, linkage, max_bucket_size : as in `neardup.dedup`.
-    text_column, id_column, text_unit, in_format, max_document_bytes : as in `neardup.dedup`.
-    overwrite, on_error, progress : as in `neardup.dedup`.
-    scratch : a folder that the driver and all workers share, for temporary files. Default: next to the output; for an
-        address, which Spark must be configured to write to, the address with .partial at its end.
-
-    Returns
-    -------
-    dict
-        The report.
-
-    Raises
-    ------
-    SettingError, InputError, ColumnError, OutputError
-        As in `neardup.dedup`.
-    ClusterError
-        If Spark cannot start, or the run failed on the cluster.
-    """
-    from neardup.api import spark_output as results
-    from neardup.api.spark_session import open_session, translated
-    from neardup.engines.spark.pipeline import Run
-    from neardup.engines.spark.source import Files
-
-    settings = method_named(method, threshold, max_distance)
-    selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
-    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
-    _refuse_write(OutputSettings(write=write, lang=lang).write)
-    _refuse_several_keys(keep)
-    folder = OutputDirectory(output, overwrite=overwrite, resume=False, scratch=scratch)
-    shared, begun = results.SharedFolder(folder, scratch), False
-    try:
-        folder.refuse_inputs_inside(named_paths(source) + named_paths(against))
-        warnings: list[str] = []
-        tasks = tasks_of(inputs, keep, warnings)
-        chosen = _searchable(for_pages(settings, tasks))
-        folder.begin(resume=False)
-        begun = True
-        with open_stages(progress) as stages, translated():
-            spark = open_session(master)
-            shared.use(spark)
-            corpus = Files(spark, spark.sparkContext.broadcast(tasks), on_error)
-            with Run(spark, corpus, chosen, selection, stages) as run:
-                outcome = run.decide()
-                with run.named("write"):
-                    totals = results.summarise(outcome, tasks, chosen)
-                    results.write_removed(outcome, totals, tasks, chosen, shared, folder.result / "removed.parquet")
-                    lines = results.rejected_lines(outcome.light)
-                    (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-                    if write == "kept":
-                        results.write_kept(corpus, outcome, totals, folder)
-                with run.named("report"):
-                    shown = results.show_examples(corpus, outcome, totals, tasks, chosen)
-        warnings += warn_of_losses(tasks, totals, None)
-        report = build_report("dedup", tasks, chosen, selection, totals, stages, warnings)
-        report |= {"write": write, "by_value": None, "lang": lang}
-        report["engine"] = {"name": "spark", "rounds": outcome.rounds}
-        drop_near_counts(report)
-        writing.write_report(report, render_report(report, shown), folder.result)
-        folder.finish()
-    except BaseException:
-        folder.discard()
-        if begun and folder.remote is not None:
-            folder.remote.delete()
-        raise
-    finally:
-        shared.delete()
-    warn_if_incomplete(report, on_error)
-    return report
-
-
-def _refuse_several_keys(keep: str) -> None:
-    """Raise SettingError if documents are to be kept by what Spark does not order by."""
-    if "," in keep or keep == "source":
-        raise SettingError(
-            f"keep must be one of first, last, longest, shortest, max:COLUMN, min:COLUMN on Spark: got {keep!r}. "
-            "Use one of these, or neardup.dedup (--engine local)."
-        )
-
-
-def _refuse_write(write: str) -> None:
-    """Raise SettingError if Spark cannot write this."""
-    if write not in ("kept", "removed"):
-        raise SettingError(
-            f"write must be 'kept' or 'removed' on Spark: got {write!r}. Use write='removed' (--write removed), or "
-            "neardup.dedup (--engine local)."
-        )
-
-
 def find_pairs(
     df: DataFrame,
+    *,
     text_column: str = "text",
     id_column: str | None = None,
-    *,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -273,14 +144,14 @@ def find_pairs(
 
 def cluster(
     df: DataFrame,
+    *,
     text_column: str = "text",
     id_column: str | None = None,
-    *,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
-    keep: str = "first",
-    linkage: str = "sieve",
+    keep: Keep = "first",
+    linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
 ) -> DataFrame:
     """Cluster the similar documents of a DataFrame.
@@ -298,20 +169,23 @@ def cluster(
     from pyspark.sql import functions as F
 
     result = dedup(
-        df, text_column, id_column, method=method, threshold=threshold, max_distance=max_distance, keep=keep,
-        linkage=linkage, max_bucket_size=max_bucket_size,
-    )  # fmt: skip
+        df,
+        text_column=text_column,
+        id_column=id_column,
+        method=method,
+        threshold=threshold,
+        max_distance=max_distance,
+        keep=keep,
+        linkage=linkage,
+        max_bucket_size=max_bucket_size,
+    )
     rows = df.select(_key(df, id_column).alias("id")).join(result.removed.select("id", "kept_id"), "id", "left")
     first = F.coalesce("kept_id", "id").alias("first_id")
     return rows.select("id", first).withColumn("size", F.count("*").over(Window.partitionBy("first_id")))
 
 
 def sign(
-    df: DataFrame,
-    text_column: str = "text",
-    id_column: str | None = None,
-    *,
-    method: MethodSettings | str = "simhash",
+    df: DataFrame, *, text_column: str = "text", id_column: str | None = None, method: MethodSettings | str = "simhash"
 ) -> DataFrame:
     """Return the fingerprint or signature of each document.
 
@@ -330,17 +204,24 @@ def sign(
     chosen = _method(method_named(method, None, None), text_column)
     frame = _frame(df, text_column, id_column, "first", against=False)
     documents = Frame(frame)
-    shared = frame.sparkSession.sparkContext.broadcast(chosen)
+    if chosen.counted is not None:
+        raise SettingError(
+            "sign on Spark does not count the documents of each feature, by which the method weighs features: got "
+            f"{chosen.settings!r:.80}. Use neardup.sign, or pass the table of neardup.document_frequencies as idf."
+        )
+    shared = frame.sparkSession.sparkContext.broadcast(chosen.sketcher)
     id_type = frame.schema["document"].dataType.simpleString()
     return documents.all().mapInArrow(
-        partial(_sign, read=documents.read, method=shared), f"id {id_type}, values array<long>"
+        partial(_sign, read=documents.read, sketcher=shared), f"id {id_type}, values array<long>"
     )
 
 
-def _sign(batches: Iterable[pa.RecordBatch], read: Read, method: Broadcast[Method]) -> Iterator[pa.RecordBatch]:
+def _sign(batches: Iterable[pa.RecordBatch], read: Read, sketcher: Broadcast[Sketcher]) -> Iterator[pa.RecordBatch]:
     """Return the sketches of documents; in a worker."""
     for texts in read(batches):
-        sketch = method.value.sketch(method.value.describe(texts["text"]))
+        out = sketcher.value.allocate(len(texts))
+        sketcher.value.sign_texts(texts["text"], out)
+        sketch = out.values
         values = arrow_of(sketch.astype(np.uint64).view(np.int64).reshape(-1))
         offsets = arrow_of(np.arange(len(sketch) + 1, dtype=np.int32) * sketch.shape[1])
         lists = pa.ListArray.from_arrays(offsets, values)
@@ -350,18 +231,7 @@ def _sign(batches: Iterable[pa.RecordBatch], read: Read, method: Broadcast[Metho
 def _method(settings: MethodSettings, text_column: str) -> Method:
     """Return the method; it compares the main text of pages, as `neardup.dedup` does."""
     is_pages = text_column.casefold() == "html" and settings.html is None and settings.tokens not in PAGE_TOKENS
-    return _searchable(replace(settings, html="main") if is_pages else settings)
-
-
-def _searchable(settings: MethodSettings) -> Method:
-    """Return the method. Raises SettingError if the engine on Spark has no search for it."""
-    method = method_of(settings).resolve()
-    if method.search is None or method.lookup is None:
-        raise SettingError(
-            f"The engine spark has no search for the method {type(method).__name__}: such a method needs a "
-            "`search` and a `lookup`. Use the local engine (--engine local)."
-        )
-    return method
+    return method_of(replace(settings, html="main") if is_pages else settings).resolve()
 
 
 def _run(
@@ -374,8 +244,8 @@ def _run(
     *,
     all_pairs: bool = False,
 ) -> tuple[Run, Outcome]:
-    from neardup.api.spark_session import translated
     from neardup.engines.spark.pipeline import Run
+    from neardup.engines.spark.session import translated
     from neardup.engines.spark.source import Frame
 
     frame = _frame(df, text_column, id_column, selection.keep, against=False)
@@ -388,18 +258,19 @@ def _run(
     return run, outcome
 
 
-def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: str, *, against: bool) -> DataFrame:
+def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: Keep, *, against: bool) -> DataFrame:
     """Return the columns of engines.spark.source.Frame. Raises InputError or ColumnError if they cannot be read."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    from neardup.api.spark_session import first_line
+    from neardup.engines.spark.session import first_line
 
     if not isinstance(df, ClassicDataFrame):
         raise InputError(
             f"neardup.spark reads a DataFrame of Spark, but not of Spark Connect: got {type(df).__module__}."
-            f"{type(df).__name__}. Create it in a session without `remote`, or write it to files and use dedup_files."
+            f"{type(df).__name__}. Create it in a session without `remote`, or write it to files and use "
+            "neardup.dedup(engine='spark')."
         )
     if df.isStreaming:
         raise InputError(
@@ -498,14 +369,4 @@ def _kept(df: DataFrame, id_column: str | None, removed: DataFrame, is_few: bool
     return df.withColumn(key, _key(df, id_column)).join(gone, key, "left_anti").drop(key)
 
 
-def _require() -> None:
-    """Raise MissingExtraError without PySpark."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "neardup.spark needs PySpark, which is not installed. Install it: pip install 'neardup[spark]'."
-        ) from error
-
-
-_require()
+require_spark()

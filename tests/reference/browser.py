@@ -35,8 +35,10 @@ class Browser:
         command = [sys.executable, "-c", _LAUNCH, str(theirs_in), str(theirs_out), program, *flags]
         self.process = subprocess.Popen(
             [*command, f"--user-data-dir={profile}", "about:blank"],
-            pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            pass_fds=(theirs_in, theirs_out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(theirs_in)
         os.close(theirs_out)
         self.buffer, self.sent, self.session = b"", 0, ""

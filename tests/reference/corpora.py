@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import strategies as st
 
 from neardup.settings.methods import MinHash
@@ -64,3 +66,16 @@ def methods(draw: st.DrawFn, similarity: str = "jaccard", tokens: str | None = N
         case_fold=draw(st.booleans()),
         fold_chinese=draw(st.booleans()),
     )
+
+
+def random_texts(seed: int, count: int = 120) -> list[str | None]:
+    """Return short texts of few words: chains of similar ones, copies, and some without features."""
+    random_words = random.Random(seed)
+    texts: list[str | None] = []
+    while len(texts) < count:
+        words = random_words.choices(["a", "b", "c", "d", "e", "tree", "漢", "!"], k=random_words.randrange(12))
+        texts += [" ".join(words)] * random_words.choice([1, 1, 1, 2, 4])
+        texts += [" ".join([*words[1:], "x"]), " ".join([*words, "y"]).upper()]
+    texts[5] = None
+    random_words.shuffle(texts)
+    return texts[:count]

@@ -36,9 +36,9 @@ def create(folder: Path) -> None:
     """Write the index, and the output of a run, that operations begin with."""
     with Index.create(folder / "index", method=METHOD, storage="text") as index:
         for first in range(0, 300, 60):
-            index.add_many_if_new(texts(first, first + 60), run=f"r{first}")
+            index.add_many_if_new(texts(first, first + 60), import_name=f"r{first}")
         index.remove([f"d{number}" for number in range(0, 60, 7)])
-        index.open_run("night")
+        index.open_import("night")
         index.stage("night", texts(600, 640))
     with Index.create(folder / "other", method=METHOD, storage="text") as index:
         index.add_many(texts(1000, 1040))
@@ -65,10 +65,10 @@ OPERATIONS: dict[str, Callable[[Path], Any]] = {
     "add": _with_index(lambda index: index.add("a text that the index does not have", id="new")),
     "add_many_if_new": _with_index(lambda index: index.add_many_if_new(texts(290, 380))),
     "remove": _with_index(lambda index: index.remove(["d1", "d4", "d100"])),
-    "remove_run": _with_index(lambda index: index.remove_run("r60")),
+    "remove_import": _with_index(lambda index: index.remove_import("r60")),
     "expire": _with_index(lambda index: index.expire(max_documents=100)),
     "compact": _with_index(lambda index: index.compact()),
-    "commit_run": _with_index(lambda index: [index.commit_run(run.name) for run in index.runs()]),
+    "commit_import": _with_index(lambda index: [index.commit_import(staged.name) for staged in index.imports()]),
     "merge": _merge,
     "backup": _with_index(lambda index: index.backup(Path(index.address).with_name("made"))),
     "rebuild": _with_index(lambda index: index.rebuild(Path(index.address).with_name("made"), method=METHOD).close()),
@@ -82,10 +82,10 @@ def state_of(address: Path) -> list[tuple[Any, ...]] | None:
     with Index.open(address) as index:
         problems = index.verify()
         assert problems == [], problems
-        names = ("id", "kept", "kept_id", "payload", "run", "text")
+        names = ("id", "kept", "kept_id", "payload", "import_name", "text")
         rows = [row for table in index.documents() for row in table.select(names).to_pylist()]
-        runs = [(run.name, run.num_documents) for run in index.runs()]
-        return sorted(tuple(str(row[name]) for name in names) for row in rows) + sorted(runs)
+        imports = [(staged.name, staged.num_documents) for staged in index.imports()]
+        return sorted(tuple(str(row[name]) for name in names) for row in rows) + sorted(imports)
 
 
 def states_of(folder: Path) -> list[Any]:
@@ -108,9 +108,16 @@ def kill_after(moments: int) -> None:
         return call
 
     for owner, name in (
-        (Database, "_run"), (array_files, "write_at"), (row_files, "write_at"), (maintenance, "sync_folder"),
-        (Path, "rename"), (Path, "unlink"), (os, "link"), (shutil, "rmtree"), (EmbeddedStore, "close"),
-    ):  # fmt: skip
+        (Database, "_run"),
+        (array_files, "write_at"),
+        (row_files, "write_at"),
+        (maintenance, "sync_folder"),
+        (Path, "rename"),
+        (Path, "unlink"),
+        (os, "link"),
+        (shutil, "rmtree"),
+        (EmbeddedStore, "close"),
+    ):
         setattr(owner, name, counted(getattr(owner, name)))
 
 

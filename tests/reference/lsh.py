@@ -38,37 +38,6 @@ def query(
     return sorted((one for one in near if one[1] >= min_similarity), key=lambda one: -one[1])
 
 
-def longest_prefix(left: Sequence[int], right: Sequence[int], num_trees: int) -> int:
-    """Return the longest common prefix of two signatures in any of the trees that they are cut into."""
-    depth, longest = len(left) // num_trees, 0
-    for start in range(0, num_trees * depth, depth):
-        common = 0
-        while common < depth and left[start + common] == right[start + common]:
-            common += 1
-        longest = max(longest, common)
-    return longest
-
-
-def most_alike(
-    stored: Mapping[object, Sequence[int]], asked: Sequence[int], num_trees: int, wanted: int, k: int
-) -> list[tuple[object, float]]:
-    """Return (id, similarity) of k of those with the longest prefixes, whole levels of them until enough are there."""
-    if set(asked) == {EMPTY}:
-        return []
-    levels = {key: longest_prefix(one, asked, num_trees) for key, one in stored.items() if set(one) != {EMPTY}}
-    level = len(asked) // num_trees
-    while level > 1 and sum(one >= level for one in levels.values()) < wanted:
-        level -= 1
-    near = [(key, estimate(stored[key], asked)) for key, one in levels.items() if one >= max(level, 1)]
-    return sorted(near, key=lambda one: -one[1])[:k]
-
-
-def containment(similarity: float, asked_size: int, size: int) -> float:
-    """Return the containment that a Jaccard similarity and two sizes say, at most what the sizes allow."""
-    shared = similarity * (asked_size + size) / (1 + similarity)
-    return min(shared, asked_size, size) / asked_size
-
-
 def found_in(table: pa.Table, num_queries: int) -> list[list[tuple[object, float]]]:
     """Return (id, similarity or distance) for each query, in the order of the rows of an answer."""
     measure = "distance" if "distance" in table.column_names else "similarity"

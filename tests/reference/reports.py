@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from neardup.output.report_html import render_notebook, render_report
-from neardup.output.report_items import Example
+from neardup.report.dedup_html import render_notebook, render_report
+from neardup.report.items import Example
 from reference.page import Page
 
 HOSTILE = (
@@ -18,9 +18,17 @@ HOSTILE = (
 def report(**changes: Any) -> dict[str, Any]:
     """Return a report as report.json holds it."""
     counts = {
-        "read": 84_426, "kept": 53_120, "removed": 31_306, "removed_exact": 8_201, "removed_near": 23_105,
-        "rejected": 12, "without_features": 37, "against": 1_200, "compared": 412_903, "confirmed": 96_214,
-    }  # fmt: skip
+        "read": 84_426,
+        "kept": 53_120,
+        "removed": 31_306,
+        "removed_exact": 8_201,
+        "removed_near": 23_105,
+        "rejected": 12,
+        "without_features": 37,
+        "against": 1_200,
+        "compared": 412_903,
+        "confirmed": 96_214,
+    }
     source = {"name": "part-0.parquet", "format": "parquet", "documents": 84_426, "rejected": 12, "role": "source"}
     return {
         "version": "0.1.0",
@@ -52,31 +60,48 @@ def simhash_report(**changes: Any) -> dict[str, Any]:
     return {
         **plain,
         "scheme": {
-            "name": "simhash", "version": 1, "tokens": "words", "ngram": 1, "bits": 64, "scheme": "native",
-            "hash": "native", "weights": "tf", "max_features": 0, "weight_levels": False,
+            "name": "simhash",
+            "version": 1,
+            "tokens": "words",
+            "ngram": 1,
+            "bits": 64,
+            "scheme": "native",
+            "hash": "native",
+            "weights": "tf",
+            "max_features": 0,
+            "weight_levels": False,
         },
         "settings": {"max_distance": 3, "confirm": "hamming", "threshold": 0.5, "keep": "first", "linkage": "sieve"},
         "counts": {**plain["counts"], "confirmed_exact": 8_201, "collisions": 0},
         "bands": None,
         "samples": None,
-        "fingerprints": {
-            "max_distance": 3, "distinct": 75_313, "near_pairs": 40_007, "collisions": 0, "short": 1_004,
-        },
+        "fingerprints": {"max_distance": 3, "distinct": 75_313, "near_pairs": 40_007, "collisions": 0, "short": 1_004},
         "recall": None,
         "audit": None,
         "bound": {"max_bucket_size": 1_002, "documents": 0},
         "similarities": None,
         "distances": [9_001, 6_002, 5_003, 3_099],
         **changes,
-    }  # fmt: skip
+    }
 
 
 def example(**changes: Any) -> Example:
     """Return a near-duplicate whose last word differs."""
     plain = Example(
-        "b", "in.jsonl", 7, "one two three", "a", "in.jsonl", 3, "one two four", 0.85, False,
-        [(0, 8, True), (8, 13, False)], [(0, 8, True), (8, 12, False)], False,
-    )  # fmt: skip
+        "b",
+        "in.jsonl",
+        7,
+        "one two three",
+        "a",
+        "in.jsonl",
+        3,
+        "one two four",
+        0.85,
+        False,
+        [(0, 8, True), (8, 13, False)],
+        [(0, 8, True), (8, 12, False)],
+        False,
+    )
     return plain._replace(**changes)
 
 

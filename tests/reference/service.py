@@ -34,7 +34,8 @@ class RunningService:
 
     def __init__(self, index: str | Path, *options: str) -> None:
         command = [sys.executable, "-m", "neardup", "serve", str(index), "--port", "0", *options]
-        environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+        paths = [str(SOURCE), os.environ.get("PYTHONPATH", "")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         self.log: list[dict[str, Any]] = []
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain
@@ -13,11 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Run, Writer
+from neardup.candidates.entries import Entries, Found, Layout
+from neardup.stores.base import Changes, Counts, Import, Writer
+from neardup.stores.settings import StoreSettings
 
 MEASURES = (schemas.SIMILARITY, schemas.DISTANCE)
 SCHEMA = schemas.indexed_schema(MEASURES)
 NONE_STAGED, PROMOTED = pa.table({"id": pa.array([], pa.string())}), {"promote_options": "default"}
+
+
+def made_for(
+    layout: Layout, meta: Mapping[str, Any] | None = None, attachments: Mapping[str, bytes] | None = None
+) -> StoreSettings:
+    """Return the settings of a store of random documents."""
+    return StoreSettings(meta or {}, layout, SCHEMA, attachments or {})
 
 
 class ReferenceStore(Writer):
@@ -25,8 +34,7 @@ class ReferenceStore(Writer):
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.rows, self.entries, self.written = layout, {}, [], 0
-        self.open_runs: dict[str, tuple[int, list[pa.Table]]] = {}
-        self.meta: dict[str, Any] = {}
+        self.open_imports: dict[str, tuple[int, list[pa.Table]]] = {}
 
     @property
     def num_rows(self) -> int:
@@ -80,12 +88,12 @@ class ReferenceStore(Writer):
         kept = sum(document["state"] == schemas.KEPT for document in self.rows.values())
         return Counts(kept, len(self.rows) - kept)
 
-    def runs(self) -> list[Run]:
-        runs = [Run(name, opened, sum(map(len, tables))) for name, (opened, tables) in self.open_runs.items()]
-        return sorted(runs, key=lambda run: run.opened)
+    def imports(self) -> list[Import]:
+        imports = [Import(name, opened, sum(map(len, tables))) for name, (opened, tables) in self.open_imports.items()]
+        return sorted(imports, key=lambda staged: staged.opened)
 
-    def staged(self, run: str) -> Iterator[pa.Table]:
-        yield from self.open_runs[run][1] if run in self.open_runs else ()
+    def staged(self, import_name: str) -> Iterator[pa.Table]:
+        yield from self.open_imports[import_name][1] if import_name in self.open_imports else ()
 
     def write(self, changes: Changes) -> None:
         if changes.documents is not None:
@@ -100,12 +108,10 @@ class ReferenceStore(Writer):
                 self.rows[row]["last_seen"] = pa.scalar(changes.seen_at, schemas.TIME).as_py()
         for row in changes.forgotten.tolist():
             self.rows.pop(row, None)
-        self.open_runs.pop(changes.ended_run, None)
-        if changes.meta is not None:
-            self.meta = dict(changes.meta)
+        self.open_imports.pop(changes.ended_import, None)
 
-    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
-        self.open_runs.setdefault(run, (opened, []))[1].extend([] if documents is None else [documents])
+    def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
+        self.open_imports.setdefault(import_name, (opened, []))[1].extend([] if documents is None else [documents])
 
 
 def table_of(documents: list[dict[str, Any]]) -> pa.Table:
@@ -130,7 +136,7 @@ def document(row: int, rng: random.Random, **values: Any) -> dict[str, Any]:
         "tags": None,
         "text": rng.choice([None, rng.randbytes(rng.randrange(9))]),
         "payload": rng.choice([None, "", '{"url": "https://example.org/\u00e9"}']),
-        "run": rng.choice([None, "monday"]),
+        "import_name": rng.choice([None, "monday"]),
         "kept_row": rng.choice([None, rng.randrange(row + 1)]),
         "kept_id": rng.choice([None, "document 0"]),
         "similarity": rng.choice([None, rng.random()]),
@@ -185,7 +191,7 @@ def assert_equal(store: Any, expected: ReferenceStore, rng: random.Random) -> No
             for content, featured, sketch in zip(*store.take_sketched(some, (), ())[0][:3], strict=True)
         ]
         assert found_rows == wanted_rows
-    assert store.runs() == expected.runs()
+    assert store.imports() == expected.imports()
     for name in ("monday", "tuesday"):
         staged, wanted = (pa.concat_tables([NONE_STAGED, *one.staged(name)], **PROMOTED) for one in (store, expected))
         assert staged.equals(wanted)
@@ -215,9 +221,7 @@ def random_step(stores: Sequence[Any], expected: ReferenceStore, rng: random.Ran
         return
     changes = random_changes(expected, rng, num_documents if choice < 0.9 else 0)
     if choice > 0.8:
-        changes = Changes(
-            *(getattr(changes, name) for name in list(changes.__dataclass_fields__)[:5]), "monday", {"n": 1}
-        )
+        changes = Changes(*(getattr(changes, name) for name in list(changes.__dataclass_fields__)[:5]), "monday")
     parts = [changes]
     expected.write(changes)
     for size in rng.choice([(), (), (num_documents, 0), (0, num_documents)]):

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from neardup.candidates.entries import Entries, Layout
 from neardup.stores.addresses import open_store
-from neardup.stores.base import Changes, Entries, Layout, Snapshot, Store
+from neardup.stores.base import Changes, Snapshot, Store
 from neardup.stores.packed_rows import pack_table
 from reference.store import document, table_of
 
@@ -73,9 +74,12 @@ class StoreWriter:
     def __init__(self) -> None:
         paths = [str(Path(__file__).parent.parent), *sys.path]
         self.process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        )  # fmt: skip
+        )
 
     def start(self, address: str) -> int:
         """Let a process write to a store; return its number."""

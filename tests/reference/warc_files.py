@@ -9,8 +9,8 @@ from base64 import b32encode
 from pathlib import Path
 
 from neardup.documents.batch import Rejected
-from neardup.documents.columns import choose_columns
-from neardup.documents.inputs import list_inputs
+from neardup.runs.columns import choose_columns
+from neardup.runs.input_files import list_inputs
 
 HTML = b"Content-Type: text/html; charset=utf-8\r\n"
 

@@ -9,8 +9,9 @@ import sys
 import numpy as np
 import pyarrow as pa
 
+from neardup.candidates.entries import Entries, Layout
 from neardup.stores import embedded
-from neardup.stores.base import Changes, Entries, Layout
+from neardup.stores.base import Changes
 from reference.store import document, table_of
 
 LAYOUT = Layout((64, 64), 0)

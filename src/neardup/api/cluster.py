@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import Run, decide, open_cache, open_stages, workspace
 from neardup.decide.clusters import Clusters, cluster_documents
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
+from neardup.engines.base import Decided
+from neardup.engines.capabilities import INDEX
+from neardup.engines.choose import open_engine
+from neardup.engines.local.workspace import workspace
+from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
 from neardup.output.cluster_names import distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
-from neardup.output.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.output.directory import OutputDirectory
-from neardup.output.report import build_report
 from neardup.progress import Progress
+from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
+from neardup.report.contents import build_report
+from neardup.report.stages import open_stages
 from neardup.results import Clustering
+from neardup.runs.incomplete import warn_if_incomplete
+from neardup.runs.inputs import Inputs, Source
+from neardup.runs.run import Run
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
+from neardup.settings.run import (
+    Keep,
+    Language,
+    Linkage,
+    OnError,
+    OutputSettings,
+    RunSettings,
+    SelectionSettings,
+    TextUnit,
+)
 
 
 def cluster(
@@ -36,15 +51,15 @@ def cluster(
     threshold: float | None = None,
     max_distance: int | None = None,
     output: str | os.PathLike[str] | None = None,
-    keep: str = "first",
+    keep: Keep = "first",
     within: str | None = None,
-    lang: str = "en",
-    linkage: str = "sieve",
+    lang: Language = "en",
+    linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     tables: bool = True,
@@ -53,8 +68,10 @@ def cluster(
     threads: int | None = None,
     batch_rows: int | None = None,
     cache_bytes: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
 ) -> Clustering:
     """Group the similar documents of a collection into clusters, with their sizes, names and common parts.
 
@@ -62,7 +79,7 @@ def cluster(
     ----------
     source, method, threshold, max_distance, keep, within, lang, max_bucket_size, audit_sample : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    overwrite, resume, threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
+    overwrite, resume, threads, batch_rows, cache_bytes, on_error, progress, engine, master : as in `dedup`.
     against : known documents, each the first of a cluster. A document joins the most similar of all first documents,
         known or new. Known documents are not compared with each other, and have no row in the result. Default: None.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
@@ -91,41 +108,50 @@ def cluster(
     >>> result.clusters.select(["size", "name", "example_ids"]).to_pylist()
     [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
     """
-    method, output_settings = method_named(method, threshold, max_distance), OutputSettings(lang=lang)
+    if against is not None:
+        from neardup.api.against_index import index_in  # loads the stores
+
+        if index_in(against) is not None:
+            INDEX.refuse("cluster", {})
+    output_settings = OutputSettings(lang=lang)
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error)
-    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
-    folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-    cached = open_cache(run_settings, with_payload=False)
-    with open_stages(progress) as stages, workspace(folder) as scratch, cached as cache:
-        run = decide(
-            inputs, method, selection, run_settings, folder, scratch, stages, cache, resume=resume,
-            table="clusters.parquet",
-        )  # fmt: skip
-        removals = run.outcome.removals
-        clusters = cluster_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
-        with stages.stage("name"):
-            names = _names(run, clusters)
-        if folder is not None:
-            with stages.stage("write"):
-                _write(folder, run, clusters, names)
-        report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
-        rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
-        report = describe_clusters(report, clusters, rows)
-        report["lang"] = output_settings.lang
-        if folder is not None:
-            links = links_to_files(run.tasks, rows, folder.path)
-            write.write_report(report, render_clusters(report, rows, links), folder.result)
-        found = [write.to_table(*table) if tables else None for table in _tables(run, clusters, names)]
-        if folder is not None:
-            folder.finish()
+    wanted = Run(
+        Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes),
+        method_named(method, threshold, max_distance),
+        selection,
+        RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error),
+        resume=resume,
+        table="clusters.parquet",
+    )
+    with open_engine(engine, master, "cluster", wanted) as performer:
+        folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
+        with open_stages(progress) as stages, workspace(folder) as scratch:
+            run = performer.decide(folder, scratch, stages)
+            removals = run.outcome.removals
+            clusters = cluster_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
+            with stages.stage("name"):
+                names = _names(run, clusters)
+            if folder is not None:
+                with stages.stage("write"):
+                    _write(folder, run, clusters, names)
+            report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
+            rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
+            report = describe_clusters(report, clusters, rows)
+            report["lang"] = output_settings.lang
+            performer.complete(report)
+            if folder is not None:
+                links = links_to_files(run.tasks, rows, folder.path)
+                write.write_report(report, render_clusters(report, rows, links), folder.result)
+            found = [write.to_table(*table) if tables else None for table in _tables(run, clusters, names)]
+            if folder is not None:
+                folder.finish()
     warn_if_incomplete(report, on_error)
     return Clustering(found[0], found[1], report, None if folder is None else folder.path)
 
 
-def _names(run: Run, clusters: Clusters) -> list[str]:
+def _names(run: Decided, clusters: Clusters) -> list[str]:
     def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.identities, run.outcome.corpus.part_ends, documents)
 
@@ -134,7 +160,7 @@ def _names(run: Run, clusters: Clusters) -> list[str]:
     return distinct_names(names, run.locations.ids(firsts).to_pylist())
 
 
-def _write(folder: OutputDirectory, run: Run, clusters: Clusters, names: list[str]) -> None:
+def _write(folder: OutputDirectory, run: Decided, clusters: Clusters, names: list[str]) -> None:
     """Write everything but the reports."""
     documents, named = _tables(run, clusters, names)
     write.write_parquet(*documents, folder.result / "clusters.parquet")
@@ -142,7 +168,7 @@ def _write(folder: OutputDirectory, run: Run, clusters: Clusters, names: list[st
     write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
 
 
-def _tables(run: Run, clusters: Clusters, names: list[str]) -> list[tuple[Iterator[pa.RecordBatch], pa.Schema]]:
+def _tables(run: Decided, clusters: Clusters, names: list[str]) -> list[tuple[Iterator[pa.RecordBatch], pa.Schema]]:
     """Return the batches and the schema of both tables."""
     measures = run.method.measures
     documents = cluster_batches(clusters, run.outcome.removals, run.locations, measures)

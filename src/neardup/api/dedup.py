@@ -3,58 +3,71 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source
-from neardup.api.runs import FilesRun, NamedMethod, Run, open_files_run, open_stages, row_mask, workspace
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
+from neardup.engines.base import Decided, Engine
+from neardup.engines.capabilities import SPARK
+from neardup.engines.choose import is_spark, open_engine
+from neardup.engines.local.workspace import workspace
 from neardup.errors import SettingError
+from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.output import rows
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
-from neardup.output.losses import warn_of_losses
-from neardup.output.report import build_report
-from neardup.output.report_html import render_report
-from neardup.output.report_items import Example
 from neardup.output.tables import pair_batches, removed_batches
 from neardup.progress import Progress, Stages
+from neardup.report.contents import build_report
+from neardup.report.dedup_html import render_report
+from neardup.report.items import Example
+from neardup.report.losses import warn_of_losses
+from neardup.report.stages import open_stages
 from neardup.results import Deduplication
+from neardup.runs.incomplete import warn_if_incomplete
+from neardup.runs.inputs import Inputs, Source
+from neardup.runs.run import Run
 from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import method_named, with_preset
-from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
-
-if TYPE_CHECKING:
-    from neardup.api.against_index import IndexRun
+from neardup.settings.presets import method_named
+from neardup.settings.run import (
+    Keep,
+    Language,
+    Linkage,
+    OnError,
+    OutputKind,
+    OutputSettings,
+    RunSettings,
+    SelectionSettings,
+    TextUnit,
+)
 
 
 def dedup(
     source: Source,
     *,
-    preset: str | None = None,
     method: MethodSettings | str | None = None,
     threshold: float | None = None,
     max_distance: int | None = None,
     against: Source | None = None,
     update: bool = False,
     output: str | os.PathLike[str] | None = None,
-    write: str = "kept",
-    keep: str = "first",
+    write: OutputKind = "kept",
+    keep: Keep = "first",
     within: str | None = None,
     count_by: str | None = None,
-    lang: str = "en",
-    linkage: str = "sieve",
+    lang: Language = "en",
+    linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     tables: bool = True,
@@ -64,8 +77,10 @@ def dedup(
     threads: int | None = None,
     batch_rows: int | None = None,
     cache_bytes: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
 ) -> Deduplication:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
 
@@ -75,8 +90,6 @@ def dedup(
         PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face Dataset), or a Hugging Face
         DatasetDict, whose splits are inputs in their order. A str is a path. A list of str is a list of paths if each
         of them exists, has a known suffix, or is a pattern or an address; otherwise it is a list of texts.
-    preset : lossless removes a document if a longer kept one contains at least 0.95 of its shingles; it sets method and
-        keep.
     method : settings of the comparison, or their name: minhash, simhash, structure, content, page. Default: minhash, or
         the method of the index passed as `against`; another method is then an error.
     threshold, max_distance : the limit of a duplicate, instead of that of the named method: the minimum similarity, or
@@ -122,6 +135,9 @@ def dedup(
         end; skip both without a warning; or stop at the first.
     progress : True for progress bars on stderr (plain lines if it is no terminal), or an object with the methods of
         neardup.Progress.
+    engine : local, on this machine; or spark, on a cluster, with the same result. docs/what-works-where.md lists what
+        each does not take. Workers open files under the names that are given here.
+    master : the cluster, such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
 
     Returns
     -------
@@ -150,46 +166,64 @@ def dedup(
     >>> result.removed.select(["id", "kept_id", "similarity"]).to_pylist()
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
-    method, threshold, keep = with_preset(preset, method, threshold, keep)
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
     wanted = _wanted(OutputSettings(write=write, count_by=count_by, lang=lang), output, scratch)
-    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error)
-    inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
-    inputs = inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by)
-    chosen = NamedMethod(method, threshold, max_distance)
-    copies = output is not None and wanted in ("kept", "annotated")
-    with _decider(
-        inputs, against, chosen, selection, run_settings, update=update, resume=resume, copies=copies
-    ) as decider:
+    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
+    run = Run(
+        inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by),
+        selection=selection,
+        settings=RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error),
+        resume=resume,
+        copies=output is not None and wanted in ("kept", "annotated"),
+    )
+    named = method, threshold, max_distance
+    with _performer(run, named, engine, master, update=update) as performer:
         folder = (
             None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
         )
-        with (
-            open_stages(progress) as stages,
-            workspace(folder, can_resume=decider.can_resume, scratch_folder=scratch) as files,
-        ):
-            run = decider.decide(folder, files, stages)
-            shown = None if folder is None else _write(folder, run, wanted, stages)
-            warnings = [*run.warnings, *warn_of_losses(run.tasks, run.outcome, run.by_value)]
-            report = build_report("dedup", run.tasks, run.method, selection, run.outcome, stages, warnings)
-            report |= {"write": wanted, "by_value": run.by_value, "lang": lang}
-            decider.complete(report)
+        if engine == "spark" and folder is not None and not tables and wanted in ("kept", "removed"):
+            report = _dedup_on_workers(performer, folder, wanted, lang, scratch, progress)
+            warn_if_incomplete(report, on_error)
+            return Deduplication(None, None, None, report, folder.path, None)
+        with open_stages(progress) as stages, workspace(folder, scratch) as files:
+            decided = performer.decide(folder, files, stages)
+            shown = None if folder is None else _write(folder, decided, wanted, stages)
+            warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
+            report = build_report("dedup", decided.tasks, decided.method, selection, decided.outcome, stages, warnings)
+            report |= {"write": wanted, "by_value": decided.by_value, "lang": lang}
+            performer.complete(report)
             if folder is not None and shown is not None:
                 writing.write_report(report, render_report(report, shown), folder.result)
-            removed, pairs = _tables(run) if tables else (None, None)
-            mask = row_mask(run)
+            removed, pairs = _tables(decided) if tables else (None, None)
+            mask = decided.row_mask()
             if folder is not None:
                 folder.publish()
-            decider.commit(report, folder)
+            performer.commit(report, folder)
             files.close()
             if folder is not None:
                 folder.clear()
     warn_if_incomplete(report, on_error)
-    tasks, kept = [task for task in run.tasks if not task.against], run.outcome.kept[run.outcome.corpus.num_against :]
+    tasks, corpus = [task for task in decided.tasks if not task.against], decided.outcome.corpus
+    edits = decided.outcome.edits.between(corpus.num_against, corpus.num_documents)
     path = None if folder is None else folder.path
-    return Deduplication(removed, pairs, mask, report, path, lambda: writing.kept_table(tasks, kept), source)
+    return Deduplication(removed, pairs, mask, report, path, partial(writing.kept_table, tasks, edits), source)
+
+
+def _dedup_on_workers(
+    performer: Engine,
+    folder: OutputDirectory,
+    wanted: str,
+    lang: str,
+    scratch: str | os.PathLike[str] | None,
+    progress: bool | Progress,
+) -> dict[str, Any]:
+    """Let the workers of a cluster write the output, and return the report."""
+    from neardup.engines.spark import files
+
+    with open_stages(progress) as stages:
+        return files.dedup_files(performer, folder, wanted, lang, scratch, stages)
 
 
 def _wanted(
@@ -208,39 +242,41 @@ def _wanted(
     return settings.write
 
 
-def _decider(
-    inputs: Inputs,
-    against: Any,
-    chosen: NamedMethod,
-    selection: SelectionSettings,
-    run_settings: RunSettings,
+@contextmanager
+def _performer(
+    run: Run,
+    named: tuple[MethodSettings | str | None, float | None, int | None],
+    engine: str,
+    master: str | None,
     *,
     update: bool,
-    resume: bool,
-    copies: bool,
-) -> AbstractContextManager[FilesRun | IndexRun]:
-    """Return the decider: a local run, or a run on top of an index."""
-    if against is not None:
+) -> Iterator[Engine]:
+    """Open the engine of a run: that on top of an index, or the one that is named; named : the method."""
+    index = None
+    if run.inputs.against is not None:
         from neardup.api import against_index  # loads the stores
 
-        index = against_index.index_in(against)
-        if index is not None:
-            against_index.refuse_selection(selection, inputs.count_by)
-            return against_index.open_index_run(
-                index, chosen, inputs, selection, run_settings, update=update, resume=resume
-            )
-    if update:
+        index = against_index.index_in(run.inputs.against)
+    if index is not None:
+        if is_spark(engine, master):
+            SPARK.refuse("dedup", run.options | {"against": "an index"})
+        run = replace(run, inputs=run.inputs._replace(against=None))
+        opened = against_index.open_engine(index, *named, run, update=update)
+    elif update:
         raise SettingError(
             "update adds the documents to an index as against: got update=True without one. Name an index as against "
             "(--against INDEX), or leave update (--update) out."
         )
-    method, threshold, max_distance = chosen
-    settings = method_named("minhash" if method is None else method, threshold, max_distance)
-    inputs = inputs._replace(against=against)
-    return open_files_run(inputs, settings, selection, run_settings, resume=resume, copies=copies)
+    else:
+        method, threshold, max_distance = named
+        settings = method_named("minhash" if method is None else method, threshold, max_distance)
+        run = replace(run, method=settings)
+        opened = open_engine(engine, master, "dedup", run)
+    with opened as performer:
+        yield performer
 
 
-def _tables(run: Run) -> tuple[pa.Table, pa.Table]:
+def _tables(run: Decided) -> tuple[pa.Table, pa.Table]:
     """Return the removed documents and the pairs."""
     measures = run.method.measures
     removed = removed_batches(run.outcome.removals, run.locations, measures)
@@ -248,7 +284,7 @@ def _tables(run: Run) -> tuple[pa.Table, pa.Table]:
     return writing.to_table(removed, removed_schema(measures)), writing.to_table(pairs, pairs_schema(measures))
 
 
-def _write(folder: OutputDirectory, run: Run, wanted: str, stages: Stages) -> list[Example]:
+def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
     removals, result = run.outcome.removals, folder.result
     shown = writing.pick_examples(removals, run.method.strength(removals.measured))

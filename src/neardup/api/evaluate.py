@@ -8,27 +8,28 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
-from neardup.api.runs import open_stages
 from neardup.atomic import AtomicFile
-from neardup.documents.columns import choose_label
-from neardup.documents.inputs import list_inputs
-from neardup.documents.labels import Verdicts, read_verdicts
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.documents.tables import TablePart
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
+from neardup.formats.reading import MAX_DOCUMENT_BYTES
+from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
-from neardup.output.charts import save_drawing, score_chart
-from neardup.output.evaluation_html import Errors, render_errors
 from neardup.output.table_file import check_output
 from neardup.progress import Progress
+from neardup.report.charts import save_drawing, score_chart
+from neardup.report.evaluation_html import Errors, render_errors
+from neardup.report.stages import open_stages
 from neardup.results import Evaluation
+from neardup.runs.columns import choose_label
+from neardup.runs.incomplete import warn_if_incomplete
+from neardup.runs.input_files import list_inputs
+from neardup.runs.inputs import Inputs, Source, named_paths
+from neardup.runs.labels import Verdicts, read_verdicts
+from neardup.runs.run import Run
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUnit
 from neardup.verify.scores import Score
 
 LABEL = "cluster"
@@ -49,12 +50,12 @@ def evaluate(
     max_bucket_size: int | None = None,
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     batch_rows: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
 ) -> Evaluation:
     """Score a method on labelled documents: precision, recall and F1, by threshold and length; agreement of clusters.
@@ -90,8 +91,8 @@ def evaluate(
 
     Notes
     -----
-    It runs three searches: with the unchanged method for the scores at its threshold; at `curve_from` (SimHash:
-    distance 16) for the curve; and that of `dedup` for the clusters.
+    It reads once and searches three times: with the unchanged method for the scores at its threshold; at `curve_from`
+    (SimHash: distance 16) for the curve; and as `dedup` does for the clusters.
 
     Examples
     --------
@@ -109,10 +110,13 @@ def evaluate(
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     settings = _Settings(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
+        label,
+        pairs,
         SelectionSettings(max_bucket_size=max_bucket_size),
-        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error), _checked(curve_from),
-    )  # fmt: skip
+        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        _checked(curve_from),
+    )
     result, found = _evaluate(settings, method_named(method, threshold, max_distance), progress, page is not None)
     if path is not None:
         save_drawing(score_chart([("", result.report)]), path)
@@ -135,12 +139,12 @@ def compare_methods(
     max_bucket_size: int | None = None,
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     batch_rows: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
 ) -> dict[str, Evaluation]:
     """Score several methods on the same labelled documents, as `evaluate` scores one.
@@ -184,10 +188,13 @@ def compare_methods(
         )
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     settings = _Settings(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), label, pairs,
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
+        label,
+        pairs,
         SelectionSettings(max_bucket_size=max_bucket_size),
-        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error), _checked(curve_from),
-    )  # fmt: skip
+        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
+        _checked(curve_from),
+    )
     chosen = {name: method_named(method) for name, method in named.items()}
     by_distance = settings._replace(curve_from=None)
     results = {
@@ -230,8 +237,8 @@ def _evaluate(
             f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source, and "
             "pass its name."
         )
-    tasks = tasks_of(inputs, selection.keep)
-    chosen = method_of(for_pages(method, tasks)).resolve()
+    tasks, chosen, _ = Run(inputs, method, selection, run_settings).find()
+    chosen = chosen.resolve()
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)

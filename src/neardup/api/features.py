@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
-from neardup.api.runs import open_stages
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import rejecter
-from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
 from neardup.engines.local.document_frequencies import count_corpus
 from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
-from neardup.output.report import incomplete_by
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, known_total
 from neardup.progress import Progress
+from neardup.report.contents import incomplete_by
+from neardup.report.stages import open_stages
+from neardup.runs.incomplete import warn_if_incomplete
+from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.settings.methods import SimHash
 from neardup.settings.presets import method_named
-from neardup.settings.run import RunSettings
+from neardup.settings.run import OnError, RunSettings, TextUnit
 from neardup.settings.shingling import Shingling
 
 
@@ -27,11 +27,11 @@ def document_frequencies(
     *,
     method: Shingling | str = SimHash(),  # noqa: B008 - frozen
     text_column: str | Sequence[str] | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
 ) -> IdfTable:
     """Count the documents of a corpus that contain each feature, as the table that TF-IDF needs.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -15,32 +13,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.answers import Answer, Hit
-from neardup.api.documents_of_index import Batch, batch_of_text, batches_of
-from neardup.api.inputs import Source
-from neardup.errors import InputError, SettingError, UnknownRunError
+from neardup.answers import Answer, Document, Hit
+from neardup.api.index_files import FileJobs
+from neardup.errors import SettingError
 from neardup.executor import count_threads, map_ordered
 from neardup.features.idf import IdfTable
-from neardup.index import collection, maintenance, meta
-from neardup.index.incoming import Incoming, describe, new_prefix
-from neardup.index.overlay import Overlay
-from neardup.methods.base import Method
+from neardup.index import maintenance, meta
+from neardup.index.documents import batch_of_text, batches_of
+from neardup.index.open_index import OpenIndex, now
 from neardup.methods.registry import method_of
-from neardup.methods.stored import IDF
-from neardup.results import Document
-from neardup.settings.constraints import check_limit, check_run, check_text
-from neardup.settings.index import IndexSettings
+from neardup.runs.inputs import Source
+from neardup.settings.constraints import check_age, check_import_name, check_limit, check_text
+from neardup.settings.index import IndexSettings, Storage
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.stores.addresses import create_store, open_store, shown_address
-from neardup.stores.base import Changes, Run, Store, Writer
+from neardup.stores.base import Import
 
 
-class Index:
+class Index(FileJobs):
     """A durable index of documents, which finds out whether a similar document was seen before.
 
     `add_if_new` decides as `dedup` does on the same documents in the same order: it keeps a document unless its
-    measured similarity to a kept one reaches the threshold, whatever the batch sizes. `Index.create` creates an index,
+    measured similarity to a kept one reaches the threshold, for any batch sizes. `Index.create` creates an index,
     `Index.open` opens one; an index is a context manager, and closes on exit. Threads can share it.
 
     Attributes
@@ -59,13 +53,10 @@ class Index:
     ['fox']
     """
 
-    def __init__(self, store: Store) -> None:
-        """Wrap an open store; `create` and `open` call this."""
-        self._store, self.address = store, shown_address(store.address)
-        self._rules = meta.rules_of(store.meta, meta.table_of(store.attachment(IDF)), self.address)
-        self.method: MethodSettings = self._rules.method.settings
-        self.settings = IndexSettings(**store.meta["index"])
-        self._prefix = new_prefix()
+    def __init__(self, opened: OpenIndex) -> None:
+        """Wrap an open index; `create` and `open` call this."""
+        self.opened = opened
+        self.address, self.method, self.settings = opened.address, opened.method, opened.settings
 
     @classmethod
     def create(
@@ -75,7 +66,7 @@ class Index:
         method: MethodSettings | str = "minhash",
         threshold: float | None = None,
         max_distance: int | None = None,
-        storage: str = "features",
+        storage: Storage = "features",
         max_bucket_size: int | None = None,
         expected_documents: int = 10_000_000,
         idf: IdfTable | str | os.PathLike[str] | None = None,
@@ -107,29 +98,11 @@ class Index:
             storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
         )
         prepared = meta.prepare(method_named(method, threshold, max_distance), settings, idf)
-        return cls._make(address, prepared, settings)
-
-    @classmethod
-    def _make(
-        cls,
-        address: str | os.PathLike[str],
-        method: Method,
-        settings: IndexSettings,
-        fill: Callable[[Index], None] | None = None,
-    ) -> Index:
-        """Create an index, and open it. If `fill`, which adds its first documents, does not return, there is none."""
-        assert method.lookup is not None
-        about, attachments = meta.meta_of(method, settings, _now()), meta.attachments_of(method)
-        filled = None if fill is None else lambda store: fill(cls(store))
-        return cls._of(create_store(os.fspath(address), about, method.lookup.layout, attachments, filled))
+        return cls(OpenIndex.create(os.fspath(address), prepared, settings))
 
     @classmethod
     def open(
-        cls,
-        address: str | os.PathLike[str],
-        *,
-        read_only: bool = False,
-        method: MethodSettings | None = None,
+        cls, address: str | os.PathLike[str], *, read_only: bool = False, method: MethodSettings | None = None
     ) -> Index:
         """Open an index.
 
@@ -146,18 +119,7 @@ class Index:
         SchemeError
             If it was created with another method, or by a version that computes other fingerprints.
         """
-        return cls._of(open_store(os.fspath(address), read_only=read_only), method)
-
-    @classmethod
-    def _of(cls, store: Store, method: MethodSettings | None = None) -> Index:
-        """Return the index of an open store, which is closed if its method is not `method` or cannot be used."""
-        try:
-            if method is not None:
-                meta.require_method(store.meta, method, shown_address(store.address))
-            return cls(store)
-        except BaseException:
-            store.close()
-            raise
+        return cls(OpenIndex.open(os.fspath(address), read_only=read_only, method=method))
 
     @classmethod
     def from_run(
@@ -177,34 +139,32 @@ class Index:
         folder : the output of the run.
         payload_column : as in `add_many_if_new`.
         """
-        from neardup.api.index_from_run import make_index
+        from neardup.index.from_run import make_index
 
-        return make_index(os.fspath(address), Path(folder), idf, payload_column, settings)
+        return cls(make_index(os.fspath(address), Path(folder), idf, payload_column, settings))
 
     def __enter__(self) -> Index:
         """Return the index."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the index."""
         self.close()
 
     def close(self) -> None:
         """Release the files, connections and locks."""
-        self._store.close()
+        self.opened.store.close()
 
     def __len__(self) -> int:
         """Return the number of kept documents."""
-        with self._store.reading() as snapshot:
+        with self.opened.store.reading() as snapshot:
             return snapshot.count().kept
 
     def __contains__(self, id: object) -> bool:
         """Return whether the index has a document of this id, kept or removed."""
         if not isinstance(id, str):
             return False
-        with self._store.reading() as snapshot:
+        with self.opened.store.reading() as snapshot:
             return bool(snapshot.rows_of_ids(pa.array([id], pa.large_string()))[0] >= 0)
 
     def __repr__(self) -> str:
@@ -215,7 +175,7 @@ class Index:
 
     def add(self, text: str, *, id: str | None = None, payload: str | None = None) -> Answer:
         """Add a document without looking for similar ones. Parameters and errors as in `add_if_new`."""
-        return _answer(self._add_batch(batch_of_text(text, id, payload), if_new=False, run=None))
+        return _answer(self.opened.add(batch_of_text(text, id, payload), if_new=False))
 
     def add_if_new(self, text: str, *, id: str | None = None, payload: str | None = None) -> Answer:
         """Add a document unless a kept one is similar to it; either way the index remembers its id and the answer.
@@ -235,7 +195,7 @@ class Index:
         InputError
             If a value is not a string.
         """
-        return _answer(self._add_batch(batch_of_text(text, id, payload), if_new=True, run=None))
+        return _answer(self.opened.add(batch_of_text(text, id, payload)))
 
     def query(self, text: str, limit: int = 10) -> list[Hit]:
         """Return the kept documents that are similar to a text, the most similar first. Nothing is stored.
@@ -245,14 +205,14 @@ class Index:
         text : as in `add_if_new`.
         limit : the maximum number of documents returned, 1 or more.
         """
-        hits = self._query_batch(batch_of_text(text, "", None), check_limit(limit)).hits
+        hits = self.opened.query(self.opened.describe(batch_of_text(text, "", None)), check_limit(limit))
         return [Hit(**_with_all_measures(row)) for row in hits.drop_columns(["query"]).to_pylist()]
 
     # Many documents.
 
     def add_many(self, source: Source, **options: Any) -> pa.Table:
         """Add documents without looking for similar ones. Parameters, result and errors as in `add_many_if_new`."""
-        return self._collect(self.add_batches(source, if_new=False, **options))
+        return self.opened.collect(self.add_batches(source, if_new=False, **options))
 
     def add_many_if_new(
         self,
@@ -261,7 +221,7 @@ class Index:
         text_column: str | Sequence[str] | None = None,
         id_column: str | None = None,
         payload_column: str | Sequence[str] | None = None,
-        run: str | None = None,
+        import_name: str | None = None,
         threads: int | None = None,
     ) -> pa.Table:
         """Add the documents that are new; each batch is written at once.
@@ -273,7 +233,7 @@ class Index:
             index does not recognise them when they are sent again.
         payload_column : the column to store with the documents, or several, which become a JSON object; by default the
             column `payload`, if it exists.
-        run : a name for the documents of this call, by which `remove_run` removes them.
+        import_name : a name for the documents of this call, by which `remove_import` removes them.
         threads : worker threads that compute features. Default: one per processor available to this process.
 
         Returns
@@ -288,30 +248,34 @@ class Index:
         StoreError
             If the index cannot be written. Batches before the failure are stored.
         """
-        return self._collect(
+        return self.opened.collect(
             self.add_batches(
-                source, text_column=text_column, id_column=id_column, payload_column=payload_column, run=run,
+                source,
+                text_column=text_column,
+                id_column=id_column,
+                payload_column=payload_column,
+                import_name=import_name,
                 threads=threads,
             )
-        )  # fmt: skip
+        )
 
     def add_batches(
-        self, source: Source, *, if_new: bool = True, run: str | None = None, **options: Any
+        self, source: Source, *, if_new: bool = True, import_name: str | None = None, **options: Any
     ) -> Iterator[pa.Table]:
         """Add documents and yield the answers batch by batch, each after it is stored.
 
         Parameters
         ----------
-        source, run, options : as in `add_many_if_new`.
+        source, import_name, options : as in `add_many_if_new`.
         if_new : whether similar documents are removed.
         """
-        threads = count_threads(options.pop("threads", None))
+        threads, index = count_threads(options.pop("threads", None)), self.opened
         batches = batches_of(source, self.method, **options)
         if threads == 1:  # no other thread: handing over a few documents takes longer than describing them
-            yield from (self._write(self._describe(batch), batch, if_new, run) for batch in batches)
+            yield from (index.add(batch, if_new=if_new, import_name=import_name) for batch in batches)
             return
-        for batch, incoming in map_ordered(batches, self._describe, threads, bytes_of=lambda batch: batch.texts.nbytes):
-            yield self._write(incoming, batch, if_new, run)
+        for batch, incoming in map_ordered(batches, index.describe, threads, bytes_of=lambda batch: batch.texts.nbytes):
+            yield index.add(batch, if_new=if_new, import_name=import_name, described=incoming)
 
     def query_many(
         self, source: Source, *, text_column: str | Sequence[str] | None = None, limit: int = 10
@@ -329,9 +293,9 @@ class Index:
             By query, the most similar first: `schemas.hits_schema`.
         """
         limit, first = check_limit(limit), 0
-        tables = [schemas.hits_schema(self._rules.method.measures).empty_table()]
+        tables = [schemas.hits_schema(self.opened.rules.method.measures).empty_table()]
         for batch in batches_of(source, self.method, text_column=text_column):
-            hits = self._query_batch(batch, limit).hits
+            hits = self.opened.query(self.opened.describe(batch), limit)
             numbers = pc.add(hits["query"], first)
             tables.append(hits.set_column(0, hits.schema.field(0), numbers))
             first += len(batch.texts)
@@ -342,8 +306,8 @@ class Index:
     def get(self, id: str) -> Document | None:
         """Return a document by its id, or None."""
         check_text("id", id)
-        with self._store.reading() as snapshot:
-            row = maintenance.document(self._rules, snapshot, id)
+        with self.opened.store.reading() as snapshot:
+            row = maintenance.document(self.opened.rules, snapshot, id)
         return None if row is None else Document(**row)
 
     def remove(self, ids: str | Iterable[str]) -> int:
@@ -358,14 +322,12 @@ class Index:
         for id in several:
             check_text("id", id)
         array = pa.array(several, pa.large_string())
-        with self._store.writing() as writer:
-            return maintenance.forget(writer, np.unique(writer.rows_of_ids(array)))
+        return self.opened.forget(lambda writer: np.unique(writer.rows_of_ids(array)))
 
-    def remove_run(self, run: str) -> int:
-        """Forget all documents that a run brought; return their number."""
-        check_run(run)
-        with self._store.writing() as writer:
-            return maintenance.forget(writer, maintenance.rows_of_run(writer, run))
+    def remove_import(self, import_name: str) -> int:
+        """Forget all documents that an import brought; return their number."""
+        check_import_name(import_name)
+        return self.opened.forget(lambda writer: maintenance.rows_of_import(writer, import_name))
 
     def expire(
         self,
@@ -387,83 +349,44 @@ class Index:
         int
             The number of documents forgotten.
         """
-        now = _now()
-        ages = [None if age is None else now - _microseconds(age) for age in (older_than, unseen_for)]
+        ages = [None if age is None else now() - check_age(age) for age in (older_than, unseen_for)]
         if max_documents is not None and (isinstance(max_documents, bool) or max_documents < 0):
             raise SettingError(f"max_documents must be 0 or more: got {max_documents!r}. Change max_documents.")
-        with self._store.writing() as writer:
-            return maintenance.forget(writer, maintenance.expired_rows(writer, ages[0], ages[1], max_documents))
+        return self.opened.forget(lambda writer: maintenance.expired_rows(writer, ages[0], ages[1], max_documents))
 
-    # Runs.
+    # Imports.
 
-    def open_run(self, run: str) -> None:
-        """Open a run: documents are staged in it, and enter the index when it is committed."""
-        self._refuse_open(run)
-        with self._store.writing() as writer:
-            writer.stage(run, _now(), None)
+    def open_import(self, import_name: str) -> None:
+        """Open an import: documents are staged in it, and enter the index when it is committed."""
+        self.opened.open_import(import_name)
 
-    def stage(self, run: str, source: Source, **options: Any) -> int:
-        """Store documents in an open run, durable, but found by no query before `commit_run`; return their number.
+    def stage(self, import_name: str, source: Source, **options: Any) -> int:
+        """Store documents durably in an open import, found by no query before `commit_import`; return their number.
 
         Parameters
         ----------
-        run : the name of an open run.
+        import_name : the name of an open import.
         source, options : as in `add_many_if_new`.
         """
-        self._require_open(run)
-        count = 0
-        for batch in batches_of(source, self.method, **options):
-            with self._store.writing() as writer:
-                writer.stage(run, _now(), batch.table())
-            count += len(batch.texts)
-        return count
+        return self.opened.stage(import_name, batches_of(source, self.method, **options))
 
-    def commit_run(self, run: str) -> pa.Table:
-        """Add the documents of a run that are new, all at once, and return the answers as `add_many_if_new` does."""
-        self._require_open(run)
-        with self._store.writing() as writer:
-            overlay = Overlay(writer, self._store.layout)
-            decided = [
-                step
-                for table in writer.staged(run)
-                for step in collection.steps(
-                    self._rules, overlay, self._incoming(Batch.of(table), overlay), _now(), run=run
-                )
-            ]
-            writer.write_all([*(step.changes for step in decided), Changes(ended_run=run)])
-        return self._collect(step.answers for step in decided)
+    def commit_import(self, import_name: str) -> pa.Table:
+        """Add the documents of an import that are new, all at once; return the answers as `add_many_if_new` does."""
+        return self.opened.commit_import(import_name)
 
-    def cancel_run(self, run: str) -> None:
-        """Drop an open run with its documents."""
-        self._require_open(run)
-        with self._store.writing() as writer:
-            writer.write(Changes(ended_run=run))
+    def cancel_import(self, import_name: str) -> None:
+        """Drop an open import with its documents."""
+        self.opened.cancel_import(import_name)
 
-    def runs(self) -> list[Run]:
-        """Return the open runs."""
-        with self._store.reading() as snapshot:
-            return snapshot.runs()
+    def imports(self) -> list[Import]:
+        """Return the open imports."""
+        return self.opened.imports()
 
     # The index as a whole.
 
     def info(self) -> dict[str, Any]:
         """Return counts, sizes and settings, as values for JSON."""
-        with self._store.reading() as snapshot:
-            counts = snapshot.count()
-        stored = self._store.describe()
-        total = counts.kept + counts.removed
-        return {
-            "address": self.address,
-            "documents": {"kept": counts.kept, "removed": counts.removed},
-            "bytes": stored.get("bytes"),
-            "bytes_per_document": round(stored["bytes"] / total, 1) if total and stored.get("bytes") else None,
-            "durable": self._store.durable,
-            "promise": self._store.promise,
-            **{name: self._store.meta[name] for name in ("created", "neardup", "format_version", "method", "index")},
-            "idf": None if self._rules.method.idf is None else self._rules.method.idf.describe(),
-            "runs": [run._asdict() for run in self.runs()],
-            "store": stored,
-        }
+        return self.opened.describe_all()
 
     def growth(self, *, points: int = 64) -> list[tuple[datetime, int]]:
         """Return how many documents the index had at `points` moments, as far as they were not forgotten.
@@ -473,8 +396,8 @@ class Index:
         list of (datetime in UTC, number of documents), from the first document to now; empty for an empty index. Reads
         one column of all documents.
         """
-        with self._store.reading() as snapshot:
-            counts = maintenance.growth(snapshot, _now(), points)
+        with self.opened.store.reading() as snapshot:
+            counts = maintenance.growth(snapshot, now(), points)
         return [(datetime.fromtimestamp(moment / 1e6, timezone.utc), count) for moment, count in counts]
 
     def verify(self) -> list[str]:
@@ -483,16 +406,16 @@ class Index:
         First the files are compared with their checksums. Only if they are whole, each document is looked up by its own
         keys.
         """
-        with self._store.reading() as snapshot:
-            return self._store.verify() or maintenance.verify(self._rules, snapshot)
+        with self.opened.store.reading() as snapshot:
+            return self.opened.store.verify() or maintenance.verify(self.opened.rules, snapshot)
 
     def compact(self) -> None:
         """Drop forgotten documents and merge files, so that queries look into fewer."""
-        self._store.compact()
+        self.opened.store.compact()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder, while it is in use. Raises StoreError if the folder exists."""
-        self._store.backup(os.fspath(path))
+        self.opened.store.backup(os.fspath(path))
 
     def merge(self, other: Index) -> pa.Table:
         """Add the kept documents of another index that are new here; return the answers.
@@ -502,15 +425,12 @@ class Index:
         SchemeError
             If the other index was made with another method.
         """
-        meta.require_method(other._store.meta, self._rules.method, other.address)
-        with other._store.reading() as snapshot, self._store.writing() as writer:
-            parts = maintenance.kept_documents(other._rules, snapshot, self.settings.storage)
-            return self._collect(collection.add(self._rules, writer, part, _now()) for part in parts)
+        return self.opened.merge(other.opened)
 
     def documents(self) -> Iterator[pa.Table]:
-        """Yield all documents, some thousand at a time: id, state, kept_id, times, payload, run, text and sketch."""
-        with self._store.reading() as snapshot:
-            yield from maintenance.documents(self._rules, snapshot)
+        """Yield all documents by the thousand: id, kept, kept_id, times, payload, import_name, text and sketch."""
+        with self.opened.store.reading() as snapshot:
+            yield from maintenance.documents(self.opened.rules, snapshot)
 
     def rebuild(self, address: str | os.PathLike[str], *, method: MethodSettings) -> Index:
         """Make another index of the same documents with other bands or blocks, from the stored data, without texts.
@@ -526,64 +446,7 @@ class Index:
         Index
             The new index, open.
         """
-        prepared = meta.with_table(meta.fixed(method_of(method), self.settings), self._rules.method.idf)
-        meta.require_features(self._rules.method, prepared, self.address)
-
-        def fill(made: Index) -> None:
-            with self._store.reading() as snapshot, made._store.writing() as writer:
-                maintenance.copy(made._rules, snapshot, writer)
-
-        return Index._make(address, prepared, self.settings, fill)
-
-    def _describe(self, batch: Batch) -> Incoming:
-        return describe(self._rules.method, batch.texts, batch.ids, batch.payloads)
-
-    def _incoming(self, batch: Batch, writer: Writer) -> Incoming:
-        incoming = self._describe(batch)
-        return incoming.numbered(self._prefix, writer.num_rows) if batch.is_unnamed else incoming
-
-    def _add_batch(self, batch: Batch, *, if_new: bool, run: str | None) -> pa.Table:
-        return self._write(self._describe(batch), batch, if_new, run)
-
-    def _write(self, incoming: Incoming, batch: Batch, if_new: bool, run: str | None) -> pa.Table:
-        with self._store.writing() as writer:
-            if batch.is_unnamed:
-                incoming = incoming.numbered(self._prefix, writer.num_rows)
-            return collection.add(self._rules, writer, incoming, _now(), if_new=if_new, run=run)
-
-    def _query_batch(self, batch: Batch, limit: int) -> collection.Hits:
-        incoming = self._describe(batch)
-        with self._store.reading() as snapshot:
-            return collection.query(self._rules, snapshot, incoming, limit)
-
-    def _collect(self, tables: Iterable[pa.Table]) -> pa.Table:
-        return pa.concat_tables([schemas.answers_schema(self._rules.method.measures).empty_table(), *tables])
-
-    def _refuse_open(self, run: str) -> None:
-        check_run(run)
-        if any(known.name == run for known in self.runs()):
-            raise InputError(f"The run {run!r} is already open. Commit or cancel it, or use another name.")
-
-    def _require_open(self, run: str) -> None:
-        check_run(run)
-        names = [known.name for known in self.runs()]
-        if run not in names:
-            raise UnknownRunError(
-                f"There is no open run {run!r}: got {', '.join(names) or 'none'}. Open it with open_run "
-                "(neardup index runs open)."
-            )
-
-
-def _now() -> int:
-    """Return the time in microseconds since 1970."""
-    return time.time_ns() // 1000
-
-
-def _microseconds(age: timedelta | float) -> int:
-    seconds = age.total_seconds() if isinstance(age, timedelta) else age
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e12:
-        raise SettingError(f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the age.")
-    return int(seconds * 1_000_000)
+        return Index(self.opened.rebuild(os.fspath(address), method_of(method)))
 
 
 def _answer(table: pa.Table) -> Answer:

@@ -1,38 +1,44 @@
-"""Add files of documents to an index, look them up in it, stage them in a run; write the kept rows and the answers."""
+"""File jobs on an index: add, query or stage the documents of files, and export those of the index."""
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.api.documents_of_index import Batch, group_batches, read_batches, tasks_for
-from neardup.api.index import Index
-from neardup.api.inputs import Inputs
+from neardup.api.index_lines import LineAnswers, LineOptions
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED, rejecter
-from neardup.documents.formats import format_of
-from neardup.documents.input_file import Part
-from neardup.documents.reading import Task, known_total
 from neardup.errors import OutputError
 from neardup.executor import count_threads, map_ordered
-from neardup.index import collection, maintenance
+from neardup.formats.input_file import Part
+from neardup.formats.reading import Task, known_total
+from neardup.formats.registry import format_of
+from neardup.index import maintenance
+from neardup.index.documents import group_batches, read_batches, tasks_for
 from neardup.index.incoming import Incoming
+from neardup.index.open_index import Batch, OpenIndex
 from neardup.output.directory import refuse_address
 from neardup.output.kept import KeptWriter
-from neardup.output.report import describe_cost, describe_incomplete
 from neardup.output.table_file import TableFile
-from neardup.progress import Stages
+from neardup.progress import Progress, Stages
+from neardup.report.contents import describe_cost, describe_incomplete
+from neardup.report.stages import open_stages
+from neardup.runs.inputs import Inputs, Source
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
-from neardup.settings.run import RunSettings
+from neardup.settings.constraints import check_limit
+from neardup.settings.run import OnError, RunSettings, TextUnit
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _MAX_REJECTED = 100  # that a report lists
 _COUNTS = ("read", "kept", "removed", "removed_exact", "repeated", "truncated")
@@ -57,38 +63,68 @@ class _Group(NamedTuple):
         return 0 if self.batch is None else int(self.batch.texts.nbytes)
 
 
+class FileOptions(TypedDict, total=False):
+    """The options of file jobs that say how files are read, as in `dedup`."""
+
+    text_column: str | Sequence[str] | None
+    id_column: str | None
+    text_unit: TextUnit
+    in_format: str | None
+    max_document_bytes: int
+    threads: int | None
+    on_error: OnError
+    progress: bool | Progress
+
+
+class FileHits(NamedTuple):
+    """The result of `Index.query_files`.
+
+    hits : `schemas.hits_schema` with the id of each query; no rows if they are in a file. report : values for JSON.
+    """
+
+    hits: pa.Table
+    report: dict[str, Any]
+
+
 class _Reading:
-    """The reading of the documents of files; counts what cannot be read.
+    """Read the documents of files; count those that cannot be read.
 
     Parameters
     ----------
     index : whose method describes the documents.
-    inputs, payload_column : as in `Index.add_many_if_new`.
-    settings : threads, and what happens to documents that cannot be read.
+    source, payload_column, options : as in `Index.add_files`.
     with_payload : whether rows are to be copied to kept files.
     """
 
     def __init__(
         self,
-        index: Index,
-        inputs: Inputs,
-        settings: RunSettings,
-        payload_column: Sequence[str] = (),
+        index: OpenIndex,
+        source: Source,
+        options: FileOptions,
+        payload_column: str | Sequence[str] | None = None,
         *,
         with_payload: bool = False,
     ) -> None:
-        self.index, self.settings = index, settings
+        reading: dict[str, Any] = {**options}
+        self._progress = reading.pop("progress", False)
+        self._settings = RunSettings(**{name: reading.pop(name) for name in ("threads", "on_error") if name in reading})
+        self.index, self.stages = index, Stages()
         self.warnings: list[str] = []
-        self.tasks = tasks_for(inputs, index.method, self.warnings)
-        self.total = known_total(self.tasks)
+        self.tasks = tasks_for(Inputs(source, **reading), index.method, self.warnings)
         self.text_bytes = self.num_rejected = 0
         self.rejected: list[Rejected] = []
         self._unread: list[str] = []
-        self._payload_column, self._with_payload = list(payload_column) or None, with_payload
+        self._payload_column, self._with_payload = payload_column, with_payload
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Progress]:
+        """Open the only stage of a job."""
+        with open_stages(self._progress) as self.stages, self.stages.stage(name, known_total(self.tasks)) as progress:
+            yield progress
 
     def __iter__(self) -> Iterator[tuple[_Group, Incoming | None]]:
         """Yield the pieces of all parts in order, described on threads."""
-        threads = count_threads(self.settings.threads)
+        threads = count_threads(self._settings.threads)
         yield from map_ordered(self.groups(), self._describe, threads, bytes_of=lambda group: group.num_bytes)
 
     def groups(self) -> Iterator[_Group]:
@@ -98,7 +134,7 @@ class _Reading:
             yield _Group(pieces, Batch.join(batches) if batches else None)
 
     def _pieces(self) -> Iterator[_Piece]:
-        reject = rejecter(self.settings.on_error, self._reject, "those before it are stored")
+        reject = rejecter(self._settings.on_error, self._reject, "those before it are stored")
         for task in self.tasks:
             yield _Piece(task)
             for documents, batch in read_batches(task, self._payload_column, reject, with_payload=self._with_payload):
@@ -106,7 +142,7 @@ class _Reading:
                 yield _Piece(task, documents, batch)
 
     def _describe(self, group: _Group) -> Incoming | None:
-        return None if group.batch is None else self.index._describe(group.batch)
+        return None if group.batch is None else self.index.describe(group.batch)
 
     def _reject(self, row: Rejected) -> None:
         if row.rest_of_file:
@@ -116,7 +152,7 @@ class _Reading:
         self.rejected.append(row)
         del self.rejected[_MAX_REJECTED:]
 
-    def report(self, command: str, counts: dict[str, int], stages: Stages) -> dict[str, Any]:
+    def report(self, command: str, counts: dict[str, int]) -> dict[str, Any]:
         """Return the report of a command, as values for JSON."""
         return {
             "version": __version__,
@@ -124,8 +160,8 @@ class _Reading:
             "index": self.index.address,
             "counts": {**counts, "rejected": self.num_rejected},
             "incomplete": describe_incomplete(len(self._unread), self._unread[:MAX_UNREAD_NAMED]),
-            "promise": self.index._store.promise,
-            **describe_cost(stages, counts["read"], self.text_bytes),
+            "promise": self.index.store.promise,
+            **describe_cost(self.stages, counts["read"], self.text_bytes),
             "rejected": [row._asdict() for row in self.rejected],
             "warnings": self.warnings,
         }
@@ -202,65 +238,6 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
     return path
 
 
-def add_files(
-    index: Index,
-    inputs: Inputs,
-    settings: RunSettings,
-    stages: Stages,
-    *,
-    command: str,
-    if_new: bool = True,
-    run: str | None = None,
-    payload_column: Sequence[str] = (),
-    kept: str | None = None,
-    only_new: bool = False,
-    answers: str | None = None,
-    overwrite: bool = False,
-) -> dict[str, Any]:
-    """Add the documents of files to an index, and return the report.
-
-    Parameters
-    ----------
-    index : to add to; each batch is stored when its answers are written.
-    inputs, run, payload_column : as in `Index.add_many_if_new`.
-    settings : threads, and what happens to documents that cannot be read.
-    stages : of the progress.
-    command : its name in the report.
-    if_new : whether documents that are similar to a kept one are removed.
-    kept : a file in the format of the only input, or a folder, for the rows of the documents that were kept.
-    only_new : whether to leave out of them the documents that the index had already.
-    answers : a file (.parquet, .jsonl, .csv) for a row about each document: `schemas.answers_schema`.
-    overwrite : whether the two may replace files.
-
-    Raises
-    ------
-    OutputError
-        If a file exists without `overwrite`, or cannot be written.
-    InputError, StoreError
-        As in `Index.add_many_if_new`.
-    """
-    reading = _Reading(index, inputs, settings, payload_column, with_payload=kept is not None)
-    file = None if answers is None else TableFile(Path(answers), overwrite=overwrite)
-    counts = dict.fromkeys(_COUNTS, 0)
-
-    def decided(files: _KeptFiles) -> Iterator[pa.Table]:
-        with stages.stage("add", reading.total) as progress:
-            for group, incoming in reading:
-                if group.batch is None or incoming is None:
-                    files.write(group.pieces, np.empty(0, np.bool_))
-                    continue
-                table = index._write(incoming, group.batch, if_new, run)
-                _count(counts, table)
-                repeated = table["repeated"].to_numpy()
-                files.write(group.pieces, table["kept"].to_numpy() & ~(repeated & only_new))
-                progress.advance(len(table), group.num_bytes)
-                yield table
-
-    with _KeptFiles(kept, reading.tasks, overwrite=overwrite) as files:
-        _write(file, decided(files), answers_schema(index._rules.method.measures))
-    return reading.report(command, counts, stages)
-
-
 def _count(counts: dict[str, int], answers: pa.Table) -> None:
     kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
     exact = answers["exact"].fill_null(False).to_numpy() if "exact" in answers.column_names else np.zeros_like(kept)
@@ -283,81 +260,6 @@ def _batches(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Recor
     return chain.from_iterable(table.cast(schema).to_batches() for table in tables)
 
 
-def stage_files(
-    index: Index,
-    inputs: Inputs,
-    settings: RunSettings,
-    stages: Stages,
-    *,
-    run: str,
-    payload_column: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Store the documents of files in an open run, and return the report. Parameters and errors as in `add_files`."""
-    index._require_open(run)
-    reading = _Reading(index, inputs, settings, payload_column)
-    count = 0
-    with stages.stage("stage", reading.total) as progress:
-        for group in reading.groups():
-            if group.batch is not None:
-                with index._store.writing() as writer:
-                    writer.stage(run, time.time_ns() // 1000, group.batch.table())
-                count += len(group.batch.texts)
-                progress.advance(len(group.batch.texts), group.num_bytes)
-    return reading.report("index runs stage", {"read": count}, stages)
-
-
-def query_files(
-    index: Index,
-    inputs: Inputs,
-    settings: RunSettings,
-    stages: Stages,
-    *,
-    limit: int = 10,
-    output: str | None = None,
-    overwrite: bool = False,
-) -> tuple[dict[str, Any], pa.Table]:
-    """Find the kept documents that are similar to each document of files.
-
-    Parameters
-    ----------
-    index, inputs, settings, stages : as in `add_files`.
-    limit : the greatest number of hits of a document, the most similar.
-    output : a file for the hits (.parquet, .jsonl, .csv); without one they are returned.
-    overwrite : whether it may replace a file.
-
-    Returns
-    -------
-    The report; and the hits, `schemas.hits_schema` with the id of each query, of no rows if they are in the file.
-    """
-    reading = _Reading(index, inputs, settings)
-    file = None if output is None else TableFile(output, overwrite=overwrite)
-    schema = _with_query_ids(hits_schema(index._rules.method.measures))
-    counts, found = {"read": 0, "found": 0, "hits": 0}, [schema.empty_table()]
-
-    def hits() -> Iterator[pa.Table]:
-        with stages.stage("query", reading.total) as progress:
-            for group, incoming in reading:
-                if group.batch is None or incoming is None:
-                    continue
-                table = _numbered(_hits(index, incoming, limit), group.batch, counts["read"], schema)
-                counts["read"] += len(group.batch.texts)
-                counts["hits"] += len(table)
-                counts["found"] += len(table["query"].unique())
-                progress.advance(len(group.batch.texts), group.num_bytes)
-                yield table
-
-    if file is None:
-        found += hits()
-    else:
-        _write(file, hits(), schema)
-    return reading.report("index query", counts, stages), pa.concat_tables(found)
-
-
-def _hits(index: Index, incoming: Incoming, limit: int) -> pa.Table:
-    with index._store.reading() as snapshot:
-        return collection.query(index._rules, snapshot, incoming, limit).hits
-
-
 def _with_query_ids(schema: pa.Schema) -> pa.Schema:
     meaning = {"meaning": "The id of the query: its id column, else its number."}
     return schema.insert(1, pa.field("query_id", pa.large_string(), nullable=False, metadata=meaning))
@@ -372,43 +274,188 @@ def _numbered(hits: pa.Table, batch: Batch, first: int, schema: pa.Schema) -> pa
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-def export_documents(index: Index, output: str, stages: Stages, *, overwrite: bool = False) -> dict[str, Any]:
-    """Write all documents of an index to a file (.parquet, .jsonl, .csv), and return the report.
-
-    Parameters
-    ----------
-    index : to read; documents that are added meanwhile are left out.
-    output : the file. Signatures and fingerprints are bytes in Parquet, and hexadecimal digits elsewhere.
-    stages : of the progress.
-    overwrite : whether it may replace a file.
-    """
-    file = TableFile(output, overwrite=overwrite)
-    counts = index.info()["documents"]
-    plain: Callable[[pa.Table], pa.Table] = _with_hex if file.is_text else lambda table: table
-
-    def tables() -> Iterator[pa.Table]:
-        with stages.stage("export", sum(counts.values())) as progress:
-            for table in index.documents():
-                progress.advance(len(table), int(table.nbytes))
-                yield plain(table)
-
-    schema = plain(maintenance.shown(index._rules, _no_documents(index))).schema
-    _write(file, tables(), schema)
-    return {
-        "version": __version__,
-        "command": "index export",
-        "index": index.address,
-        "counts": {"exported": file.num_rows},
-        "output": str(file.path),
-    }
-
-
-def _no_documents(index: Index) -> pa.Table:
-    return indexed_schema(index._rules.method.measures).empty_table()
-
-
 def _with_hex(table: pa.Table) -> pa.Table:
     """Return documents with their signatures as hexadecimal digits."""
     at = table.schema.get_field_index("sketch")
     digits = pa.array([row.hex() for row in table["sketch"].to_pylist()], pa.large_string())
     return table.set_column(at, "sketch", digits)
+
+
+class FileJobs:
+    """The jobs of an index on files, and on lines as they arrive."""
+
+    opened: OpenIndex
+
+    def add_files(
+        self,
+        source: Source,
+        *,
+        if_new: bool = True,
+        output: str | os.PathLike[str] | None = None,
+        only_new: bool = False,
+        answers: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        payload_column: str | Sequence[str] | None = None,
+        import_name: str | None = None,
+        **options: Unpack[FileOptions],
+    ) -> dict[str, Any]:
+        """Add the documents of files, write the rows of those that were kept, and return a report.
+
+        Parameters
+        ----------
+        source : files, as in `dedup`. Small files are stored together; each group before its answers are written.
+        if_new : whether documents that are similar to a kept one are removed.
+        output : a file in the format of the only input, or a folder, for the rows of the kept documents.
+        only_new : whether to leave out of it the documents that the index had already.
+        answers : a file (.parquet, .jsonl, .csv) for a row about each document: `schemas.answers_schema`.
+        overwrite : whether the two may replace files.
+        payload_column, import_name : as in `add_many_if_new`.
+        options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, on_error, progress; as in
+            `dedup`.
+
+        Raises
+        ------
+        OutputError
+            If a file exists without `overwrite`, or cannot be written.
+        InputError, StoreError
+            As in `add_many_if_new`.
+        """
+        kept = None if output is None else os.fspath(output)
+        reading = _Reading(self.opened, source, options, payload_column, with_payload=kept is not None)
+        file = None if answers is None else TableFile(Path(answers), overwrite=overwrite)
+        counts = dict.fromkeys(_COUNTS, 0)
+
+        def decided(files: _KeptFiles) -> Iterator[pa.Table]:
+            with reading.stage("add") as progress:
+                for group, incoming in reading:
+                    if group.batch is None or incoming is None:
+                        files.write(group.pieces, np.empty(0, np.bool_))
+                        continue
+                    table = self.opened.add(group.batch, if_new=if_new, import_name=import_name, described=incoming)
+                    _count(counts, table)
+                    repeated = table["repeated"].to_numpy()
+                    files.write(group.pieces, table["kept"].to_numpy() & ~(repeated & only_new))
+                    progress.advance(len(table), group.num_bytes)
+                    yield table
+
+        with _KeptFiles(kept, reading.tasks, overwrite=overwrite) as files:
+            _write(file, decided(files), answers_schema(self.opened.measures))
+        return reading.report("index add-if-new" if if_new else "index add", counts)
+
+    def query_files(
+        self,
+        source: Source,
+        *,
+        limit: int = 10,
+        output: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        **options: Unpack[FileOptions],
+    ) -> FileHits:
+        """Find the kept documents that are similar to each document of files; return `.hits` and `.report`.
+
+        Parameters
+        ----------
+        source, options : as in `add_files`.
+        limit : the maximum number of hits for each, the most similar.
+        output : a file for the hits (.parquet, .jsonl, .csv); without one they are returned.
+        overwrite : whether it may replace a file.
+        """
+        limit, reading = check_limit(limit), _Reading(self.opened, source, options)
+        file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+        schema = _with_query_ids(hits_schema(self.opened.measures))
+        counts, found = {"read": 0, "found": 0, "hits": 0}, [schema.empty_table()]
+
+        def hits() -> Iterator[pa.Table]:
+            with reading.stage("query") as progress:
+                for group, incoming in reading:
+                    if group.batch is None or incoming is None:
+                        continue
+                    table = _numbered(self.opened.query(incoming, limit), group.batch, counts["read"], schema)
+                    counts["read"] += len(group.batch.texts)
+                    counts["hits"] += len(table)
+                    counts["found"] += len(table["query"].unique())
+                    progress.advance(len(group.batch.texts), group.num_bytes)
+                    yield table
+
+        if file is None:
+            found += hits()
+        else:
+            _write(file, hits(), schema)
+        return FileHits(pa.concat_tables(found), reading.report("index query", counts))
+
+    def stage_files(
+        self,
+        import_name: str,
+        source: Source,
+        *,
+        payload_column: str | Sequence[str] | None = None,
+        **options: Unpack[FileOptions],
+    ) -> dict[str, Any]:
+        """Store the documents of files in an open import, and return a report. Parameters as in `add_files`."""
+        self.opened.require_open(import_name)
+        reading = _Reading(self.opened, source, options, payload_column)
+        count = 0
+        with reading.stage("stage") as progress:
+            for group in reading.groups():
+                if group.batch is not None:
+                    count += self.opened.stage(import_name, [group.batch])
+                    progress.advance(len(group.batch.texts), group.num_bytes)
+        return reading.report("index imports stage", {"read": count})
+
+    def answer_lines(
+        self, groups: Iterable[Sequence[bytes]], *, on_error: OnError = "reject", **options: Unpack[LineOptions]
+    ) -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
+        """Add the documents of lines of JSON that are new, and yield each group of lines with their answers.
+
+        Parameters
+        ----------
+        groups : lines without line ends, such as those that have arrived together; a group is stored at once, before
+            its answers are yielded.
+        on_error : stop ends with the first line that has no document.
+        options : text_column, id_column, the fields of the text and of the id; a dot leads into an object:
+            `response.body`. Default: the first of the usual names that the first line has. Documents without an id get
+            one. payload_column, import_name, as in `add_many_if_new`. max_document_bytes, above which a text is
+            refused.
+
+        Returns
+        -------
+        iterator of list of (line, dict): the columns of `schemas.answers_schema`; or `error`, for a line without a
+        document.
+        """
+        settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, **options)
+        return (answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups)
+
+    def export(
+        self, output: str | os.PathLike[str], *, overwrite: bool = False, progress: bool | Progress = False
+    ) -> dict[str, Any]:
+        """Write all documents to a file, and return a report; documents that are added meanwhile are left out.
+
+        Parameters
+        ----------
+        output : the file (.parquet, .jsonl, .csv). Signatures and fingerprints are bytes in Parquet, and hexadecimal
+            digits elsewhere.
+        overwrite : whether it may replace a file.
+        progress : as in `dedup`.
+        """
+        file = TableFile(Path(output), overwrite=overwrite)
+        plain: Callable[[pa.Table], pa.Table] = _with_hex if file.is_text else lambda table: table
+
+        def tables() -> Iterator[pa.Table]:
+            with (
+                self.opened.store.reading() as snapshot,
+                open_stages(progress) as stages,
+                stages.stage("export", sum(snapshot.count())) as bar,
+            ):
+                for table in maintenance.documents(self.opened.rules, snapshot):
+                    bar.advance(len(table), int(table.nbytes))
+                    yield plain(table)
+
+        schema = plain(maintenance.shown(self.opened.rules, indexed_schema(self.opened.measures).empty_table())).schema
+        _write(file, tables(), schema)
+        return {
+            "version": __version__,
+            "command": "index export",
+            "index": self.opened.address,
+            "counts": {"exported": file.num_rows},
+            "output": str(file.path),
+        }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
-from neardup.api.documents_of_index import Batch
-from neardup.api.index import Index
-from neardup.documents.columns import ID_NAMES, TEXT_NAMES
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
+from neardup.formats.reading import MAX_DOCUMENT_BYTES
+from neardup.index.open_index import Batch, OpenIndex
+from neardup.runs.columns import ID_NAMES, TEXT_NAMES
 
 MAX_LINE_BYTES = 256 << 20
 
@@ -25,60 +24,63 @@ class _Line(NamedTuple):
     error: str | None = None
 
 
+class LineOptions(TypedDict, total=False):
+    """The fields of lines, and the limit of their documents, as in `Index.answer_lines`."""
+
+    text_column: str | None
+    id_column: str | None
+    payload_column: str | Sequence[str] | None
+    import_name: str | None
+    max_document_bytes: int
+
+
 class LineAnswers:
-    """Adds the documents of lines of JSON to an index, and answers each line.
+    """Add the documents of lines of JSON to an index, and answer each line.
+
+    Keeps the names of the fields that it chose for the first line: a later line without them is refused.
 
     Parameters
     ----------
     index : to add to.
-    text_column, id_column : the fields of the text and of the id; a dot leads into an object: `response.body`. Default:
-        the first of the usual names that the first line has. Without an id, documents are numbered.
-    payload_columns : the fields to store; several become a JSON object.
-    run : a name for what the lines bring.
-    max_document_bytes : longer texts are refused.
-
-    Notes
-    -----
-    Keeps the names that it chose for the first line: a later line without them is refused.
+    text_column, id_column, payload_column, import_name, max_document_bytes : as in `Index.answer_lines`.
     """
 
     def __init__(
         self,
-        index: Index,
+        index: OpenIndex,
         *,
         text_column: str | None = None,
         id_column: str | None = None,
-        payload_columns: Sequence[str] = (),
-        run: str | None = None,
+        payload_column: str | Sequence[str] | None = None,
+        import_name: str | None = None,
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
     ) -> None:
-        self._index, self._run, self._max_bytes = index, run, max_document_bytes
-        self._text_column, self._id_column, self._payload_columns = text_column, id_column, tuple(payload_columns)
+        self._index, self._import_name, self._max_bytes = index, import_name, max_document_bytes
+        self._text_column, self._id_column = text_column, id_column
+        self._payload_names = (payload_column,) if isinstance(payload_column, str) else tuple(payload_column or ())
         self._has_chosen = False
 
     def answer(
         self, lines: Sequence[bytes], *, if_new: bool = True, stop_at_error: bool = False
-    ) -> list[dict[str, Any]]:
-        """Add the documents of some lines, all at once, and return an answer for each line.
+    ) -> list[tuple[bytes, dict[str, Any]]]:
+        """Add the documents of some lines in one change, and return each line with its answer.
 
         Parameters
         ----------
         lines : of JSON, each an object.
         if_new : whether a document that is similar to a kept one is removed.
-        stop_at_error : whether to leave the lines after one that has no document.
-
-        Returns
-        -------
-        list of dict: the columns of `schemas.answers_schema`; or `error`, for a line that has no document. When this
-        returns, the documents are stored.
+        stop_at_error : whether to leave out the lines after one that has no document.
         """
         read = [self._read(line) for line in lines]
         if stop_at_error:
-            bad = next((place for place, line in enumerate(read) if line.error is not None), len(read))
+            bad = next((number for number, line in enumerate(read) if line.error is not None), len(read))
             read = read[: bad + 1]
         good = [line for line in read if line.error is None]
         answers: Iterator[dict[str, Any]] = iter(self._add(good, if_new)) if good else iter(())
-        return [next(answers) if line.error is None else {"error": line.error} for line in read]
+        return [
+            (line, next(answers) if document.error is None else {"error": document.error})
+            for line, document in zip(lines, read, strict=False)
+        ]
 
     def _add(self, lines: Sequence[_Line], if_new: bool) -> list[dict[str, Any]]:
         columns = (
@@ -87,7 +89,7 @@ class LineAnswers:
         )
         texts, ids, payloads = columns
         batch = Batch(texts, ids, payloads, is_unnamed=self._id_column is None)
-        rows: list[dict[str, Any]] = self._index._add_batch(batch, if_new=if_new, run=self._run).to_pylist()
+        rows: list[dict[str, Any]] = self._index.add(batch, if_new=if_new, import_name=self._import_name).to_pylist()
         return rows
 
     def _read(self, line: bytes) -> _Line:
@@ -113,7 +115,7 @@ class LineAnswers:
         id = None if self._id_column is None else _field(record, self._id_column)
         if self._id_column is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
             return _Line(error=f"'{self._id_column}' is {_kind(id)}, not a string or a number")
-        document = _Line(text, None if id is None else str(id), _payload(record, self._payload_columns))
+        document = _Line(text, None if id is None else str(id), _payload(record, self._payload_names))
         return self._checked(document)
 
     def _checked(self, document: _Line) -> _Line:

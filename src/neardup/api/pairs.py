@@ -6,42 +6,40 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source, for_pages, named_paths, tasks_of
-from neardup.api.runs import open_stages
-from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import join
 from neardup.decide.decisions import Pairs
-from neardup.documents.find import find
-from neardup.documents.reading import MAX_DOCUMENT_BYTES
-from neardup.engines.local import pipeline
+from neardup.engines.base import Engine
+from neardup.engines.choose import open_engine
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.searches import collect_near
-from neardup.errors import InputError, SettingError
+from neardup.errors import InputError
 from neardup.executor import count_threads
 from neardup.fingerprints.files import require_same
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
 from neardup.fingerprints.gathered import FingerprintFile, Gathered
-from neardup.fingerprints.simhash_documents import scheme_of
+from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.methods.registry import method_of
 from neardup.output import write
-from neardup.output.report import build_report, fingerprint_pairs_report
 from neardup.output.table_file import TableFile
 from neardup.output.tables import IdsOnly, pair_batches
 from neardup.progress import Progress, Stages
+from neardup.report.contents import build_report, fingerprint_pairs_report
+from neardup.report.stages import open_stages
 from neardup.results import DuplicatePairs
+from neardup.runs.find import find
+from neardup.runs.incomplete import warn_if_incomplete
+from neardup.runs.inputs import Inputs, Source, named_paths
+from neardup.runs.run import Run
 from neardup.schemas import DISTANCE, pairs_schema
-from neardup.settings.methods import MethodSettings, SimHash
-from neardup.settings.presets import method_named, simhash_named
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.methods import MethodSettings
+from neardup.settings.presets import method_named
+from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUnit
 from neardup.verify.measured import Measured
-
-_PLAIN = SimHash()
 
 
 def find_pairs(
@@ -56,13 +54,15 @@ def find_pairs(
     max_bucket_size: int | None = None,
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     batch_rows: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
 ) -> DuplicatePairs:
     """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
@@ -71,7 +71,7 @@ def find_pairs(
     source : as in `dedup`; or Fingerprints, or files or a table of them, which need no text.
     method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
+    threads, batch_rows, on_error, progress, engine, master : as in `dedup`.
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are only returned.
     overwrite : replace that file, if it exists, once the new one is complete.
     tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory; accessing it then
@@ -111,7 +111,9 @@ def find_pairs(
         if files:
             report = _pairs_of_fingerprints(files, method, run_settings, scratch, stages, found)
         else:
-            report = _pairs_of_documents(inputs, method, selection, run_settings, scratch, stages, found)
+            run = Run(inputs, method, selection, run_settings, all_pairs=True)
+            with open_engine(engine, master, "find_pairs", run) as performer:
+                report = _pairs_of_documents(performer, scratch, stages, found)
     warn_if_incomplete(report, on_error)
     return DuplicatePairs(found.table, report, None if file is None else file.path)
 
@@ -132,25 +134,17 @@ class _Pairs:
             self.file.write(batches, schema)
 
 
-def _pairs_of_documents(
-    inputs: Inputs,
-    method: MethodSettings,
-    selection: SelectionSettings,
-    run_settings: RunSettings,
-    scratch: Scratch,
-    stages: Stages,
-    found: _Pairs,
-) -> dict[str, Any]:
+def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found: _Pairs) -> dict[str, Any]:
     """Find the pairs among documents; return the report."""
-    tasks = tasks_of(inputs, selection.keep)
-    chosen = method_of(for_pages(method, tasks)).resolve()
-    selection = chosen.in_all_pairs(selection)
-    outcome = pipeline.run_pipeline(tasks, chosen, selection, run_settings, scratch, stages, all_pairs=True)
-    locations = pipeline.locations(tasks, outcome.corpus, scratch)
+    decided = engine.decide(None, scratch, stages)
+    measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
-        found.take(pair_batches(outcome.pairs, locations, chosen.measures), pairs_schema(chosen.measures))
-    report = build_report("pairs", tasks, chosen, selection, outcome, stages)
+        found.take(pair_batches(decided.outcome.pairs, decided.locations, measures), pairs_schema(measures))
+    report = build_report(
+        "find-pairs", decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
+    )
     report["rejected"] = write.read_rejected(scratch.directory)
+    engine.complete(report)
     return report
 
 
@@ -187,35 +181,6 @@ def fingerprint_paths(source: Source) -> list[str]:
     return [] if texts else paths
 
 
-def _asks_for_more(method: MethodSettings) -> str | None:
-    """Return the setting of a method that fingerprints alone cannot answer, or None."""
-    search = method_of(method).search
-    if not isinstance(search, Radius):
-        return type(method).__name__
-    settings = simhash_named(method)
-    if settings.confirm == "jaccard":
-        return "confirm='jaccard'"
-    return None if settings.threshold == _PLAIN.threshold else f"threshold={settings.threshold!r}"
-
-
-def _hamming_of(method: MethodSettings, file: Fingerprints | FingerprintFile, name: str) -> SimHash:
-    """Return the settings of a search among fingerprints, or raise if the method needs the texts."""
-    given = _asks_for_more(method)
-    if given is not None:
-        raise SettingError(
-            f"{name} contains fingerprints, which are compared by Hamming distance only: got {given}. Use "
-            "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
-        )
-    method = simhash_named(method)
-    requested, plain = scheme_of(method), scheme_of(_PLAIN)
-    ours = {
-        key: value for key, value in requested.items() if value != plain.get(key) and (key, value) != ("idf", "corpus")
-    }
-    require_same(ours, {key: file.scheme.get(key) for key in ours}, "the method", name)
-    blocks, bits = method.num_blocks, int(file.scheme["bits"])
-    return SimHash(bits=bits, max_distance=method.max_distance, num_blocks=blocks, confirm="hamming")
-
-
 def _pairs_of_fingerprints(
     files: dict[str, Fingerprints | FingerprintFile],
     method: MethodSettings,
@@ -226,7 +191,7 @@ def _pairs_of_fingerprints(
 ) -> dict[str, Any]:
     """Find the pairs among fingerprints, without their texts."""
     first_name, first = next(iter(files.items()))
-    near = _hamming_of(method, first, first_name)
+    near = method_of(method).radius_of(first.scheme, first_name)
     for name, file in files.items():
         require_same(first.scheme, file.scheme, first_name, name)
     with stages.stage("read"):

@@ -13,98 +13,107 @@ from types import NoneType
 from typing import Any, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source, for_pages, looks_like_path, named_paths, tasks_of
-from neardup.api.runs import open_stages
-from neardup.documents.corpus import rejecter
-from neardup.documents.reading import MAX_DOCUMENT_BYTES, known_total
-from neardup.documents.tables import export_of
+from neardup.arrays import offsets_from_lengths
 from neardup.documents.texts import is_text
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
-from neardup.engines.local.sign import (
-    Column,
-    Counts,
-    sign_column,
-    sign_corpus,
-    signer_of,
-)
+from neardup.engines.local.sign import Column, Counts, sign_column, sign_corpus
 from neardup.errors import InputError
 from neardup.executor import count_threads
 from neardup.features.feature_strings import split_pairs
-from neardup.features.token_lists import STRING_LISTS, list_strings, offsets_from_lengths
+from neardup.features.token_lists import STRING_LISTS, list_strings
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, known_total
+from neardup.formats.tables import export_of
 from neardup.methods.registry import method_of
-from neardup.methods.simhash import warn_of_short
-from neardup.output.report import describe_cost, incomplete_by
+from neardup.methods.sketcher import Sketcher
 from neardup.output.table_file import TableFile
 from neardup.progress import Progress, Stages
+from neardup.report.contents import describe_cost, incomplete_by
+from neardup.report.stages import open_stages
+from neardup.runs.incomplete import warn_if_incomplete
+from neardup.runs.inputs import Inputs, Source, looks_like_path, named_paths
+from neardup.runs.run import Run
 from neardup.settings.constraints import iterates_over_names, shown
-from neardup.settings.methods import MinHash, SimHash
-from neardup.settings.presets import minhash_named, sketch_named
-from neardup.settings.run import RunSettings
+from neardup.settings.methods import MethodSettings, MinHash, SimHash
+from neardup.settings.presets import method_named
+from neardup.settings.run import OnError, RunSettings, TextUnit
 from neardup.version import __version__
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
 _CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of fewer features, threads wait for one another
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
-Features = Iterable[str] | Iterable[tuple[str, float]] | Mapping[str, float]
-
 
 @overload
 def sign(
     source: Source,
     *,
-    method: MinHash | Literal["minhash", "content"] = "minhash",
+    method: MinHash | Literal["minhash", "structure", "content"] = "minhash",
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     output: str | os.PathLike[str] | None = None,
     with_hex: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
 ) -> Signatures: ...
 @overload
 def sign(
     source: Source,
     *,
-    method: SimHash | Literal["simhash", "structure", "decay", "paths"],
+    method: SimHash | Literal["simhash", "tags", "decay", "paths"],
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     output: str | os.PathLike[str] | None = None,
     with_hex: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
 ) -> Fingerprints: ...
+@overload
 def sign(
     source: Source,
     *,
-    method: MinHash | SimHash | str = "minhash",
+    method: MethodSettings | str,
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     output: str | os.PathLike[str] | None = None,
     with_hex: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
+    progress: bool | Progress = False,
+) -> Signatures | Fingerprints: ...
+def sign(
+    source: Source,
+    *,
+    method: MethodSettings | str = "minhash",
+    text_column: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    text_unit: TextUnit = "auto",
+    in_format: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    output: str | os.PathLike[str] | None = None,
+    with_hex: bool = False,
+    overwrite: bool = False,
+    threads: int | None = None,
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
 ) -> Any:
     """Return the MinHash signature or the SimHash fingerprint of every document.
@@ -116,9 +125,9 @@ def sign(
         weight: double>, maps, and in Python also dictionaries and lists of pairs. A str that is not a path, a set, or a
         dictionary is one document. A null row is an empty document; a null or empty token is left out.
     method : how a text becomes features, and these a signature (MinHash) or a fingerprint (SimHash); or a name:
-        minhash, simhash; of web pages content, signatures of the main text, or structure, decay, paths, fingerprints
-        of the tags. Of tokens, only the seed and length of signatures matter, the bits, hash and weights of
-        fingerprints.
+        minhash, simhash; of web pages structure, signatures of the template, content, of the main text, or tags, decay,
+        paths, fingerprints of the tags. Of tokens, only the seed and length of signatures matter, the bits, hash and
+        weights of fingerprints.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     output : a file to write to batch by batch, in bounded memory: .parquet, whose rows are read again when the result
         is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None; the rows are kept in memory.
@@ -138,7 +147,7 @@ def sign(
     InputError
         If a row contains anything else, or a weight is outside its limits: for MinHash 0, or from 1e-100 to 1e100.
     SettingError
-        If method uses `boost_rare` or `min_structure`, which need a collection.
+        If method uses `min_structure`, which compares two sets of features, or `boost_rare` for lists of tokens.
     OutputError
         If the output file exists, has another suffix, or cannot be written.
 
@@ -159,86 +168,42 @@ def sign(
     >>> sign([{"a": 1.0, "b": 2.0}, {"a": 2.0}]).scheme["name"]
     'weighted-minhash'
     """
-    chosen = sketch_named(method)
+    chosen = method_of(method_named(method))
     run_settings = RunSettings(threads=threads, on_error=on_error)
     file = None if output is None else TableFile(output, overwrite=overwrite)
     documents, column = (source, None) if text_column or id_column or in_format else _as_column(source)
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     if column is not None:
-        in_memory = file is None and method_of(chosen).counted is None
+        in_memory = file is None and chosen.counted is None
         if in_memory or not is_text(column.dtype):
-            return take(iter([sign_column(column, signer_of(chosen), count_threads(run_settings.threads))]))
+            return take(iter([sign_column(column, chosen.sketcher, count_threads(run_settings.threads))]))
         run_settings = replace(run_settings, on_error="stop")  # a row for each text
     inputs = Inputs(documents, None, text_column, id_column, text_unit, in_format, max_document_bytes)
-    sketches = _run(inputs, chosen, run_settings, take, progress=progress)
+    sketches = _perform(Run(inputs, chosen.settings, settings=run_settings), take, progress)
     assert sketches.report is not None
     warn_if_incomplete(sketches.report, on_error)
     return sketches
 
 
-def minhash(text: str | Features, *, method: MinHash | None = None) -> npt.NDArray[np.uint32]:
-    """Return the MinHash signature of a text, or of features.
-
-    Parameters
-    ----------
-    text : a text, which method cuts into shingles; or features, used unchanged: strings, or pairs of a string and
-        its weight, or a mapping of these. The weights of repeated features add up.
-    method : the settings. Default: `MinHash()`. For features, only seed and length matter.
-
-    Returns
-    -------
-    uint32 array of shape (num_hashes,); all ones if there are no features.
-
-    Raises
-    ------
-    InputError
-        If `text` is none of these.
-
-    Examples
-    --------
-    >>> left, right = (minhash(set(letters), method=MinHash(num_hashes=1024)) for letters in ("abcd", "cdef"))
-    >>> float((left == right).mean().round(1))  # exactly 2 of 6
-    0.3
-    """
-    row: Any = text
-    if isinstance(row, bytes) or not isinstance(row, Iterable):
-        raise _refuse(row)
-    column = _python_column([row if isinstance(row, (str, Mapping)) else list(row)])
-    settings = minhash_named(sketch_named(method or MinHash()))
-    values: npt.NDArray[np.uint32] = sign_column(column, signer_of(settings), 1).values[0]
-    return values
-
-
-def _run(
-    inputs: Inputs,
-    method: MinHash | SimHash,
-    run_settings: RunSettings,
-    take: Callable[[Iterator[Sketches]], Sketches],
-    *,
-    progress: bool | Progress,
-) -> Sketches:
+def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], progress: bool | Progress) -> Sketches:
     """Sign documents; take : makes one of their batches, of which the first has no rows."""
     counts = Counts()
-    tasks = tasks_of(inputs, "first")
-    method = for_pages(method, tasks)
-    threads, total = count_threads(run_settings.threads), known_total(tasks)
-
-    reject = rejecter(run_settings.on_error, counts.rejected.append)
-
+    tasks, method, _ = run.find()
+    threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
     with (
         open_stages(progress) as stages,
         tempfile.TemporaryDirectory(prefix="neardup-") as directory,
         Scratch(Path(directory)) as scratch,
     ):
-        counted, table = method_of(method).counted, None
+        counted = method.counted
         if counted is not None:
             with stages.stage("count", total) as counting:
-                table = count_or_open(counted, tasks, scratch, threads, counting)
-        signer = signer_of(method, table)
+                method = method.with_idf(count_or_open(counted, tasks, scratch, threads, counting))
+        sketcher = method.sketcher
         with stages.stage("sign", total) as reading:
-            none = signer.sketches(signer.allocate(0).values, signer.scheme, pa.array([], pa.string()))
-            sketches = take(chain([none], sign_corpus(tasks, signer, threads, counts, reading, reject)))
-    sketches.report = _report(signer.scheme, counts, stages)
+            none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.string()))
+            sketches = take(chain([none], sign_corpus(tasks, sketcher, threads, counts, reading, reject)))
+    sketches.report = _report(sketcher, counts, stages)
     return sketches
 
 
@@ -270,11 +235,11 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
     return first._open_later(file.path, first.scheme)
 
 
-def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str, Any]:
+def _report(sketcher: Sketcher, counts: Counts, stages: Stages) -> dict[str, Any]:
     return {
         "version": __version__,
         "command": "sign",
-        "scheme": scheme,
+        "scheme": sketcher.scheme,
         "counts": {
             "read": counts.read,
             "signed": counts.read - counts.without_features,
@@ -284,7 +249,7 @@ def _report(scheme: dict[str, Any], counts: Counts, stages: Stages) -> dict[str,
         },
         "incomplete": incomplete_by(counts.rejected),
         **describe_cost(stages, counts.read, counts.text_bytes),
-        "warnings": warn_of_short(counts.short),
+        "warnings": sketcher.warnings(counts.short),
         "rejected": [row._asdict() for row in counts.rejected],
     }
 

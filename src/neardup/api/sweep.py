@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.api.incomplete import warn_if_incomplete
-from neardup.api.inputs import Inputs, Source, for_pages, tasks_of
-from neardup.api.runs import open_stages
-from neardup.decide.decisions import Removals
 from neardup.decide.outcome import Outcome
-from neardup.documents.reading import MAX_DOCUMENT_BYTES, Task
+from neardup.documents.corpus import Corpus
 from neardup.engines.local import pipeline
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import SettingError
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
-from neardup.output.marked_pairs import Marker
-from neardup.output.report import describe_cost, describe_incomplete
 from neardup.output.write import read_texts
 from neardup.progress import Progress
+from neardup.report.contents import describe_cost, describe_incomplete
+from neardup.report.marked_pairs import Marker
+from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
+from neardup.runs.incomplete import warn_if_incomplete
+from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.schemas import SIMILARITY, sweep_schema
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import minhash_named
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.methods import MethodSettings, MinHash
+from neardup.settings.presets import named_as
+from neardup.settings.run import Keep, OnError, RunSettings, SelectionSettings, TextUnit
 
 THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 _MAX_THRESHOLDS, _EXAMPLES = 50, 3
@@ -41,16 +42,16 @@ def sweep(
     *,
     thresholds: Sequence[float] = THRESHOLDS,
     method: MethodSettings | str = "minhash",
-    keep: str = "first",
+    keep: Keep = "first",
     within: str | None = None,
     text_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    text_unit: str = "auto",
+    text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     threads: int | None = None,
     batch_rows: int | None = None,
-    on_error: str = "reject",
+    on_error: OnError = "reject",
     progress: bool | Progress = False,
 ) -> Sweep:
     """Count the documents that `dedup` would remove at each of several thresholds, with examples on both sides of each.
@@ -75,7 +76,7 @@ def sweep(
 
     Notes
     -----
-    Each threshold takes a run of its own over the inputs, so its counts equal those of `dedup`.
+    The inputs are read once, then searched at each threshold as `dedup` searches them, so the counts equal its counts.
 
     Examples
     --------
@@ -85,30 +86,35 @@ def sweep(
     [{'threshold': 0.5, 'removed': 1}, {'threshold': 0.9, 'removed': 0}]
     """
     limits = _checked(thresholds)
-    settings = minhash_named(method)
+    settings = named_as(MinHash, method)
     selection = SelectionSettings(keep=keep, within=within)
     run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
-    tasks = tasks_of(Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), keep,
-                     within=within)  # fmt: skip
+    tasks = tasks_of(
+        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), keep, within=within
+    )
     settings = for_pages(settings, tasks)
     rows: list[dict[str, Any]] = []
-    examples: list[SweepExample] = []
+    chosen: list[_Chosen] = []
     # One run below the first threshold finds what it just keeps.
     below = max(round(limits[0] - 0.05, 4), limits[0] / 2)
     with open_stages(progress) as stages:
-        for place, threshold in enumerate([below, *limits]):
-            chosen = method_of(replace(settings, threshold=threshold)).resolve()
-            with tempfile.TemporaryDirectory(prefix="neardup-") as path, Scratch(Path(path)) as scratch:
-                outcome = pipeline.run_pipeline(tasks, chosen, selection, run_settings, scratch, stages)
-                until = [*limits, np.inf][place]
-                examples += _examples(tasks, chosen, outcome, scratch, threshold, until, is_below=place == 0)
-            if place:
-                rows.append(_counts(threshold, outcome))
+        methods = [method_of(replace(settings, threshold=limit)).resolve() for limit in (below, *limits)]
+        searches = [pipeline.Search(each, selection) for each in methods]
+        with (
+            tempfile.TemporaryDirectory(prefix="neardup-") as path,
+            Scratch(Path(path)) as scratch,
+            closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as found,
+        ):
+            for removed_at, kept_at, outcome in zip([None, *limits], [*limits, None], found, strict=True):
+                chosen += _choose(outcome, removed_at, kept_at)
+                if removed_at is not None:
+                    rows.append(_counts(removed_at, outcome))
+            examples = _mark(tasks, methods[0], outcome.corpus, scratch, chosen)
         report = {
             "command": "sweep",
             "thresholds": rows,
             "incomplete": describe_incomplete(outcome.corpus.tally.unread_files, outcome.corpus.unread),
-            **describe_cost(stages, outcome.corpus.num_documents * (1 + len(limits))),
+            **describe_cost(stages, outcome.corpus.num_documents),
         }
     warn_if_incomplete(report, on_error)
     return Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, report)
@@ -135,51 +141,45 @@ def _counts(threshold: float, outcome: Outcome) -> dict[str, Any]:
     return {"threshold": threshold, "kept": kept, "removed": removed, "removed_exact": exact}
 
 
-def _examples(
-    tasks: list[Task],
-    method: Method,
-    outcome: Outcome,
-    scratch: Scratch,
-    threshold: float,
-    until: float,
-    *,
-    is_below: bool,
-) -> list[SweepExample]:
+class _Chosen(NamedTuple):
+    """A removal to be shown, with the thresholds on both sides of it."""
+
+    removed_at: float | None
+    kept_at: float | None
+    document: int
+    kept: int
+    similarity: float
+
+
+def _choose(outcome: Outcome, removed_at: float | None, kept_at: float | None) -> list[_Chosen]:
     """Return removals of a run that the next threshold would keep: three, from the least similar to the most.
 
     The most similar one is a near miss of the next threshold; of a run below the first threshold, the only one.
     """
-    removals = outcome.removals
-    similarity = removals.measured[SIMILARITY.name]
-    near = np.flatnonzero(~removals.measured.exact & (similarity < until))
+    documents, kept, measured = outcome.removals
+    similarity = measured[SIMILARITY.name]
+    near = np.flatnonzero(~measured.exact & (similarity < (np.inf if kept_at is None else kept_at)))
     near = near[np.argsort(similarity[near], kind="stable")]
-    if is_below:
+    if removed_at is None:
         near = near[-1:]
-    chosen = near[np.unique(np.linspace(0, len(near) - 1, _EXAMPLES).astype(np.int64))] if len(near) else near
-    part = removals.take(chosen)
-    return _marked(tasks, method, outcome, scratch, part, threshold, None if until == np.inf else until, is_below)
-
-
-def _marked(
-    tasks: list[Task],
-    method: Method,
-    outcome: Outcome,
-    scratch: Scratch,
-    removals: Removals,
-    threshold: float,
-    kept_at: float | None,
-    is_below: bool,
-) -> list[SweepExample]:
-    locations = pipeline.locations(tasks, outcome.corpus, scratch)
-    documents = np.union1d(removals.documents, removals.kept).astype(np.uint32)
-    identities = [task.part.identity() for task in tasks]
-    marker = Marker(dict(read_texts(tasks, identities, outcome.corpus.part_ends, documents)), method.settings)
-    ids, kept_ids = (locations.ids(side).to_pylist() for side in (removals.documents, removals.kept))
-    pairs = zip(removals.documents.tolist(), removals.kept.tolist(), strict=True)
+    rows = near[np.unique(np.linspace(0, len(near) - 1, _EXAMPLES).astype(np.int64))] if len(near) else near
     return [
-        SweepExample(
-            None if is_below else threshold, kept_at, ids[i], kept_ids[i],
-            float(removals.measured[SIMILARITY.name][i]), marker.mark(*pair),
-        )
-        for i, pair in enumerate(pairs)
-    ]  # fmt: skip
+        _Chosen(removed_at, kept_at, int(documents[row]), int(kept[row]), float(similarity[row]))
+        for row in rows.tolist()
+    ]
+
+
+def _mark(
+    tasks: list[Task], method: Method, corpus: Corpus, scratch: Scratch, chosen: list[_Chosen]
+) -> list[SweepExample]:
+    """Return the removals with their ids and texts, which are read in one pass."""
+    documents = np.array([(each.document, each.kept) for each in chosen], np.uint32).reshape(-1, 2)
+    identities = [task.part.identity() for task in tasks]
+    texts = read_texts(tasks, identities, corpus.part_ends, np.unique(documents))
+    marker = Marker(dict(texts), method.settings)
+    locations = pipeline.locations(tasks, corpus, scratch)
+    ids, kept_ids = (locations.ids(side).to_pylist() for side in documents.T)
+    return [
+        SweepExample(each.removed_at, each.kept_at, id, kept_id, each.similarity, marker.mark(each.document, each.kept))
+        for each, id, kept_id in zip(chosen, ids, kept_ids, strict=True)
+    ]

@@ -7,7 +7,6 @@ import warnings
 from functools import partial
 from pathlib import Path
 
-from neardup.candidates.bands import Bands
 from neardup.documents.page_charset import decode_page
 from neardup.errors import InputError
 from neardup.methods.registry import method_of
@@ -61,15 +60,19 @@ def compare(
     chosen = method_of(method).resolve()
     measures = chosen.compare(*texts)
     similarity = measures.jaccard if measures.similarity is None else measures.similarity
-    bands = chosen.search if isinstance(chosen.search, Bands) else None
     shown = comparing.shown(*texts, method)
     return Comparison(
-        *shown, measures, similarity, method.threshold, bands, measures.duplicate,
+        *shown,
+        measures,
+        similarity,
+        method.threshold,
+        chosen.lookup.bands,
+        measures.duplicate,
         _mark=partial(comparing.mark, *shown, method),
         _pages=texts if method.tokens in PAGE_TOKENS else None,
         _align=align_outlines,
         _compare=compare,
-    )  # fmt: skip
+    )
 
 
 def _warn_of_names(left: Text, right: Text) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import offsets_from_lengths
 from neardup.candidates.blocks import cut_blocks
 from neardup.fingerprints.simhash import num_words
 
@@ -101,6 +102,6 @@ def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Level
     differ = [
         [to_words(mask, bits) for mask in (*node.differ, *[0] * (max_distance - len(node.differ)))] for node in nodes
     ]
-    starts = np.concatenate([[0], np.cumsum([len(level) for level in levels])]).astype(np.int64)
+    starts = offsets_from_lengths([len(level) for level in levels])
     shape = (len(nodes), max_distance, num_words(bits))
     return Levels(np.array(agree, np.uint64), np.array(differ, np.uint64).reshape(shape), starts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from bisect import bisect_right
 from typing import NamedTuple
 
 from neardup.errors import SettingError
@@ -33,26 +33,18 @@ class Radius(NamedTuple):
     num_blocks: int | None = None
 
 
-@dataclass(frozen=True)
-class BlockPlan:
-    """The cost of an index of `num_fingerprints` with `num_blocks` blocks.
+class BlockPlan(NamedTuple):
+    """The cost of an index of fingerprints with `num_blocks` blocks.
 
-    key_bits : of the table with the shortest key. table_bytes : the fingerprints of all tables, as in the paper.
-    memory_bytes : the whole index, as `HammingIndex` stores it. candidates : fingerprints in one table that share the
-    key of a query, if all bits are random. comparisons : the candidates of all tables. fits : whether the index fits
-    into the allowed memory. picked : whether this is the fastest plan that fits.
+    key_bits : of the table with the shortest key. comparisons : fingerprints that share a key with a query, in all
+    tables, if all bits are random. memory_bytes : the whole index, as `HammingIndex` stores it.
     """
 
-    num_fingerprints: int
     num_blocks: int
     num_tables: int
     key_bits: int
-    table_bytes: int
-    memory_bytes: int
-    candidates: float
     comparisons: float
-    fits: bool
-    picked: bool = False
+    memory_bytes: int
 
     @property
     def query_cost(self) -> float:
@@ -89,17 +81,14 @@ def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) 
         )
 
 
-def plan_blocks(
-    num_fingerprints: float, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
-) -> tuple[BlockPlan, ...]:
-    """Return the cost of each number of blocks from max_distance + 1 to bits; the fastest that fits is marked.
+def plan_blocks(num_fingerprints: int, bits: int = 64, max_distance: int = 3) -> list[BlockPlan]:
+    """Return the cost of each number of blocks from max_distance + 1 to bits.
 
     Parameters
     ----------
-    num_fingerprints : the number of fingerprints in the index, whole, up to 10^15, such as 1e9.
+    num_fingerprints : the number of fingerprints in the index, at most 10^15.
     bits : of a fingerprint: 32, 64, 128 or 256.
     max_distance : 0 to 16.
-    memory_bytes : the maximum memory of the index; None for no limit.
 
     Notes
     -----
@@ -112,53 +101,33 @@ def plan_blocks(
     1048576.0
     """
     check_distance(bits, max_distance)
-    if isinstance(num_fingerprints, float) and num_fingerprints.is_integer():  # such as 1e9
-        num_fingerprints = int(num_fingerprints)
-    if not isinstance(num_fingerprints, int) or not 0 <= num_fingerprints <= MAX_FINGERPRINTS:
-        raise SettingError(
-            f"num_fingerprints must be a whole number of 0 or more and at most {MAX_FINGERPRINTS}: "
-            f"got {num_fingerprints!r}. Change num_fingerprints."
-        )
-    plans = [
-        _plan(num_fingerprints, bits, max_distance, num_blocks, memory_bytes)
-        for num_blocks in range(max_distance + 1, bits + 1)
-    ]
-    fitting = [plan for plan in plans if plan.fits]
-    picked = min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables)) if fitting else None
-    return tuple(_mark(plan) if plan is picked else plan for plan in plans)
+    return [_plan(num_fingerprints, bits, max_distance, num_blocks) for num_blocks in range(max_distance + 1, bits + 1)]
 
 
 def choose_blocks(
     num_fingerprints: int, bits: int = 64, max_distance: int = 3, memory_bytes: float | None = None
 ) -> BlockPlan:
-    """Return the plan with the fastest query that fits into the allowed memory.
-
-    Parameters
-    ----------
-    num_fingerprints : the number of fingerprints in the index, whole, up to 10^15, such as 1e9.
-    bits : of a fingerprint: 32, 64, 128 or 256.
-    max_distance : 0 to 16.
-    memory_bytes : the maximum memory of the index; None for no limit.
+    """Return the plan with the fastest query that fits into the allowed memory; None for no limit.
 
     Raises
     ------
     SettingError
         If no number of blocks fits. The message names a distance and a number of fingerprints that would fit.
     """
-    plans = plan_blocks(num_fingerprints, bits, max_distance, memory_bytes)
-    picked = next((plan for plan in plans if plan.picked), None)
-    if picked is not None:
-        return picked
-    assert memory_bytes is not None
+    plans = plan_blocks(num_fingerprints, bits, max_distance)
+    allowed = math.inf if memory_bytes is None else memory_bytes
+    fitting = [plan for plan in plans if plan.memory_bytes <= allowed]
+    if fitting:
+        return min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables))
     least = min(plans, key=lambda plan: plan.memory_bytes)
-    fitting = _most_that_fit(bits, max_distance, memory_bytes)
-    distances = [k for k in range(max_distance) if _plan(num_fingerprints, bits, k, k + 1, memory_bytes).fits]
+    most = _most_that_fit(bits, max_distance, allowed)
+    distances = [k for k in range(max_distance) if _plan(num_fingerprints, bits, k, k + 1).memory_bytes <= allowed]
     advice = [f"max_distance={distances[-1]}"] if distances else []
-    advice += [f"{fitting:,} fingerprints"] if fitting else []
+    advice += [f"{most:,} fingerprints"] if most else []
     would = f"is enough for {' or '.join(advice)}" if advice else "is not enough for a single fingerprint"
     raise SettingError(
         f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} need "
-        f"{least.memory_bytes:,} bytes or more ({least.num_tables} tables): got memory_bytes={memory_bytes:,.0f}. "
+        f"{least.memory_bytes:,} bytes or more ({least.num_tables} tables): got memory_bytes={allowed:,.0f}. "
         f"This memory {would}. Lower max_distance, or allow more memory."
     )
 
@@ -176,39 +145,17 @@ def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> i
     return best
 
 
-def _plan(count: int, bits: int, max_distance: int, num_blocks: int, memory_bytes: float | None) -> BlockPlan:
+def _plan(count: int, bits: int, max_distance: int, num_blocks: int) -> BlockPlan:
     num_tables = math.comb(num_blocks, num_blocks - max_distance)
     sizes = sorted(mask.bit_count() for mask in cut_blocks(0, bits, num_blocks))
     key_bits = sum(sizes[: num_blocks - max_distance])
-    width = 8 * num_words(bits)
     directory = 4 * min(1 << key_bits, count)
-    total = count * (width + _FIXED_ROW_BYTES) + num_tables * (count * _ENTRY_BYTES + directory)
-    candidates = count / 2**key_bits
-    return BlockPlan(
-        num_fingerprints=count,
-        num_blocks=num_blocks,
-        num_tables=num_tables,
-        key_bits=key_bits,
-        table_bytes=num_tables * count * bits // 8,
-        memory_bytes=total,
-        candidates=candidates,
-        comparisons=num_tables * candidates,
-        fits=memory_bytes is None or total <= memory_bytes,
-    )
-
-
-def _mark(plan: BlockPlan) -> BlockPlan:
-    values = {name: getattr(plan, name) for name in plan.__dataclass_fields__}
-    return BlockPlan(**(values | {"picked": True}))
+    rows = count * (8 * num_words(bits) + _FIXED_ROW_BYTES)
+    memory_bytes = rows + num_tables * (count * _ENTRY_BYTES + directory)
+    return BlockPlan(num_blocks, num_tables, key_bits, num_tables * (count / 2**key_bits), memory_bytes)
 
 
 def _most_that_fit(bits: int, max_distance: int, memory_bytes: float) -> int:
     """Return the number of fingerprints that fit into the memory with the fewest tables."""
-    low, high = 0, MAX_FINGERPRINTS
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _plan(middle, bits, max_distance, max_distance + 1, memory_bytes).fits:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    counts = range(1, MAX_FINGERPRINTS + 1)
+    return bisect_right(counts, memory_bytes, key=lambda n: _plan(n, bits, max_distance, max_distance + 1).memory_bytes)

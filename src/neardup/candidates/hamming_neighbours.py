@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import begins_run, offsets_from_lengths
 from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import Pairs, join
 from neardup.fingerprints.simhash import num_words
@@ -57,13 +58,13 @@ def find_neighbours(
     node = np.full(len(order), kernels.sieve.NO_NODE, np.uint32)
     node[positions] = inverse
     left, right, distance = (collect or collect_pairs)(join(distinct, *radius, threads))
-    starts = np.zeros(len(distinct) + 1, np.int64)
-    np.cumsum(np.bincount(left, minlength=len(distinct)) + np.bincount(right, minlength=len(distinct)), out=starts[1:])
+    degree = np.bincount(left, minlength=len(distinct)) + np.bincount(right, minlength=len(distinct))
+    starts = offsets_from_lengths(degree)
     by_node = np.argsort(np.concatenate([left, right]), kind="stable")
     others = np.concatenate([right, left])[by_node]
     neighbours = kernels.sieve.Neighbours(node, starts, others, np.concatenate([distance, distance])[by_node])
     wanted = np.zeros(len(order), np.bool_)
-    wanted[order[positions]] = ((np.diff(starts) > 0) | (num_documents > 1))[inverse]
+    wanted[order[positions]] = ((degree > 0) | (num_documents > 1))[inverse]
     return HammingNeighbours(neighbours, wanted, len(distinct), len(left))
 
 
@@ -79,8 +80,7 @@ def _distinct(
     """Return the distinct rows, the index of each row among them, and the number of rows equal to each."""
     order = np.lexsort(fingerprints.T) if fingerprints.shape[1] > 1 else np.argsort(fingerprints[:, 0])
     ordered = fingerprints[order]
-    first = np.ones(len(ordered), np.bool_)
-    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    first = begins_run(*ordered.T)
     index = np.cumsum(first) - 1
     inverse = np.empty(len(ordered), np.uint32)
     inverse[order] = index

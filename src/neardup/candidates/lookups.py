@@ -1,51 +1,56 @@
-"""The keys of documents in the tables of a store, and the candidates among the rows that a lookup finds.
+"""The tables of keys in which a method finds documents, and the one rule of their buckets.
 
-The batch stages in `propose.py` compare all documents of a corpus; these functions look up a few documents among many
-that are stored. Both follow the same rule: a bucket lists its earliest `max_bucket_size` members.
+A bucket lists its earliest `limit` distinct members. Engines list all documents of a corpus (sorted_members.py), and an
+index looks up a few among many that are stored; both ask the same `Lookup`.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import ClassVar, NamedTuple, Protocol
+from functools import cached_property
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import ranges
 from neardup.candidates.bands import Bands
 from neardup.candidates.block_levels import make_masks
 from neardup.candidates.blocks import Radius
+from neardup.candidates.entries import CandidateRows, Entries, Found, Layout, dense_entries, distinct_pairs
 from neardup.candidates.samples import Samples
 from neardup.features.described import Keys, Lists
-from neardup.stores.base import Entries, Found, Layout
+from neardup.features.weights import distinct_lists
 
 _KEY_BITS = 64
-
-
-class CandidateRows(NamedTuple):
-    """Candidates among stored rows, by query and then by row, each pair once. query, row : int64; kept : bool."""
-
-    query: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.bool_]
-
-    def take(self, chosen: npt.NDArray[np.bool_]) -> CandidateRows:
-        """Return the candidates where `chosen`, bool (num_candidates,), is true."""
-        return CandidateRows(self.query[chosen], self.row[chosen], self.kept[chosen])
 
 
 class Lookup(Protocol):
     """How a method finds documents in tables of keys.
 
+    name : of the kind of look-up, for reports; an engine may have a kernel for it. bands : of the signature, if each
+    table is of a band.
     needed : the probes of a document that must find another one, by the number of its probes; the last for all more.
+    radius : of fingerprints, if those within a distance are found too; None if keys must be equal. by_sets : whether
+    the keys are the features of documents.
     """
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def needed(self) -> tuple[int, ...]: ...
+
+    @property
+    def bands(self) -> Bands | None: ...
+
+    @property
+    def radius(self) -> Radius | None: ...
+
+    @property
+    def by_sets(self) -> bool: ...
 
     @property
     def layout(self) -> Layout:
@@ -55,18 +60,32 @@ class Lookup(Protocol):
         """Return the keys under which documents are entered."""
 
     def probes(self, keys: Keys) -> Entries:
-        """Return the keys that documents look up."""
+        """Return the keys that documents look up: the first ones of their entries."""
+
+    def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
+        """Return how many members a bucket lists. all_pairs : whether all duplicates of a document are wanted."""
 
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         """Return the candidates among the rows that probes found."""
 
 
+class _EqualKeys:
+    """What look-ups of equal keys have in common."""
+
+    radius: ClassVar[Radius | None] = None
+
+    def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
+        return max_bucket_size
+
+
 @dataclass(frozen=True)
-class BandLookup:
+class BandLookup(_EqualKeys):
     """A table for each band of a signature."""
 
     bands: Bands
+    name: ClassVar[str] = "bands"
     needed: ClassVar[tuple[int, ...]] = (0, 1)
+    by_sets: ClassVar[bool] = False
 
     @property
     def layout(self) -> Layout:
@@ -84,10 +103,17 @@ class BandLookup:
 
 @dataclass(frozen=True)
 class DistanceLookup:
-    """A table for each choice of blocks of a fingerprint; see candidates/blocks.py."""
+    """A table for each choice of blocks of a fingerprint; see candidates/blocks.py.
+
+    confirmed : whether more is compared of a pair than its distance.
+    """
 
     radius: Radius
+    confirmed: bool = True
+    name: ClassVar[str] = "fingerprints"
+    bands: ClassVar[None] = None
     needed: ClassVar[tuple[int, ...]] = (0, 1)
+    by_sets: ClassVar[bool] = False
 
     @property
     def layout(self) -> Layout:
@@ -99,6 +125,10 @@ class DistanceLookup:
 
     def probes(self, keys: Keys) -> Entries:
         return self.entries(keys)
+
+    def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
+        # Documents of one fingerprint have equal distances: the earliest represents them.
+        return max_bucket_size if self.confirmed or all_pairs else 1
 
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         return distinct_pairs(probes, found)[0]
@@ -140,11 +170,14 @@ def _move(bit: int, place: int, length: int) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True)
-class SampleLookup:
+class SampleLookup(_EqualKeys):
     """One table of all features; a document looks up its sample. needed : hits by the size of the sample."""
 
     samples: Samples
     needed: tuple[int, ...]
+    name: ClassVar[str] = "samples"
+    bands: ClassVar[None] = None
+    by_sets: ClassVar[bool] = True
 
     @property
     def layout(self) -> Layout:
@@ -152,7 +185,7 @@ class SampleLookup:
 
     def entries(self, keys: Keys) -> Entries:
         assert keys.samples is not None
-        return _set_entries(keys.samples, math.inf)
+        return _set_entries(keys.samples)
 
     def probes(self, keys: Keys) -> Entries:
         assert keys.samples is not None
@@ -165,50 +198,12 @@ class SampleLookup:
         return pairs.take(enough)
 
 
-def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.NDArray[np.int64]]:
-    """Return each pair of a query and a row once, with the number of probes that found it."""
-    query = probes.document[found.entry]
-    if len(query) < 2:
-        return CandidateRows(query, found.row, found.kept), np.ones(len(query), np.int64)
-    if query[0] == query[-1] and bool((found.row == found.row[0]).all()):  # one document, of one row: the usual hit
-        return CandidateRows(query[:1], found.row[:1], found.kept[:1]), np.array([len(query)])
-    order = np.argsort(found.row) if query[0] == query[-1] else np.lexsort((found.row, query))
-    query, row, kept = query[order], found.row[order], found.kept[order]
-    new = np.ones(len(query), np.bool_)
-    new[1:] = (query[1:] != query[:-1]) | (row[1:] != row[:-1])
-    hits = np.diff(np.append(np.flatnonzero(new), len(query)))
-    return CandidateRows(query[new], row[new], kept[new]), hits
-
-
-def dense_entries(values: npt.NDArray[np.uint64]) -> Entries:
-    """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
-    num_documents, num_tables = values.shape
-    if num_documents == 1:
-        return Entries(*_entries_of_one(num_tables), np.ascontiguousarray(values).reshape(-1))
-    document, table = np.empty(values.shape, np.int64), np.empty(values.shape, np.uint16)
-    document[:], table[:] = np.arange(num_documents)[:, None], np.arange(num_tables)
-    return Entries(document.reshape(-1), table.reshape(-1), np.ascontiguousarray(values).reshape(-1))
-
-
-@cache
-def _entries_of_one(num_tables: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
-    return np.zeros(num_tables, np.int64), np.arange(num_tables, dtype=np.uint16)
-
-
-def _set_entries(sets: Lists, most: float) -> Entries:
+def _set_entries(sets: Lists, most: int | None = None) -> Entries:
     """Return entries of the distinct hashes of sets, the least `most` of each, in one table; 0 is no hash."""
-    owner = np.repeat(np.arange(len(sets.sizes), dtype=np.int64), sets.sizes)
-    order = np.lexsort((sets.hashes, owner))
-    hashes, owner = sets.hashes[order], owner[order]
-    new = np.ones(len(hashes), np.bool_)
-    new[1:] = (hashes[1:] != hashes[:-1]) | (owner[1:] != owner[:-1])
-    hashes, owner = hashes[new], owner[new]
-    rank = np.arange(len(owner)) - np.searchsorted(owner, owner, side="left")
-    chosen = (rank < most) & (hashes != 0)
+    hashes, offsets = distinct_lists(sets)
+    sizes = np.diff(offsets)
+    owner = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    chosen = hashes != 0
+    if most is not None:
+        chosen &= ranges(0, sizes) < most
     return Entries(owner[chosen], np.zeros(int(chosen.sum()), np.uint16), hashes[chosen])
-
-
-def take_entries(entries: Entries, documents: npt.NDArray[np.bool_]) -> Entries:
-    """Return the entries of some documents, which keep their positions. documents : bool (num_documents,)."""
-    whole = documents.item() if len(documents) == 1 else documents.all()
-    return entries if whole else entries.take(documents[entries.document])

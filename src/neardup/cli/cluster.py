@@ -2,39 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
-from neardup.cli.settings import Command, option, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
-from neardup.settings.run import LANGUAGES, RunSettings, SelectionSettings
+from neardup.cli.settings import command, option, settings_options
+from neardup.cli.sources import engine_options, folder_options, inputs_argument, named, printing_options, source_options
+from neardup.settings.run import Language, RunSettings, SelectionSettings
 
 _COMMON = (
-    "output", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold", "max_distance",
-    "ngram", "linkage", "threads",
-)  # fmt: skip
+    "output",
+    "overwrite",
+    "resume",
+    "against",
+    "text_column",
+    "id_column",
+    "method",
+    "threshold",
+    "max_distance",
+    "ngram",
+    "linkage",
+    "threads",
+)
 
 
-@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Group similar documents into clusters.")
+@command("Group similar documents into clusters.", common=_COMMON)
 @inputs_argument
 @folder_options
 @option(
-    "--against", section="Input", metavar="PATH", multiple=True,
+    "--against",
+    section="Input",
+    metavar="PATH",
+    multiple=True,
     help="Known documents; each document joins the cluster of the known one that it is similar to. Repeatable.",
-)  # fmt: skip
+)
 @option(
-    "--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, section="Output",
+    "--lang",
+    type=click.Choice(get_args(Language)),
+    default="en",
+    show_default=True,
+    section="Output",
     help="The language of report.html: English or simplified Chinese.",
-)  # fmt: skip
+)
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision")
 @settings_options(RunSettings, "Running")
 @config_option
+@engine_options
 @printing_options
 def cluster(
     inputs: tuple[str, ...], against: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any

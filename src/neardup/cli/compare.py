@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.settings import Command, option
+from neardup.cli.settings import command, option
 from neardup.errors import InputError, MissingExtraError
-from neardup.output.messages import speaker
+from neardup.report.messages import say, speaking
 from neardup.settings.methods import MethodSettings
-from neardup.settings.run import LANGUAGES
+from neardup.settings.run import Language
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
@@ -24,32 +23,32 @@ if TYPE_CHECKING:
 _COMMON = ("method", "threshold", "max_distance", "tokens", "ngram")
 
 
-@click.command(
-    cls=Command,
-    common=_COMMON,
-    no_args_is_help=True,
-    short_help="Compare two texts, and show where they differ.",
-)
+@command("Compare two texts, and show where they differ.", common=_COMMON)
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @method_options
 @option(
-    "--explain", is_flag=True, section="Printing",
+    "--explain",
+    is_flag=True,
+    section="Printing",
     help="Show how the fingerprint of each text is computed: words, weights, hash bits, sums (--method simhash).",
-)  # fmt: skip
+)
+@option("--full", is_flag=True, section="Printing", help="Show all passages in full, and with --explain all words.")
 @option(
-    "--full", is_flag=True, section="Printing",
-    help="Show all passages in full, and with --explain all words.",
-)  # fmt: skip
-@option(
-    "--plain", is_flag=True, section="Printing",
+    "--plain",
+    is_flag=True,
+    section="Printing",
     help="Mark differences with [-...-] and {+...+}, and lines with - and +, instead of colours. The default when "
     "piped.",
-)  # fmt: skip
+)
 @option(
-    "--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, section="Printing",
+    "--lang",
+    type=click.Choice(get_args(Language)),
+    default="en",
+    show_default=True,
+    section="Printing",
     help="The language of the figures and of --explain: English or simplified Chinese.",
-)  # fmt: skip
+)
 @option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
 def compare(
     left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, as_json: bool, **values: Any
@@ -80,7 +79,8 @@ def compare(
     if as_json:
         _print_json(result, explained)
     else:
-        _print(result, explained, method, (left, right), plain, full, speaker(lang))
+        with speaking(lang):
+            _print(result, explained, method, (left, right), plain, full)
 
 
 def _side(name: str) -> str | Path:
@@ -99,16 +99,15 @@ def _print(
     names: tuple[str, str],
     plain: bool,
     full: bool,
-    say: Callable[[str], str],
 ) -> None:
     from neardup.cli.render import compare, explain, outlines
 
     for name, found in zip(names, explained, strict=False):
-        explain.print_explanation(name, found, full=full, say=say)
+        explain.print_explanation(name, found, full=full)
     if result.outlines is None:
-        compare.print_comparison(result, names, method, plain=plain, full=full, say=say)
+        compare.print_comparison(result, names, method, plain=plain, full=full)
     else:
-        compare.print_similarity(result, method, others=[_content_row(_content_of(result))], say=say)
+        compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
         outlines.print_outlines(result.outlines, names, plain=plain, full=full)
 
 
@@ -122,8 +121,10 @@ def _content_of(result: Comparison) -> Comparison | None:
 
 def _content_row(content: Comparison | None) -> tuple[str, str, str]:
     if content is None:
-        return "Content", "-", 'pip install "neardup[web]" to compare main texts'
-    return "Content", f"{content.similarity:.4f}", "Jaccard similarity of the main texts"
+        install = 'pip install "neardup[web]"'
+        return say("Content", "正文"), "-", say(f"{install} to compare main texts", f"比较正文需要 {install}")
+    remark = say("Jaccard similarity of the main texts", "正文的 Jaccard 相似度")
+    return say("Content", "正文"), f"{content.similarity:.4f}", remark
 
 
 def _print_json(result: Comparison, explained: list[Explanation]) -> None:

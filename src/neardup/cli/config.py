@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import json
 import sys
@@ -14,37 +13,22 @@ import click
 from neardup.cli.methods import JIEBA
 from neardup.cli.settings import Function, option
 from neardup.errors import SettingError
-from neardup.settings.methods import MinHash
-from neardup.settings.presets import PRESETS
+from neardup.settings.presets import name_of
 
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
-
-
-def preset_option(function: Function) -> Function:
-    """Add --preset, whose settings are the defaults of the options."""
-    return option(
-        "--preset", section="Method", type=click.Choice(list(PRESETS)), is_eager=True, expose_value=False,
-        callback=_use_preset,
-        help="lossless: remove a document if a longer kept one contains at least 0.95 of its shingles (--similarity "
-        "containment --threshold 0.95 --keep longest).",
-    )(function)  # fmt: skip
-
-
-def _use_preset(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
-    if name is None:
-        return
-    method, plain = PRESETS[name].method, MinHash()
-    values = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
-    values = {key: value for key, value in values.items() if value != getattr(plain, key)}
-    ctx.default_map = {**values, "keep": PRESETS[name].keep, **(ctx.default_map or {})}
 
 
 def config_option(function: Function) -> Function:
     """Add --config, whose file gives the options that are not on the command line."""
     return option(
-        "--config", section="Running", metavar="FILE", is_eager=True, expose_value=False, callback=_read_config,
+        "--config",
+        section="Running",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_read_config,
         help="Read options from a TOML file (threshold = 0.7), or from report.json to repeat a run.",
-    )(function)  # fmt: skip
+    )(function)
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
@@ -97,7 +81,7 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
             f"--config {name} is no report of neardup {ctx.command.name}: got that of "
             f"{report.get('command') if isinstance(report, dict) else 'no run'}. Name the report.json of such a run."
         )
-    from neardup.documents.columns import FILE_COLUMN, ID_NAMES
+    from neardup.runs.columns import FILE_COLUMN, ID_NAMES
 
     method, settings = report.get("method"), report.get("settings", {})
     if method is None:
@@ -105,7 +89,7 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
             f"The run of {name} used a Python function, which a file cannot contain. Repeat it in Python."
         )
     values = {key: value for key, value in method.items() if value is not None and key != "method"}
-    values["method"] = "simhash" if method["method"] == "SimHash" else "minhash"
+    values["method"] = name_of(method["method"])
     if isinstance(values.get("tokens"), dict):
         jieba = values["tokens"]["jieba"]
         values |= {option: jieba[field] for option, field in JIEBA.items() if jieba[field] is not None}

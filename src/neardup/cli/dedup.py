@@ -8,48 +8,48 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import click
-
-from neardup.cli.config import config_option, preset_option
+from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, is_method_given, method_options
 from neardup.cli.running import exit_if_incomplete, finish, message_of_folder, report_discarded_run, running
-from neardup.cli.settings import Command, option, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.settings import command, option, settings_options
+from neardup.cli.sources import engine_options, folder_options, inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
-_LOCAL = (
-    "within",
-    "count_by",
-    "resume",
-    "update",
-    "audit_sample",
-    "threads",
-    "batch_rows",
-    "cache_bytes",
-)
 _COMMON = (
-    "output", "write", "overwrite", "resume", "against", "text_column", "id_column", "method", "threshold",
-    "preset", "ngram", "keep",
-)  # fmt: skip
-
-
-@click.command(
-    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Remove near-duplicates, keep one of each, show why."
+    "output",
+    "write",
+    "overwrite",
+    "resume",
+    "against",
+    "text_column",
+    "id_column",
+    "method",
+    "threshold",
+    "ngram",
+    "keep",
 )
+
+
+@command("Remove near-duplicates, keep one of each, show why.", common=_COMMON)
 @inputs_argument
 @folder_options
 @settings_options(OutputSettings, "Output")
 @option(
-    "--against", section="Input", metavar="PATH", multiple=True,
+    "--against",
+    section="Input",
+    metavar="PATH",
+    multiple=True,
     help="An earlier collection whose documents are always kept; repeatable. Or an index.",
-)  # fmt: skip
+)
 @option(
-    "--scratch", section="Output", metavar="DIR",
+    "--scratch",
+    section="Output",
+    metavar="DIR",
     help="The folder for temporary files; use a fast local disk. Default: next to the output, or for remote output the "
     "temporary folder of the system.",
-)  # fmt: skip
+)
 @option(
     "--update",
     section="Input",
@@ -58,29 +58,14 @@ _COMMON = (
     "same output: a document that the index has already, with the same id and text, gets its earlier answer.",
 )
 @source_options
-@preset_option
 @method_options
 @settings_options(SelectionSettings, "Decision")
 @settings_options(RunSettings, "Running")
 @config_option
-@option(
-    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, section="Running",
-    help="Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
-)  # fmt: skip
-@option(
-    "--master", metavar="URL", section="Running",
-    help="The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this machine.",
-)  # fmt: skip
+@engine_options
 @printing_options
 def dedup(
-    inputs: tuple[str, ...],
-    output: str,
-    against: tuple[str, ...],
-    engine: str,
-    master: str | None,
-    quiet: bool,
-    as_json: bool,
-    **values: Any,
+    inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
 ) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
 
@@ -101,19 +86,6 @@ def dedup(
       neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
     is_given, given = is_method_given(values), build_method(values)
-    if engine == "spark":
-        _refuse_local_options()
-        with running(lambda: message_of_folder(output, values["scratch"])):
-            import neardup.spark
-
-            shared = {name: value for name, value in values.items() if name not in _LOCAL}
-            report = neardup.spark.dedup_files(
-                named(inputs), method=given, against=named(against), output=output, master=master, **shared
-            )
-        finish(report, output, quiet, as_json, values["on_error"])
-        return
-    if master is not None:
-        raise SettingError(f"--master requires --engine spark: got --master {master}. Add it, or leave --master out.")
     if output == "-":
         _print_kept(inputs, against, given if is_given else None, values)
         return
@@ -161,12 +133,3 @@ def _print_kept(
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
     exit_if_incomplete(result.report["incomplete"], values["on_error"])
-
-
-def _refuse_local_options() -> None:
-    """Raise SettingError if an option was given that Spark has no use for."""
-    context = click.get_current_context()
-    for name in _LOCAL:
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            shown = f"--{name.replace('_', '-')}"
-            raise SettingError(f"{shown} has no effect with --engine spark: got {shown}. Leave it out.")

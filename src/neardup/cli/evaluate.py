@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from neardup.cli.methods import build_method, build_methods, method_options
 from neardup.cli.running import exit_if_incomplete, running
-from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import Named, inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
@@ -16,45 +14,66 @@ from neardup.settings.presets import METHODS
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _COMMON = (
-    "label", "pairs", "compare", "plot", "errors", "overwrite", "text_column", "id_column", "method", "threshold",
-    "max_distance", "ngram",
-)  # fmt: skip
+    "label",
+    "pairs",
+    "compare_methods",
+    "plot",
+    "errors",
+    "overwrite",
+    "text_column",
+    "id_column",
+    "method",
+    "threshold",
+    "max_distance",
+    "ngram",
+)
 
 
-@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Score a method on labelled documents.")
+@command("Score a method on labelled documents.", common=_COMMON)
 @inputs_argument
 @option(
-    "--label", metavar="NAME", section="Truth",
+    "--label",
+    metavar="NAME",
+    section="Truth",
     help="The column of labels: documents with the same label are duplicates; null or empty is unknown. With "
     "--pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
-)  # fmt: skip
+)
 @option(
-    "--pairs", metavar="FILE", section="Truth",
+    "--pairs",
+    metavar="FILE",
+    section="Truth",
     help="Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All other pairs "
     "are ignored.",
-)  # fmt: skip
+)
 @option(
-    "--compare", metavar="METHODS", section="Method",
+    "--compare-methods",
+    metavar="METHODS",
+    section="Method",
     help="Compare several methods, such as minhash,simhash, instead of --method. Each takes the options that apply to "
     "it.",
-)  # fmt: skip
+)
 @option("--plot", metavar="FILE", section="Output", help="Plot the curves to this SVG file.")
 @option(
-    "--errors", metavar="FILE", section="Output",
+    "--errors",
+    metavar="FILE",
+    section="Output",
     help="Write twenty wrong and twenty missed pairs, with their differences marked, to this HTML file.",
-)  # fmt: skip
+)
 @option("--overwrite", is_flag=True, section="Output", help="Replace existing files once the new ones are complete.")
 @option(
-    "--curve-from", type=float, metavar="X", section="Method",
+    "--curve-from",
+    type=float,
+    metavar="X",
+    section="Method",
     help="The first threshold of the curve, at least 0.05; lower values are slower.  [default: 0.2]",
-)  # fmt: skip
+)
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
 def evaluate(
-    inputs: tuple[str, ...], pairs: str | None, compare: str | None, quiet: bool, as_json: bool, **values: Any
+    inputs: tuple[str, ...], pairs: str | None, compare_methods: str | None, quiet: bool, as_json: bool, **values: Any
 ) -> None:
     """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds, over a curve of
     thresholds and by length of text, and the adjusted Rand index of its clusters.
@@ -62,13 +81,13 @@ def evaluate(
     \b
     Examples:
       neardup evaluate labelled.jsonl --label cluster
-      neardup evaluate labelled.jsonl --compare minhash,simhash --ngram 3 --plot curves.svg
+      neardup evaluate labelled.jsonl --compare-methods minhash,simhash --ngram 3 --plot curves.svg
       neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
       neardup evaluate labelled.jsonl --label cluster --errors errors.html
     """
-    methods = _methods(values, compare)
-    if compare is not None and values["errors"] is not None:
-        raise SettingError("--errors requires a single method: got --compare, too. Leave one of the two out.")
+    methods = _methods(values, compare_methods)
+    if compare_methods is not None and values["errors"] is not None:
+        raise SettingError("--errors requires a single method: got --compare-methods, too. Leave one of the two out.")
     with running(lambda: "Nothing was written."):
         import neardup
         from neardup.cli.render import evaluate as rendering
@@ -76,7 +95,7 @@ def evaluate(
 
         options = dict(values, pairs=None if pairs is None else Named(pairs))
         errors = options.pop("errors")
-        if compare is None:
+        if compare_methods is None:
             [(name, method)] = methods.items()
             results = {name: neardup.evaluate(named(inputs), method=method, errors=errors, **options)}
         else:
@@ -84,24 +103,25 @@ def evaluate(
     reports = {name: result.report for name, result in results.items()}
     first = next(iter(reports.values()))
     if as_json:
-        print_json(reports if compare is not None else first)
+        print_json(reports if compare_methods is not None else first)
     elif not quiet:
         rendering.print_evaluations(reports, {"Plot": values["plot"], "Errors": values["errors"]})
     exit_if_incomplete(first["incomplete"], values["on_error"])
 
 
-def _methods(values: dict[str, Any], compare: str | None) -> dict[str, MethodSettings]:
+def _methods(values: dict[str, Any], compare_methods: str | None) -> dict[str, MethodSettings]:
     """Return the methods to score, by name, taking their options out of the values."""
-    if compare is None:
+    if compare_methods is None:
         name = values["method"] or "minhash"
         return {name: build_method(values)}
-    names = [name.strip() for name in compare.split(",")]
+    names = [name.strip() for name in compare_methods.split(",")]
     if values["method"] is not None:
         raise SettingError(
-            f"--compare replaces --method: got both, --method {values['method']}. Leave one of the two out."
+            f"--compare-methods replaces --method: got both, --method {values['method']}. Leave one of the two out."
         )
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
         raise SettingError(
-            f"--compare must be two or more methods, each once, of {','.join(METHODS)}: got {compare!r}."
+            f"--compare-methods must be two or more methods, each once, of {','.join(METHODS)}: got "
+            f"{compare_methods!r}."
         )
     return build_methods(values, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from neardup.cli import index_care, index_create, index_documents
-from neardup.cli.index_runs import runs
+from neardup.cli.index_imports import imports
 
 index = click.Group(
     "index",
@@ -17,7 +17,7 @@ index = click.Group(
         "get": index_documents.get,
         "remove": index_documents.remove,
         "expire": index_documents.expire,
-        "runs": runs,
+        "imports": imports,
         "info": index_care.info,
         "verify": index_care.verify,
         "compact": index_care.compact,

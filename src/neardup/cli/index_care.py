@@ -6,13 +6,13 @@ import click
 
 from neardup.cli.index_options import address_argument, result_options
 from neardup.cli.running import running
-from neardup.cli.settings import Command
+from neardup.cli.settings import command
 from neardup.cli.sources import file_options, printing_options
 
 DAMAGED = 1
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Show the size, settings and durability of an index.")
+@command("Show the size, settings and durability of an index.")
 @address_argument
 @result_options
 def info(address: str, quiet: bool, as_json: bool) -> None:
@@ -30,7 +30,7 @@ def info(address: str, quiet: bool, as_json: bool) -> None:
         rendering.print_info(index.info(), quiet=quiet, as_json=as_json)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Check an index for damage.")
+@command("Check an index for damage.")
 @address_argument
 @result_options
 def verify(address: str, quiet: bool, as_json: bool) -> None:
@@ -58,9 +58,7 @@ def verify(address: str, quiet: bool, as_json: bool) -> None:
         click.echo(f"{address} is whole.")
 
 
-@click.command(
-    cls=Command, no_args_is_help=True, short_help="Reclaim the space of forgotten documents, and merge files."
-)
+@command("Reclaim the space of forgotten documents, and merge files.")
 @address_argument
 @result_options
 def compact(address: str, quiet: bool, as_json: bool) -> None:
@@ -79,7 +77,7 @@ def compact(address: str, quiet: bool, as_json: bool) -> None:
             rendering.print_info(index.info(), quiet=quiet, as_json=as_json)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Copy an index while it is in use.")
+@command("Copy an index while it is in use.")
 @address_argument
 @click.argument("folder", metavar="DIR")
 @result_options
@@ -100,7 +98,7 @@ def backup(address: str, folder: str, quiet: bool, as_json: bool) -> None:
             rendering.print_info(copy.info(), quiet=quiet, as_json=as_json)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Write the documents of an index to a file.")
+@command("Write the documents of an index to a file.")
 @address_argument
 @file_options("The file to write: .parquet, .jsonl or .csv.")
 @printing_options
@@ -113,12 +111,10 @@ def export(address: str, output: str, overwrite: bool, quiet: bool, as_json: boo
     """
     with running(lambda: f"Nothing was written to {output}."):
         from neardup import Index
-        from neardup.api.index_files import export_documents
-        from neardup.api.runs import open_stages
         from neardup.cli.render import reports
 
-        with Index.open(address, read_only=True) as index, open_stages(progress) as stages:
-            report = export_documents(index, output, stages, overwrite=overwrite)
+        with Index.open(address, read_only=True) as index:
+            report = index.export(output, overwrite=overwrite, progress=progress)
     if as_json:
         reports.print_json(report)
     elif not quiet:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neardup.cli.index_options import address_argument, columns_of, payload_option, result_options
-from neardup.cli.methods import build_method, is_method_given, method_options
+from neardup.cli.index_options import address_argument, payload_option, result_options
+from neardup.cli.methods import build_method, is_method_given, method_options, stored_options
 from neardup.cli.running import running
-from neardup.cli.settings import Command, composed, option, setting_option, settings_options
+from neardup.cli.settings import command, composed, option, setting_option, settings_options
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
 from neardup.settings.index import IndexSettings
@@ -24,22 +24,21 @@ _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", 
 _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 
 
-@click.command(cls=Command, common=_COMMON, no_args_is_help=True, short_help="Create an index, empty or from a run.")
+@command("Create an index, empty or from a run.", common=_COMMON)
 @address_argument
 @option(
-    "--from-run", section="Index", metavar="DIR", type=click.Path(exists=True, file_okay=False),
+    "--from-run",
+    section="Index",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
     help="Add the documents that a run of dedup kept, with their ids, and use the method of the run.",
-)  # fmt: skip
+)
 @settings_options(IndexSettings, "Index")
 @payload_option
 @method_options
-@setting_option(
-    "num_hashes", None, constraints_of(MinHash)["num_hashes"], "MinHash (--method minhash, structure, content, page)"
-)
+@stored_options
 @result_options
-def create(
-    address: str, from_run: str | None, payload_columns: str | None, quiet: bool, as_json: bool, **values: Any
-) -> None:
+def create(address: str, from_run: str | None, payload_column: Any, quiet: bool, as_json: bool, **values: Any) -> None:
     """Create an index, empty or with the documents that a run kept.
 
     INDEX is a new folder or the address of a database: postgresql://..., redis://... The method and its limit cannot be
@@ -67,14 +66,12 @@ def create(
                 raise SettingError(
                     "--from-run uses the method of the run: got options of a method beside it. Leave them out."
                 )
-            made = Index.from_run(
-                address, from_run, idf=idf, payload_column=columns_of(payload_columns) or None, **settings
-            )
+            made = Index.from_run(address, from_run, idf=idf, payload_column=payload_column, **settings)
         with made:
             rendering.print_info(made.info(), quiet=quiet, as_json=as_json)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Add the new documents of another index.")
+@command("Add the new documents of another index.")
 @address_argument
 @click.argument("other", metavar="OTHER")
 @result_options
@@ -101,7 +98,7 @@ _limit_options = composed(
 )
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Rebuild an index with other bands, blocks or limits.")
+@command("Rebuild an index with other bands, blocks or limits.")
 @address_argument
 @click.argument("new", metavar="NEW")
 @_limit_options

@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import click
 
-from neardup.cli.index_options import (
-    Age,
-    address_argument,
-    columns_of,
-    count_option,
-    payload_option,
-    result_options,
-    run_option,
-)
+from neardup.cli.index_options import Age, address_argument, count_option, import_option, payload_option, result_options
 from neardup.cli.running import exit_if_incomplete, running
-from neardup.cli.settings import Command, composed, option, settings_options
+from neardup.cli.settings import command, composed, option, settings_options
 from neardup.cli.sources import inputs_argument, named, printing_options, source_options
 from neardup.errors import InputError, SettingError
 from neardup.settings.run import RunSettings
 
-_COMMON = ("text_column", "id_column", "payload_columns", "run", "answers", "overwrite")
-_COMMON_IF_NEW = ("kept", "stream", *_COMMON)
+_COMMON = ("text_column", "id_column", "payload_column", "import_name", "answers", "overwrite")
+_COMMON_IF_NEW = ("output", "stream", *_COMMON)
 _COMMON_QUERY = ("output", "overwrite", "limit", "text_column", "id_column")
-_INPUTS = ("text_column", "id_column", "text_unit", "in_format", "max_document_bytes")
+_FILE_OPTIONS = (
+    "text_column",
+    "id_column",
+    "payload_column",
+    "text_unit",
+    "in_format",
+    "max_document_bytes",
+    "threads",
+    "on_error",
+    "progress",
+)
 _UNSTORED = "Batches before the interruption are stored. Send the same documents again: ids get the same answers."
 
 _answers_options = composed(
     option(
-        "--answers", section="Output", metavar="FILE",
+        "--answers",
+        section="Output",
+        metavar="FILE",
         help="Write a row for each document, with the decision and its reason: .jsonl, .parquet or .csv.",
     ),
-    option("--overwrite", section="Output", is_flag=True, help="Replace existing files once the new ones are "
-    "complete."),
-)  # fmt: skip
+    option(
+        "--overwrite", section="Output", is_flag=True, help="Replace existing files once the new ones are complete."
+    ),
+)
 _documents_options = composed(
     source_options,
     payload_option,
-    run_option,
+    import_option,
     settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes")),
     printing_options,
 )
 
 
-@click.command(
-    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Add documents without looking for duplicates."
-)
+@command("Add documents without looking for duplicates.", common=_COMMON)
 @address_argument
 @inputs_argument
 @_answers_options
@@ -61,36 +62,38 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
     \b
     Examples:
       neardup index add news.index corpus.parquet
-      neardup index add news.index monday/*.jsonl.zst --payload-columns url,date --run monday
+      neardup index add news.index monday/*.jsonl.zst --payload-column url --payload-column date --import-name monday
     """
-    _add(address, inputs, "index add", if_new=False, kept=None, only_new=False, **values)
+    _add(address, inputs, if_new=False, output=None, only_new=False, **values)
 
 
-@click.command(
-    cls=Command,
-    common=_COMMON_IF_NEW,
-    no_args_is_help=True,
-    short_help="Add the documents that are new, and remove the others.",
-)
+@command("Add the documents that are new, and remove the others.", common=_COMMON_IF_NEW)
 @address_argument
 @inputs_argument
 @option(
-    "-o", "--output", "kept", section="Output", metavar="FILE",
+    "-o",
+    "--output",
+    section="Output",
+    metavar="FILE",
     help="Write the rows of the kept documents in the format of the input; for several inputs, a folder.",
-)  # fmt: skip
+)
 @_answers_options
 @option(
-    "--stream", section="Output", is_flag=True,
+    "--stream",
+    section="Output",
+    is_flag=True,
     help="Read JSON lines from standard input, and print an answer to each line at once. Dotted names refer to nested "
     "fields: --text-column response.body.",
-)  # fmt: skip
+)
 @option(
     "--print-kept", section="Output", is_flag=True, help="With --stream, print the kept lines instead of the answers."
 )
 @option(
-    "--only-new", section="Output", is_flag=True,
+    "--only-new",
+    section="Output",
+    is_flag=True,
     help="With -o or --print-kept, leave out documents that the index had already, with the same id and content.",
-)  # fmt: skip
+)
 @_documents_options
 def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: bool, **values: Any) -> None:
     """Add the documents that are not similar to a kept one. The others are removed: only their ids and answers are
@@ -106,7 +109,7 @@ def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: 
       neardup index add-if-new news.index new.parquet --answers answers.jsonl
       katana -u https://example.org -jsonl | neardup index add-if-new pages.index - --stream --text-column response.body
     """
-    if values["only_new"] and not print_kept and values["kept"] is None:
+    if values["only_new"] and not print_kept and values["output"] is None:
         raise SettingError(
             "--only-new limits the documents that -o writes or --print-kept prints: got neither. Add one, or leave "
             "--only-new out; the field repeated of an answer has the same information."
@@ -116,39 +119,24 @@ def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: 
 
         answer_stream(address, inputs, stream=stream, print_kept=print_kept, **values)
         return
-    _add(address, inputs, "index add-if-new", if_new=True, **values)
+    _add(address, inputs, if_new=True, **values)
 
 
-def _add(address: str, inputs: tuple[str, ...], command: str, **values: Any) -> None:
+def _add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
     with running(lambda: _UNSTORED):
-        from neardup.api.index_files import add_files
+        from neardup import Index
 
-        report = run_on_inputs(
-            address, inputs, partial(
-                add_files, command=command, payload_column=columns_of(values.pop("payload_columns")),
-                **{name: values.pop(name) for name in ("if_new", "kept", "only_new", "answers", "overwrite", "run")},
-            ), values,
-        )  # fmt: skip
+        with Index.open(address) as index:
+            job = {
+                name: values[name] for name in ("if_new", "output", "only_new", "answers", "overwrite", "import_name")
+            }
+            report = index.add_files(named(inputs), **job, **file_options(values))
     finish(report, values)
 
 
-def run_on_inputs(
-    address: str,
-    inputs: tuple[str, ...],
-    work: Callable[..., Any],
-    values: dict[str, Any],
-    *,
-    read_only: bool = False,
-) -> Any:
-    """Open an index, and call `work` with it, the inputs, the settings of the run and the stages of its progress."""
-    from neardup import Index
-    from neardup.api.inputs import Inputs
-    from neardup.api.runs import open_stages
-
-    settings = RunSettings(threads=values["threads"], on_error=values["on_error"])
-    named_inputs = Inputs(named(inputs), **{name: values[name] for name in _INPUTS if name in values})
-    with Index.open(address, read_only=read_only) as index, open_stages(values["progress"]) as stages:
-        return work(index, named_inputs, settings, stages)
+def file_options(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a file job on an index that say how files are read."""
+    return {name: values[name] for name in _FILE_OPTIONS if name in values}
 
 
 def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
@@ -159,18 +147,16 @@ def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
     exit_if_incomplete(report["incomplete"], values["on_error"])
 
 
-@click.command(
-    cls=Command,
-    common=_COMMON_QUERY,
-    no_args_is_help=True,
-    short_help="Find kept documents that are similar to given ones.",
-)
+@command("Find kept documents that are similar to given ones.", common=_COMMON_QUERY)
 @address_argument
 @inputs_argument
 @option(
-    "-o", "--output", section="Output", metavar="FILE",
+    "-o",
+    "--output",
+    section="Output",
+    metavar="FILE",
     help="Write a row for each hit: .parquet, .jsonl or .csv. Default: print the hits.",
-)  # fmt: skip
+)
 @option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete.")
 @count_option("--limit", section="Output", default=10, help="The maximum number of hits per document.")
 @source_options
@@ -187,16 +173,18 @@ def query(
       neardup index query news.index article.txt --text-unit file --limit 3
     """
     with running(lambda: "Nothing was written."):
-        from neardup.api.index_files import query_files
+        from neardup import Index
         from neardup.cli.render import index as rendering
 
-        work = partial(query_files, limit=limit, output=output, overwrite=overwrite)
-        report, hits = run_on_inputs(address, inputs, work, values, read_only=True)
+        with Index.open(address, read_only=True) as index:
+            hits, report = index.query_files(
+                named(inputs), limit=limit, output=output, overwrite=overwrite, **file_options(values)
+            )
     rendering.print_hits(report, hits, output, quiet=values["quiet"], as_json=values["as_json"])
     exit_if_incomplete(report["incomplete"], values["on_error"])
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Show documents by id.")
+@command("Show documents by id.")
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @result_options
@@ -222,13 +210,16 @@ def get(address: str, ids: tuple[str, ...], quiet: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Forget documents by id.")
+@command("Forget documents by id.")
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1)
 @option(
-    "--ids-from", section="Input", type=click.File(encoding="utf-8"), metavar="FILE",
+    "--ids-from",
+    section="Input",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
     help="A file of ids, one per line; - for standard input.",
-)  # fmt: skip
+)
 @result_options
 def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_json: bool) -> None:
     """Forget documents by id. Ids that are not in the index are ignored.
@@ -248,7 +239,7 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_js
         rendering.print_count("forgotten", index.remove(wanted), quiet=quiet, as_json=as_json)
 
 
-@click.command(cls=Command, no_args_is_help=True, short_help="Forget old documents.")
+@command("Forget old documents.")
 @address_argument
 @option(
     "--older-than",
@@ -258,9 +249,12 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_js
     help="Forget documents that were added more than AGE ago.",
 )
 @option(
-    "--unseen-for", section="Index", type=Age(), metavar="AGE",
+    "--unseen-for",
+    section="Index",
+    type=Age(),
+    metavar="AGE",
     help="Forget documents that were last added, sent again or found as a duplicate more than AGE ago.",
-)  # fmt: skip
+)
 @count_option("--max-documents", section="Index", help="Forget the oldest documents until at most N are left.")
 @result_options
 def expire(

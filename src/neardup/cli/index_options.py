@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import click
 
 from neardup.cli.settings import PRINTING, SettingType, composed, option
+from neardup.cli.sources import one_or_several
 from neardup.settings.constraints import Constraint
 
 address_argument = click.argument("address", metavar="INDEX")
@@ -20,27 +21,34 @@ result_options = composed(
 )
 """Adds --quiet and --json, of a command without progress."""
 
-run_option = option(
-    "--run", section="Index", metavar="NAME", help="A name for these documents, by which `runs remove` can forget them."
+import_option = option(
+    "--import-name",
+    section="Index",
+    metavar="NAME",
+    help="A name for these documents, by which `imports remove` can forget them.",
 )
 payload_option = option(
-    "--payload-columns", section="Input", metavar="NAMES",
-    help="The columns to store with the documents and return with answers, separated by commas; several become a JSON "
-    "object. Default: the column `payload`, if it exists.",
-)  # fmt: skip
+    "--payload-column",
+    section="Input",
+    metavar="NAME",
+    multiple=True,
+    callback=one_or_several,
+    help="The column to store with the documents and return with answers; repeatable: several become a JSON object. "
+    "Default: the column `payload`, if it exists.",
+)
 
 
 def count_option(*names: str, section: str, help: str, default: int | None = None) -> Callable[[Any], Any]:
     """Return a decorator that adds an option of a whole number of 1 or more."""
     return option(
-        *names, section=section, type=SettingType(Constraint("", int, low=1)), metavar="N", default=default,
-        show_default=default is not None, help=help,
-    )  # fmt: skip
-
-
-def columns_of(names: str | None) -> tuple[str, ...]:
-    """Return the names of columns that were separated by commas."""
-    return tuple(name.strip() for name in (names or "").split(",") if name.strip())
+        *names,
+        section=section,
+        type=SettingType(Constraint("", int, low=1)),
+        metavar="N",
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
 
 
 class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]

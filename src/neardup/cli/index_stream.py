@@ -10,12 +10,12 @@ from queue import Queue
 from threading import Thread
 from typing import IO, Any
 
-from neardup.cli.index_options import columns_of
 from neardup.cli.running import running
 from neardup.errors import SettingError
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
-_UNUSED = ("kept", "answers", "in_format", "threads")
+_OPTIONS = ("text_column", "id_column", "import_name", "max_document_bytes", "on_error")
+_UNUSED = ("output", "answers", "in_format", "threads")
 
 
 def answer_stream(
@@ -25,19 +25,17 @@ def answer_stream(
     _refuse_others(inputs, stream, values)
     with running(lambda: "Every line that was answered is stored."):
         from neardup import Index
-        from neardup.api.index_lines import LineAnswers
         from neardup.output.table_file import json_line
 
         with Index.open(address) as index:
-            answers = LineAnswers(
-                index, text_column=values["text_column"], id_column=values["id_column"],
-                payload_columns=columns_of(values["payload_columns"]), run=values["run"],
-                max_document_bytes=values["max_document_bytes"],
-            )  # fmt: skip
             output, counts = sys.stdout.buffer, Counter[str]()
-            for lines in arriving_lines(sys.stdin.buffer):
-                answered = answers.answer(lines, stop_at_error=values["on_error"] == "stop")
-                for line, answer in zip(lines, answered, strict=False):
+            groups = index.answer_lines(
+                arriving_lines(sys.stdin.buffer),
+                payload_column=values["payload_column"],
+                **{name: values[name] for name in _OPTIONS},
+            )
+            for answered in groups:
+                for line, answer in answered:
                     if not print_kept:
                         output.write(json_line(answer).encode())
                     elif answer.get("kept") and not (only_new and answer["repeated"]):
@@ -114,5 +112,5 @@ def _refuse_others(inputs: tuple[str, ...], stream: bool, values: dict[str, Any]
         raise SettingError(f"--stream reads standard input: got {' '.join(inputs)}. Name - as the only input.")
     for name in _UNUSED:
         if values[name] is not None:
-            flag = "--output" if name == "kept" else "--" + name.replace("_", "-")
+            flag = "--" + name.replace("_", "-")
             raise SettingError(f"{flag} does not go with --stream, which prints its answers: got it. Leave it out.")

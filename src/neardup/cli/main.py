@@ -19,7 +19,10 @@ from neardup.errors import NeardupError
 from neardup.version import __version__
 
 INTERRUPTED = 130
-_NAMES = ("dedup", "pairs", "cluster", "compare", "evaluate", "sweep", "idf", "plan", "sign", "index", "serve")
+_NAMES = (
+    *("dedup", "find-pairs", "cluster", "compare", "evaluate", "sweep", "plan", "sign"),
+    *("document-frequencies", "index", "serve"),
+)
 
 
 class Failure(click.ClickException):
@@ -38,7 +41,8 @@ class _Commands(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         if name not in _NAMES:
             raise KeyError(name)
-        return cast(click.Command, getattr(import_module(f"neardup.cli.{name}"), name))
+        module = name.replace("-", "_")
+        return cast(click.Command, getattr(import_module(f"neardup.cli.{module}"), module))
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)
@@ -82,7 +86,7 @@ def cli() -> None:
     \b
     Examples:
       neardup dedup news.parquet more/*.jsonl.zst -o out/
-      neardup pairs corpus.parquet -o pairs.parquet
+      neardup find-pairs corpus.parquet -o pairs.parquet
       neardup cluster pages/ -o out/ --method structure
       neardup compare a.txt b.txt
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
@@ -98,6 +102,20 @@ def every_command(group: click.Group = cli, prefix: str = "") -> Iterator[tuple[
         yield prefix + name, command
         if isinstance(command, click.Group):
             yield from every_command(command, f"{prefix}{name} ")
+
+
+def _load_methods() -> None:
+    """Import the modules that NEARDUP_METHODS names, which register other methods; exit if there is no such module."""
+    names = os.environ.get("NEARDUP_METHODS", "")
+    try:
+        for name in filter(None, names.split(",")):
+            import_module(name)
+    except ImportError as error:
+        Failure(
+            f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add the folder of the module "
+            "to PYTHONPATH, or correct its name."
+        ).show()
+        sys.exit(Failure.exit_code)
 
 
 def main() -> None:
@@ -116,4 +134,5 @@ def main() -> None:
     atexit.register(gc.freeze)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries; those of neardup are in the report
+    _load_methods()
     cli(prog_name="neardup")

@@ -11,64 +11,83 @@ import click
 from neardup.cli.settings import Function, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MethodSettings, MinHash, SimHash
-from neardup.settings.presets import METHODS, SKETCHES
+from neardup.settings.methods import MethodSettings
+from neardup.settings.presets import METHODS, name_of
 from neardup.settings.shingling import Jieba, Shingling
 
 _METHOD = "Method"
 _TEXT = tuple(constraints_of(Shingling))
-_SIGNATURE = ("num_hashes", "seed")
-_FINGERPRINT = ("bits", "weights", "decay", "idf", "max_features", "weight_levels", "hash", "scheme")
+_TYPES: list[type[MethodSettings]] = list(dict.fromkeys(type(settings) for settings in METHODS.values()))
+_OPTIONS = dict.fromkeys(name for kind in _TYPES for name in constraints_of(kind) if name not in _TEXT)
+"""The settings of all methods, besides those of texts."""
 JIEBA = {
-    "jieba_mode": "mode", "hmm": "hmm", "user_dict": "user_dict", "add_word": "words", "stop_words": "stop_words",
+    "jieba_mode": "mode",
+    "hmm": "hmm",
+    "user_dict": "user_dict",
+    "add_word": "words",
+    "stop_words": "stop_words",
     "part_of_speech": "parts_of_speech",
-}  # fmt: skip
+}
+_ALL = ("method", *_TEXT, *_OPTIONS, *JIEBA)
 
 
 def method_options(function: Function) -> Function:
     """Add --method, and the options of every method and of its text; those not given are None."""
-    shared = [name for name in constraints_of(MinHash) if name in constraints_of(SimHash) and name not in _TEXT]
-    sections = {
-        "SimHash (--method simhash, decay, paths)": [
-            name for name in constraints_of(SimHash) if name not in constraints_of(MinHash)
-        ],
-        "MinHash (--method minhash, structure, content, page)": [
-            name for name in constraints_of(MinHash) if name not in constraints_of(SimHash) and name != "num_hashes"
-        ],
-        _METHOD: shared,
-    }
-    function = text_options(function)
-    for section, names in sections.items():
-        for name in reversed(names):
-            owner = MinHash if name in constraints_of(MinHash) else SimHash
-            function = setting_option(
-                name, None, constraints_of(owner)[name], section, shown_default=_default_text(name, *METHODS)
-            )(function)
+    stored = {name for kind in _TYPES for name in kind.stored_options}
+    function = _add_options(text_options(function), [name for name in _OPTIONS if name not in stored], list(METHODS))
     return option(
-        "--method", type=click.Choice(list(METHODS)), section=_METHOD,
+        "--method",
+        type=click.Choice(list(METHODS)),
+        section=_METHOD,
         help="For texts: compare sets of shingles (minhash) or fingerprints of weighted words (simhash). For web "
-        "pages: compare the template (structure), the main text (content), both (page), or the template by two "
-        "methods of the literature (decay, paths).  [default: minhash]",
-    )(function)  # fmt: skip
+        "pages: compare the template (structure), the main text (content), both (page), or the template by "
+        "fingerprints (tags, and two methods of the literature: decay, paths).  [default: minhash]",
+    )(function)
 
 
 def sketch_options(function: Function) -> Function:
-    """Add --method, and the options of MinHash signatures and SimHash fingerprints; those not given are None."""
+    """Add --method, and the options that change the sketches of `sign`; those not given are None."""
+    methods = [name for name, settings in METHODS.items() if settings.has_sketch]
+    options = {name for kind in _TYPES for name in kind.sketch_options}
     function = text_options(function, methods=("minhash", "simhash"))
-    sections = (
-        ("SimHash (--method simhash, structure, decay, paths)", _FINGERPRINT, SimHash, "simhash"),
-        ("MinHash (--method minhash, content)", _SIGNATURE, MinHash, "minhash"),
-    )
-    for section, names, owner, method in sections:
-        for name in reversed(names):
-            shown = "128" if name == "num_hashes" else _default_text(name, method)
-            function = setting_option(name, None, constraints_of(owner)[name], section, shown_default=shown)(function)
+    function = _add_options(function, [name for name in _OPTIONS if name in options], methods)
     return option(
-        "--method", type=click.Choice(list(SKETCHES)), section=_METHOD,
+        "--method",
+        type=click.Choice(methods),
+        section=_METHOD,
         help="For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash). For "
-        "web pages: signatures of the main text (content) or fingerprints of the template (structure, or two methods "
-        "of the literature: decay, paths).  [default: minhash]",
-    )(function)  # fmt: skip
+        "web pages: signatures of the template (structure) or of the main text (content), or fingerprints of the tags "
+        "(tags, and two methods of the literature: decay, paths).  [default: minhash]",
+    )(function)
+
+
+def stored_options(function: Function) -> Function:
+    """Add the options that change only what an index stores; those not given are None."""
+    stored = {name for kind in _TYPES for name in kind.stored_options}
+    return _add_options(function, [name for name in _OPTIONS if name in stored], list(METHODS))
+
+
+def _add_options(function: Function, names: Sequence[str], methods: Sequence[str]) -> Function:
+    """Add options below the headings of their methods: those of several methods first."""
+
+    def section_of(name: str) -> str:
+        kinds = _kinds_with(name)
+        if len(kinds) > 1:
+            return _METHOD
+        words = ", ".join(word for word in methods if isinstance(METHODS[word], kinds[0]))
+        return f"{kinds[0].__name__} (--method {words})"
+
+    by_section = sorted(names, key=lambda name: len(_kinds_with(name)) == 1)
+    for name in reversed(by_section):
+        shown = _default_text(name, *(word for word in methods if name in constraints_of(type(METHODS[word]))))
+        constraint = constraints_of(_kinds_with(name)[0])[name]
+        function = setting_option(name, None, constraint, section_of(name), shown_default=shown)(function)
+    return function
+
+
+def _kinds_with(name: str) -> list[type[MethodSettings]]:
+    """Return the types of settings that have a setting."""
+    return [kind for kind in _TYPES if name in constraints_of(kind)]
 
 
 def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS)) -> Function:
@@ -82,8 +101,8 @@ def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS
         )
     for name in reversed(_TEXT):
         shown = _default_text(name, *methods)
-        owner = SimHash if name == "tokens" else Shingling  # which has tokens that MinHash has not
-        function = setting_option(name, None, constraints_of(owner)[name], "Text", shown_default=shown)(function)
+        constraint = max((constraints_of(kind)[name] for kind in _TYPES), key=lambda known: len(known.choices))
+        function = setting_option(name, None, constraint, "Text", shown_default=shown)(function)
     return function
 
 
@@ -100,8 +119,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
 
 def is_method_given(values: dict[str, Any]) -> bool:
     """Return whether a command was given a method or an option of one."""
-    names = ("method", *JIEBA, *constraints_of(MinHash), *constraints_of(SimHash))
-    return any(values.get(name) not in (None, ()) for name in names)
+    return any(values.get(name) not in (None, ()) for name in _ALL)
 
 
 def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettings:
@@ -109,11 +127,11 @@ def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettin
     method = type(start)
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
-    names = {name for settings in (MinHash, SimHash) for name in constraints_of(settings)} & values.keys()
+    names = {*_TEXT, *_OPTIONS} & values.keys()
     given = {name: value for name in names if (value := values.pop(name)) is not None}
     for name in sorted(given):
         if name not in constraints_of(method):
-            other = "simhash" if method is MinHash else "minhash"
+            other = name_of(_kinds_with(name)[0].__name__)
             raise SettingError(
                 f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add --method {other}, or "
                 f"leave {_flag(name)} out."
@@ -139,14 +157,9 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
         return {key: None if key in others else value for key, value in values.items()} | {"method": name}
 
     methods = {name: build_method(values_of(name)) for name in names}
-    for name in ("method", *JIEBA, *constraints_of(MinHash), *constraints_of(SimHash)):
+    for name in _ALL:
         values.pop(name, None)
     return methods
-
-
-def build_sketch(values: dict[str, Any], default: str = "minhash") -> MethodSettings:
-    """Return the settings of signatures or fingerprints that a command was given, as `build_method` does."""
-    return _with_options(SKETCHES[values.pop("method", None) or default], values)
 
 
 def _flag(name: str) -> str:

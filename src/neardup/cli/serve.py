@@ -6,27 +6,26 @@ from typing import Any
 
 import click
 
-from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.settings import command, option, settings_options
 from neardup.errors import MissingExtraError
 from neardup.settings.service import ServiceSettings
 
 _ADDRESS, _LOG = ("host", "port"), ("log",)
 
 
-@click.command(
-    cls=Command,
-    common=("host", "port", "token_files"),
-    no_args_is_help=True,
-    short_help="Serve an index over HTTP, with a page for browsers.",
-)
+@command("Serve an index over HTTP, with a page for browsers.", common=("host", "port", "token_files"))
 @click.argument("index", metavar="INDEX")
 @settings_options(ServiceSettings, "Address", only=_ADDRESS)
 @option(
-    "--token-file", "token_files", section="Address", multiple=True, metavar="FILE",
+    "--token-file",
+    "token_files",
+    section="Address",
+    multiple=True,
+    metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
     help="A file of lines `read TOKEN` or `write TOKEN`; clients must then send `Authorization: Bearer TOKEN`. "
     "Repeatable.",
-)  # fmt: skip
+)
 @settings_options(ServiceSettings, "Limits", without=(*_ADDRESS, *_LOG))
 @settings_options(ServiceSettings, "Printing", only=_LOG)
 def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:

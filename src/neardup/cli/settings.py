@@ -71,10 +71,15 @@ class Command(click.Command):
         if common:
             self.params.append(
                 SectionOption(
-                    ["--help-all"], section=PRINTING, is_flag=True, is_eager=True, expose_value=False,
-                    callback=_print_help_all, help="Show all options and exit.",
+                    ["--help-all"],
+                    section=PRINTING,
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_print_help_all,
+                    help="Show all options and exit.",
                 )
-            )  # fmt: skip
+            )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an option that takes one value is refused if it is given twice."""
@@ -107,6 +112,14 @@ class Command(click.Command):
         if is_short:
             formatter.write_paragraph()
             formatter.write_text(f"{ctx.command_path} --help-all shows all options.")
+
+
+def command(short_help: str, *, common: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Command]:
+    """Return a decorator that makes a command, which prints its help without arguments.
+
+    short_help : its line in the list of commands. common : as in `Command`.
+    """
+    return click.command(cls=Command, no_args_is_help=True, short_help=short_help, common=common)
 
 
 def _print_help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:

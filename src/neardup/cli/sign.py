@@ -5,29 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from neardup.cli.methods import build_sketch, sketch_options
+from neardup.cli.methods import build_method, sketch_options
 from neardup.cli.running import finish, running
-from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.run import RunSettings
 
 _COMMON = (
-    "output", "overwrite", "with_hex", "text_column", "id_column", "method", "num_hashes", "bits", "weights", "tokens",
-    "ngram", "threads",
-)  # fmt: skip
-
-
-@click.command(
-    cls=Command, common=_COMMON, no_args_is_help=True, short_help="Save a signature or fingerprint of each document."
+    "output",
+    "overwrite",
+    "with_hex",
+    "text_column",
+    "id_column",
+    "method",
+    "num_hashes",
+    "bits",
+    "weights",
+    "tokens",
+    "ngram",
+    "threads",
 )
+
+
+@command("Save a signature or fingerprint of each document.", common=_COMMON)
 @inputs_argument
-@file_options("The file to write: .parquet, which `neardup pairs` reads, .jsonl or .csv.")
+@file_options("The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv.")
 @option(
-    "--hex", "with_hex", is_flag=True, section="Output",
+    "--hex",
+    "with_hex",
+    is_flag=True,
+    section="Output",
     help="Add a column of hexadecimal digits; .jsonl and .csv files always have it, and only it.",
-)  # fmt: skip
+)
 @source_options
 @sketch_options
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
@@ -36,9 +45,9 @@ def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **val
     """Save a MinHash signature or a SimHash fingerprint of each document, together with its id.
 
     Similar documents have similar signatures: two MinHash signatures estimate the Jaccard similarity, two SimHash
-    fingerprints of similar documents differ in few bits. The signature of a document without features is null. `neardup
-    pairs FILE` finds pairs of similar fingerprints without the texts. Signatures made with different settings cannot be
-    compared.
+    fingerprints of similar documents differ in few bits. The signature of a document without features is null.
+    `neardup find-pairs FILE` finds pairs of similar fingerprints without the texts. Signatures made with different
+    settings cannot be compared.
 
     \b
     Examples:
@@ -47,7 +56,7 @@ def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **val
       neardup sign corpus.jsonl -o fp.parquet --method simhash --scheme mfonda --hex
       neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --max-features 20
     """
-    method = build_sketch(values)
+    method = build_method(values)
     with running(lambda: f"Nothing was written to {output}."):
         import neardup
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from neardup.cli.settings import PRINTING, Function, SettingType, composed, option
-from neardup.documents.formats import FORMATS
+from neardup.formats.registry import FORMATS
 from neardup.settings.constraints import Constraint
+from neardup.settings.run import TextUnit
 
 
 class Named(os.PathLike[str]):
@@ -32,34 +33,51 @@ def named(names: Iterable[str]) -> list[Named] | None:
 inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 
 
-def _one(names: tuple[str, ...]) -> str | list[str] | None:
-    """Return the only name, the list of several, or None."""
+def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> str | list[str] | None:
+    """Return the only name of a repeatable option, the list of several, or None."""
     return None if not names else names[0] if len(names) == 1 else list(names)
 
 
 _SOURCE = {
     "text_column": option(
-        "--text-column", section="Input", metavar="NAME", multiple=True, callback=lambda ctx, param, names: _one(names),
+        "--text-column",
+        section="Input",
+        metavar="NAME",
+        multiple=True,
+        callback=one_or_several,
         help="The text column; repeatable, to join several. Default: text, content, body, raw_content or html.",
     ),
     "id_column": option(
-        "--id-column", section="Input", metavar="NAME",
+        "--id-column",
+        section="Input",
+        metavar="NAME",
         help="The id column. Default: id, doc_id, document_id, _id or url, else row numbers.",
     ),
     "text_unit": option(
-        "--text-unit", section="Input", type=click.Choice(["auto", "line", "file"]), default="auto", show_default=True,
+        "--text-unit",
+        section="Input",
+        type=click.Choice(get_args(TextUnit)),
+        default="auto",
+        show_default=True,
         help="Whether a document of a text file is a line or the whole file; auto: a line if the input is a single "
         "file.",
     ),
     "in_format": option(
-        "--in-format", section="Input", type=click.Choice(list(FORMATS)),
+        "--in-format",
+        section="Input",
+        type=click.Choice(list(FORMATS)),
         help="The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
     ),
     "max_document_bytes": option(
-        "--max-document-bytes", section="Input", type=SettingType(Constraint("", int, low=1)), metavar="N",
-        default=64 << 20, show_default=True, help="Reject longer documents.",
+        "--max-document-bytes",
+        section="Input",
+        type=SettingType(Constraint("", int, low=1)),
+        metavar="N",
+        default=64 << 20,
+        show_default=True,
+        help="Reject longer documents.",
     ),
-}  # fmt: skip
+}
 
 
 def source_options(function: Function, *, without_id: bool = False) -> Function:
@@ -94,13 +112,33 @@ folder_options = composed(
 """Adds --output DIR, --overwrite and --resume."""
 
 
+engine_options = composed(
+    option(
+        "--engine",
+        type=click.Choice(["local", "spark"]),
+        default="local",
+        show_default=True,
+        section="Running",
+        help="Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
+    ),
+    option(
+        "--master",
+        metavar="URL",
+        section="Running",
+        help="The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this "
+        "machine.",
+    ),
+)
+"""Adds --engine and --master."""
+
+
 def _progress(ctx: click.Context, param: click.Parameter, value: str) -> Any:
     """Return the progress that the functions of the library take."""
     if value == "none" or (value == "auto" and ctx.params.get("quiet")):
         return False
     if value == "auto" and sys.stderr.isatty():
         return True
-    from neardup.api.progress_lines import SECONDS_BETWEEN_LINES, StageLines
+    from neardup.report.progress_lines import SECONDS_BETWEEN_LINES, StageLines
 
     return StageLines(patience_s=SECONDS_BETWEEN_LINES if value == "auto" else 0.0)
 
@@ -109,9 +147,13 @@ printing_options = composed(
     option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors."),
     option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object."),
     option(
-        "--progress", section=PRINTING, type=click.Choice(["auto", "plain", "none"]), default="auto",
-        callback=_progress, show_default=True,
+        "--progress",
+        section=PRINTING,
+        type=click.Choice(["auto", "plain", "none"]),
+        default="auto",
+        callback=_progress,
+        show_default=True,
         help="Show progress on stderr. auto: bars on a terminal, else a line every 10 seconds; plain: always lines.",
     ),
-)  # fmt: skip
+)
 """Adds --quiet, --json and --progress, as an argument of the library."""

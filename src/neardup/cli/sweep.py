@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running
-from neardup.cli.settings import Command, option, settings_options
+from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -17,17 +15,16 @@ _COMMON = ("thresholds", "text_column", "id_column", "method", "ngram", "keep", 
 _STEP = 0.05
 
 
-@click.command(
-    cls=Command,
-    common=_COMMON,
-    no_args_is_help=True,
-    short_help="Count the documents that each of several thresholds removes.",
-)
+@command("Count the documents that each of several thresholds removes.", common=_COMMON)
 @inputs_argument
 @option(
-    "--thresholds", section="Method", metavar="FROM..TO|X,X", default="0.5..0.95", show_default=True,
+    "--thresholds",
+    section="Method",
+    metavar="FROM..TO|X,X",
+    default="0.5..0.95",
+    show_default=True,
     help="A range in steps of 0.05, or thresholds separated by commas.",
-)  # fmt: skip
+)
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision", only=("keep", "within"))
@@ -36,7 +33,7 @@ _STEP = 0.05
 def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Choose a threshold without labels: see how many documents each one removes, with examples on both sides of it.
 
-    Writes no files. Each threshold takes a run over the inputs, so use a sample of a large corpus.
+    Writes no files. The inputs are read once, and searched at each threshold.
 
     \b
     Examples:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import offsets_from_lengths, ranges
+
 
 class Clusters(NamedTuple):
     """Clusters of documents, the largest first, ties by their first document; those of a single document come last.
@@ -44,7 +46,7 @@ def cluster_documents(num_documents: int, removed: npt.NDArray[np.uint32], kept:
     numbers[leaders] = np.arange(len(leaders))
     cluster_of = numbers[firsts]
     members = np.lexsort((firsts != np.arange(num_documents), cluster_of))
-    offsets = np.concatenate([[0], np.cumsum(sizes[leaders])])
+    offsets = offsets_from_lengths(sizes[leaders])
     return Clusters(cluster_of, members, offsets, int(np.count_nonzero(sizes > 1)))
 
 
@@ -59,7 +61,6 @@ def pick_others(
     """
     others = np.diff(clusters.offsets[first : stop + 1]) - 1
     counts = np.minimum(others, most)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    rank = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-    step = np.repeat(others - 1, counts) * rank // np.maximum(np.repeat(counts, counts) - 1, 1)
+    offsets = offsets_from_lengths(counts)
+    step = np.repeat(others - 1, counts) * ranges(0, counts) // np.maximum(np.repeat(counts, counts) - 1, 1)
     return clusters.members[np.repeat(clusters.offsets[first:stop] + 1, counts) + step], offsets

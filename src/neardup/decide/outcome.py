@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.decide.decisions import Pairs, Removals
+from neardup.decide.edits import Edits
 from neardup.documents.corpus import Corpus
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall
@@ -46,10 +47,15 @@ def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus, lengths: n
     members = np.unique(removals.kept, return_counts=True)[1]
     sizes, repeats = np.unique(members + 1, return_counts=True)
     return Counts(
-        len(exact), int(np.count_nonzero(exact)), len(pairs.left), int(np.count_nonzero(pairs.measured.exact)), near,
-        np.broadcast_to(np.int64(1), len(near.exact)), np.stack([sizes, repeats], axis=1).tolist(),
+        len(exact),
+        int(np.count_nonzero(exact)),
+        len(pairs.left),
+        int(np.count_nonzero(pairs.measured.exact)),
+        near,
+        np.broadcast_to(np.int64(1), len(near.exact)),
+        np.stack([sizes, repeats], axis=1).tolist(),
         _count_by_inputs(removals, corpus.part_ends, lengths),
-    )  # fmt: skip
+    )
 
 
 def _count_by_inputs(
@@ -100,9 +106,9 @@ class Totals:
 class Outcome(Totals):
     """The decisions and measurements of a run on this machine.
 
-    kept : bool by document. removals : the removed documents. pairs : all pairs measured at or above the threshold.
+    edits : of all documents. removals : the removed documents. pairs : all pairs measured at or above the threshold.
     """
 
-    kept: npt.NDArray[np.bool_]
+    edits: Edits
     removals: Removals
     pairs: Pairs

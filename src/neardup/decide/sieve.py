@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import offsets_from_lengths
 
 NONE = np.uint32(0xFFFFFFFF)
 
@@ -43,8 +44,7 @@ def decide(
     num_against : the number of positions, from the first, that are always kept.
     """
     by_right = np.lexsort((left, right))
-    offsets = np.zeros(len(representative) + 1, np.int64)
-    np.cumsum(np.bincount(right, minlength=len(representative)), out=offsets[1:])
+    offsets = offsets_from_lengths(np.bincount(right, minlength=len(representative)))
     decided = Decisions(
         np.ones(len(representative), np.bool_),
         np.full(len(representative), NONE, np.uint32),

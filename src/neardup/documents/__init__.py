@@ -1,1 +1,1 @@
-"""Read files, tables and datasets as batches of documents."""
+"""Documents: batches of them, their texts and payloads, the pages they are extracted from."""

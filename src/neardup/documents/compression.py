@@ -14,11 +14,7 @@ MAGIC: dict[bytes, str] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"B
 """First bytes -> name of the compression of a whole file."""
 
 
-_STANDARD_READERS: dict[str | None, Callable[..., Any]] = {
-    "gzip": gzip.open,
-    "bz2": bz2.open,
-    "xz": lzma.open,
-}
+_STANDARD_READERS: dict[str | None, Callable[..., Any]] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
 
 def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[bytes] | pa.NativeFile:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import flatten_strings
+from neardup.arrays import flatten_strings, offsets_from_lengths
 from neardup.errors import MissingExtraError
 from neardup.kernels.token_arrays import Text
 
@@ -98,8 +98,8 @@ def _are_cheap(short: Text, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool
         kernels.html_tokens.tags_of(short.data[: short.offsets[-1]], short.offsets)
     )
     depths = elements.depths[: elements.offsets[-1]]
-    work = np.diff(np.concatenate([[0], np.cumsum(depths + _LEVELS_PER_ELEMENT, dtype=np.int64)])[elements.offsets])
-    too_deep = np.diff(np.concatenate([[0], np.cumsum(depths > MAX_DEPTH)])[elements.offsets]) > 0
+    work = np.diff(offsets_from_lengths(depths + _LEVELS_PER_ELEMENT)[elements.offsets])
+    too_deep = np.diff(offsets_from_lengths(depths > MAX_DEPTH)[elements.offsets]) > 0
     allowed = _LEVELS_PER_ELEMENT * (FREE_ELEMENTS + sizes // BYTES_PER_ELEMENT)
     cheap: npt.NDArray[np.bool_] = (work <= allowed) & ~too_deep
     return cheap

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, arrow_of_bytes, offsets_from_lengths
 
 
 class RawLines(NamedTuple):
@@ -40,7 +40,7 @@ class Pages:
 
     def select(self, mask: np.ndarray) -> Pages:
         """Return the pages where `mask` is true, with all metadata records."""
-        before = np.concatenate([[0], np.cumsum(mask)])
+        before = offsets_from_lengths(mask)
         records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
         others = [(int(before[index]), record) for index, record in self.metadata_records]
         return Pages(records, others, lambda: filter_rows(self.rows(), pa.array(mask, pa.bool_())))
@@ -59,21 +59,28 @@ def select_payload(payload: Payload, mask: np.ndarray) -> Payload:
     return payload if mask.all() else filter_rows(payload, arrow_of(mask))
 
 
-def lines_array(data: bytes | pa.Buffer, offsets: np.ndarray) -> pa.LargeBinaryArray:
-    """Return the lines as an Arrow array, without a copy."""
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-
-
 def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray) -> tuple[pa.Buffer, np.ndarray]:
     """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
     if bool(mask.all()):
         begin, end = int(offsets[0]), int(offsets[-1])
         return pa.py_buffer(data).slice(begin, end - begin), offsets - begin
-    chosen = lines_array(data, offsets).filter(arrow_of(mask))
+    chosen = arrow_of_bytes(data, offsets).filter(arrow_of(mask))
     _, offset_buffer, data_buffer = chosen.buffers()
     chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
     return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
+
+
+def replace_lines(lines: RawLines, rows: np.ndarray, others: list[bytes]) -> RawLines:
+    """Return the lines with others, line ends included, in the place of some. rows : the numbers of these, rising."""
+    data, end = memoryview(lines.data), int(lines.offsets[0])
+    pieces: list[bytes | memoryview] = []
+    for row, other in zip(rows.tolist(), others, strict=True):
+        pieces += [data[end : int(lines.offsets[row])], other]
+        end = int(lines.offsets[row + 1])
+    pieces.append(data[end : int(lines.offsets[-1])])
+    sizes = np.diff(lines.offsets)
+    sizes[rows] = list(map(len, others))
+    return RawLines(b"".join(pieces), offsets_from_lengths(sizes))
 
 
 def filter_rows(rows: Any, mask: Any) -> Any:

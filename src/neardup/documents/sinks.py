@@ -7,6 +7,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from neardup.documents.compression import open_compressed
 from neardup.documents.sources import Source
 
@@ -40,6 +42,28 @@ class ByteSink:
 
     def close(self) -> None:
         """Finish the file."""
+        self._stream.close()
+
+    discard = close
+
+
+class RowSink:
+    """A file of rows of one schema, to which other rows are cast.
+
+    stream : the open file. make_writer : returns Arrow's writer of rows, from the stream and the schema.
+    """
+
+    def __init__(self, stream: Any, schema: pa.Schema, make_writer: Callable[[Any, pa.Schema], Any]) -> None:
+        self._stream, self._schema = stream, schema
+        self._writer = make_writer(stream, schema)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._writer.write_batch(rows.cast(self._schema) if rows.schema != self._schema else rows)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
         self._stream.close()
 
     discard = close

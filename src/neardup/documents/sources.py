@@ -122,14 +122,18 @@ class _BoundedStream(io.RawIOBase):
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes that can be read again and again.
+    """A file that can be read again and again.
 
-    name : as the user wrote it; location : path or address that is opened; compression : of the whole file.
+    name : as the user wrote it; location : path or address that is opened; compression : of the whole file. format : a
+    key of `formats.registry.FORMATS`. unit : what a document is: "row", or for text files "line" or "file", for HTML
+    files "file".
     """
 
     name: str
     location: str
     compression: str | None = None
+    format: str = "text"
+    unit: str = "row"
 
     @property
     def is_local(self) -> bool:

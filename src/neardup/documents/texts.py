@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.payload import Payload
 from neardup.documents.views import num_bytes, without_views
 from neardup.errors import ColumnError
 
+T = TypeVar("T")
 Bad = dict[int, str]
 """Row of a batch -> why its value cannot be used."""
 
@@ -33,9 +33,14 @@ def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type can be read as text."""
     kind, t = storage_type(kind), pa.types
     return bool(
-        t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind) or t.is_binary(kind)
-        or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_null(kind)
-    )  # fmt: skip
+        t.is_string(kind)
+        or t.is_large_string(kind)
+        or t.is_string_view(kind)
+        or t.is_binary(kind)
+        or t.is_large_binary(kind)
+        or t.is_binary_view(kind)
+        or t.is_null(kind)
+    )
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -215,36 +220,27 @@ def documents_of(
     valid_text : the text, if it is known to be UTF-8; None to read it from its column.
     """
     bad: Bad = {}
+
+    def use(found: tuple[T, Bad]) -> T:
+        for row, reason in found[1].items():
+            bad.setdefault(row, reason)
+        return found[0]
+
     text = valid_text
     if text is None:
-        text, bad = as_text(_column(batch, columns.text, file), "the text")
-    ids = None
-    if columns.id is not None:
-        ids, bad_ids = as_ids(_column(batch, columns.id, file))
-        bad = {**bad_ids, **bad}
-    more, ranks, values = [], [], []
-    for name in columns.more_text:
-        found, bad_here = as_text(_column(batch, name, file), "the text")
-        more.append(found)
-        bad = {**bad_here, **bad}
-    for name in columns.ranks:
-        rank, bad_here = as_rank(_column(batch, name, file))
-        ranks.append(rank)
-        bad = {**bad_here, **bad}
-    for name in columns.values:
-        found, bad_here = as_ids(_column(batch, name, file), f"the value of {name}")
-        values.append(found)
-        bad = {**bad_here, **bad}
-    good = np.ones(len(rows), dtype=bool)
-    good[list(bad)] = False
-    documents = DocumentBatch(text, rows, ids, tuple(ranks), payload, tuple(values))
+        text = use(as_text(_column(batch, columns.text, file), "the text"))
+    ids = None if columns.id is None else use(as_ids(_column(batch, columns.id, file)))
+    more = [use(as_text(_column(batch, name, file), "the text")) for name in columns.more_text]
+    ranks = tuple(use(as_rank(_column(batch, name, file))) for name in columns.ranks)
+    values = tuple(use(as_ids(_column(batch, name, file), f"the value of {name}")) for name in columns.values)
     for row in sorted(bad):
         reject(Rejected(file, int(rows[row]), None, None, bad[row]))
-    if not more:
-        return documents.filter(good) if bad else documents
-    if bad:
-        documents, more = documents.filter(good), [column.filter(arrow_of(good)) for column in more]
-    return replace(documents, text=join_texts([documents.text, *more]))
+    documents = DocumentBatch(join_texts([text, *more]) if more else text, rows, ids, ranks, payload, values)
+    if not bad:
+        return documents
+    good = np.ones(len(rows), dtype=bool)
+    good[list(bad)] = False
+    return documents.filter(good)
 
 
 def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
@@ -253,6 +249,18 @@ def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     # Arrow leaves out rows whose texts are all null, so that the first of them must not be.
     first = pc.if_else(pc.is_null(pc.coalesce(*columns)), nothing, columns[0])
     return pc.binary_join_element_wise(first, *columns[1:], line_end, null_handling="skip")
+
+
+def replace_column(batch: DocumentBatch, name: str, _: np.ndarray, texts: pa.LargeStringArray) -> pa.RecordBatch:
+    """Return the rows of a batch with other texts, in a column of the same type; see `InputFile.replace_texts`."""
+    table = batch.payload
+    assert isinstance(table, pa.RecordBatch)  # the payload of a table
+    position = table.schema.get_field_index(name)
+    field = table.schema.field(position)
+    if pa.types.is_run_end_encoded(field.type):  # Arrow has no cast to it
+        values = texts.cast(field.type.value_type)
+        return table.set_column(position, field, pc.run_end_encode(values, run_end_type=field.type.run_end_type))
+    return table.set_column(position, field, texts.cast(field.type))
 
 
 def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import flatten_strings
+from neardup.arrays import arrow_of_bytes, flatten_strings
 from neardup.features.described import Lists
 
 
@@ -16,15 +16,12 @@ def binary_rows(values: npt.NDArray[Any]) -> pa.Array:
     """Return the rows of a two-dimensional array as large_binary, little-endian."""
     data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     width = data.itemsize * (data.shape[1] if data.ndim == 2 else 1)
-    offsets = np.arange(len(data) + 1, dtype=np.int64) * width
-    return pa.Array.from_buffers(pa.large_binary(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return arrow_of_bytes(data, np.arange(len(data) + 1, dtype=np.int64) * width)
 
 
 def binary_lists(lists: Lists) -> pa.Array:
     """Return each list of hashes as a row of large_binary."""
-    data = np.ascontiguousarray(lists.hashes, "<u8")
-    buffers = [None, pa.py_buffer(lists.offsets * 8), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(lists.sizes), buffers)
+    return arrow_of_bytes(np.ascontiguousarray(lists.hashes, "<u8"), lists.offsets * 8)
 
 
 def flat_numbers(array: pa.Array, kind: type) -> npt.NDArray[Any]:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import offsets_from_lengths, ranges
+
 
 class Lists(NamedTuple):
     """A list of hashes for each document.
@@ -26,9 +28,7 @@ class Lists(NamedTuple):
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Lists:
         """Return the lists of some documents."""
         starts, sizes = self.offsets[rows], self.sizes[rows]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        return Lists(self.hashes[np.repeat(starts, sizes) + within], offsets)
+        return Lists(self.hashes[ranges(starts, sizes)], offsets_from_lengths(sizes))
 
 
 class Features(NamedTuple):

@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import offsets_from_lengths
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Scan, scan_flagged, scan_strings
-from neardup.features.token_lists import cut_documents, offsets_from_lengths
+from neardup.features.token_lists import cut_documents
 from neardup.features.weights import DistinctFeatures
 from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
 from neardup.settings.methods import SimHash

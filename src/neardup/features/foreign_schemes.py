@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import flatten_strings
+from neardup.arrays import arrow_of_bytes, flatten_strings
 from neardup.kernels.token_arrays import Text
 from neardup.settings.methods import SimHash
 
@@ -48,7 +48,7 @@ def mfonda_words(texts: pa.Array) -> pa.Array:
     """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII letters, or URLs."""
     text, kept = _room(texts)
     kernels.foreign_schemes.keep_words(text, _letters(r"[a-z0-9_']"), kept)
-    return _strings(kept)
+    return arrow_of_bytes(kept.data, kept.offsets).view(pa.large_string())
 
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
@@ -60,7 +60,7 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
         texts = pc.replace_with_mask(texts, sigma, pa.array(lowered, texts.type))
     text, kept = _room(texts)
     kernels.foreign_schemes.keep_letters(text, _letters(r"\w"), kept)
-    return _strings(kept)
+    return arrow_of_bytes(kept.data, kept.offsets).view(pa.large_string())
 
 
 @cache
@@ -79,8 +79,3 @@ def _room(texts: pa.Array) -> tuple[Text, Text]:
     """Return texts as a kernel reads them, and room for what it keeps of them: memory costs where it is written."""
     text = Text(*flatten_strings(texts))
     return text, Text(np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets))
-
-
-def _strings(kept: Text) -> pa.Array:
-    buffers = [None, pa.py_buffer(kept.offsets), pa.py_buffer(kept.data)]
-    return pa.LargeStringArray.from_buffers(len(kept.offsets) - 1, buffers[1], buffers[2])

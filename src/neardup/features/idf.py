@@ -151,7 +151,7 @@ class IdfTable(IdfSource):
             ours = ", ".join(f"{name}={expected[name]!r}" for name in different)
             raise SchemeError(
                 f"The table of document frequencies counts other features: it has {theirs}, the method {ours}. Use a "
-                "table made with the method's settings (neardup idf), or the settings of the table."
+                "table made with the method's settings (neardup document-frequencies), or the settings of the table."
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -193,7 +193,7 @@ class IdfTable(IdfSource):
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
             raise InputError(
                 f"{os.fspath(path)} is not a table of document frequencies in format {_FORMAT} {_FORMAT_VERSION}: "
-                f"{reason}. Create one with neardup idf."
+                f"{reason}. Create one with neardup document-frequencies."
             ) from error
         return loaded
 
@@ -260,8 +260,8 @@ def resolve_idf(method: SimHash) -> IdfTable | None:
     if method.idf == "corpus":
         raise SettingError(
             "weights='tfidf' takes document frequencies from a corpus, which single texts do not have: got "
-            "idf='corpus'. Pass a table as idf (--idf TABLE, made by neardup idf), or idf='lines' to count lines of "
-            "the text itself."
+            "idf='corpus'. Pass a table as idf (--idf TABLE, made by neardup document-frequencies), or idf='lines' to "
+            "count lines of the text itself."
         )
     table = method.idf if isinstance(method.idf, IdfTable) else IdfTable.open(str(method.idf))
     table.require(method)

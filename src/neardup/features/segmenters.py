@@ -238,7 +238,7 @@ def _segmenter(
         lines = _read_lines(settings.user_dict, user_dict, "user_dict").lines
         entries = [
             _parse_entry(line, number, settings.user_dict) for number, line in enumerate(lines, 1) if line.strip()
-        ] + entries  # fmt: skip
+        ] + entries
     if settings.stop_words is not None:
         lines = _read_lines(settings.stop_words, stop_words, "stop_words").lines
         stops = frozenset(normalise(line.strip(), shingling) for line in lines if line.strip())

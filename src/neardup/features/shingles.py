@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings
+from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings, offsets_from_lengths
 from neardup.features.extract import extract_text
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
@@ -140,8 +140,7 @@ def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:
     """Put the shingles of some documents in the place of what `whole` has for them."""
     counts = np.diff(whole.offsets)
     counts[documents] = np.diff(part.offsets)
-    offsets = np.zeros_like(whole.offsets)
-    np.cumsum(counts, out=offsets[1:])
+    offsets = offsets_from_lengths(counts)
     hashes = np.empty(offsets[-1], np.uint64)
     source = 0
     for index, document in enumerate(documents):

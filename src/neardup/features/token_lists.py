@@ -7,11 +7,10 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import flatten_strings
+from neardup.arrays import flatten_strings, offsets_from_lengths
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import Segmenter
@@ -83,10 +82,3 @@ def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
     buffer = np.empty(longest, np.uint64)
     kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, buffer, shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
-
-
-def offsets_from_lengths(counts: Any) -> npt.NDArray[np.int64]:
-    """Return where ranges of such lengths begin and end, one after the other."""
-    limits = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=limits[1:])
-    return limits

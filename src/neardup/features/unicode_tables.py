@@ -35,7 +35,7 @@ character that answers Maybe; a Maybe inside an expansion has met its neighbour 
 are in NFKC after each of the two NFKC steps, and equal to what the step gives for the whole text. COMPOSE
 also marks a character whose result has more than ``MAX_GROWTH`` times its UTF-8 bytes, whose combining
 classes are not the same at both steps, or whose result starts with a mark and goes on.
-``tests/test_unicode_tables.py`` tests the claim.
+``tests/features/test_unicode_tables.py`` tests the claim.
 """
 
 from __future__ import annotations

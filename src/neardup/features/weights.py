@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import begins_run, offsets_from_lengths, writable
 from neardup.features.described import Lists
 
 
@@ -31,6 +32,7 @@ def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.in
     found = DistinctFeatures(
         np.empty(size, np.uint64), np.empty(size, np.uint32), np.empty(size, np.int64), np.empty_like(offsets)
     )
+    hashes, offsets = writable(hashes), writable(offsets)
     kernels.weights.distinct_features(hashes, offsets, found.hashes, found.counts, found.firsts, found.offsets)
     end = found.offsets[-1]
     return DistinctFeatures(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
@@ -62,9 +64,7 @@ def sum_weights(
     documents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((weights, hashes, documents))
     documents, hashes = documents[order], hashes[order]
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = (hashes[1:] != hashes[:-1]) | (documents[1:] != documents[:-1])
-    return np.add.reduceat(weights[order], np.flatnonzero(begins))
+    return np.add.reduceat(weights[order], np.flatnonzero(begins_run(hashes, documents)))
 
 
 def replicate_rare_features(
@@ -122,7 +122,7 @@ def choose(weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, 
         return Weighed(weights, offsets, None)
     weights, kept = weights.copy(), np.empty(len(weights), np.bool_)
     kernels.weights.choose(weights, offsets, top, levels, kept)
-    return Weighed(weights[kept], np.concatenate([[0], np.cumsum(kept)])[offsets], np.flatnonzero(kept))
+    return Weighed(weights[kept], offsets_from_lengths(kept)[offsets], np.flatnonzero(kept))
 
 
 def line_frequencies(
@@ -143,5 +143,5 @@ def line_frequencies(
     table = distinct_features(lines.hashes, lines.offsets[line_limits])
     found = np.empty(len(features.hashes), np.int64)
     kernels.weights.look_up_each(features.hashes, features.offsets, table.hashes, table.offsets, table.counts, found)
-    num_lines = np.diff(np.concatenate([[0], np.cumsum(np.diff(lines.offsets) > 0)])[line_limits])
+    num_lines = np.diff(offsets_from_lengths(np.diff(lines.offsets) > 0)[line_limits])
     return found, np.repeat(num_lines, np.diff(features.offsets))

@@ -1,4 +1,4 @@
-"""SimHash of one text: its fingerprint, its keywords, and the computation step by step."""
+"""SimHash of one text: its keywords, and the computation of its fingerprint step by step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings, SimHash
-from neardup.settings.presets import simhash_named
+from neardup.settings.presets import named_as
 from neardup.settings.shingling import PAGE_TOKENS
 
 WeightedFeature = tuple[str, float]
@@ -43,40 +43,6 @@ class Explanation:
     bits: int
 
 
-def simhash(text: str | Iterable[str] | Iterable[WeightedFeature], *, method: SimHash | None = None) -> int:
-    """Return the SimHash fingerprint of a text, or of features.
-
-    Parameters
-    ----------
-    text : a text, which the method cuts into features; or features: strings, or pairs of a string and its weight,
-        which are used unchanged. The weights of repeated features are added.
-    method : the settings. Default: `SimHash()`.
-
-    Returns
-    -------
-    int of `method.bits` bits.
-
-    Raises
-    ------
-    InputError
-        If there are no features. Leave such texts out, as `dedup` does.
-    SettingError
-        If the method needs the document frequencies of a corpus and has no table.
-
-    Notes
-    -----
-    Charikar (2002); Manku, Jain and Das Sarma (2007).
-
-    Examples
-    --------
-    >>> bin(simhash("a cat sat on the mat") ^ simhash("the cat sat on a mat")).count("1")
-    0
-    """
-    method = simhash_named(method or SimHash())
-    _, sums = _work(text, method, None, with_strings=False)
-    return to_integers(sums.fingerprints)[0]
-
-
 def keywords(
     text: str, idf: IdfTable | None = None, *, top: int = 20, method: SimHash | None = None
 ) -> list[WeightedFeature]:
@@ -100,7 +66,7 @@ def keywords(
     >>> [word for word, weight in keywords("The cat is the one", table, top=4)][-2:]
     ['cat', 'the']
     """
-    method = simhash_named(method or _method_of(idf))
+    method = named_as(SimHash, method or _method_of(idf))
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     summands, _ = _work(
         text,
@@ -132,7 +98,8 @@ def explain(
 
     Parameters
     ----------
-    text : a text, or features, as in `simhash`.
+    text : a text, which the method cuts into features; or features: strings, or pairs of a string and its weight,
+        which are used unchanged. The weights of repeated features are added.
     method : settings of fingerprints, or their name.
     idf : the document frequencies, if the weights use them. Default: those of the method.
 
@@ -153,7 +120,7 @@ def explain(
     >>> explain("to be or not to be").counts
     (2, 2, 1, 1)
     """
-    method = simhash_named(method)
+    method = named_as(SimHash, method)
     summands, sums = _work(text, method, idf)
     order = np.argsort(summands.features.firsts)
     weights = summands.weighed.weights[order]
@@ -179,15 +146,8 @@ def _plain(values: np.ndarray) -> list[float]:
     return [int(value) if whole else value for value in values.tolist()]
 
 
-def _work(
-    text: object,
-    method: SimHash,
-    idf: IdfTable | None,
-    *,
-    may_be_empty: bool = False,
-    with_strings: bool = True,
-) -> tuple[Summands, Sums]:
-    if with_strings and method.tokens in PAGE_TOKENS:
+def _work(text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: bool = False) -> tuple[Summands, Sums]:
+    if method.tokens in PAGE_TOKENS:
         raise SettingError(
             f"Tags of a page have no words to show: got tokens={method.tokens!r}. Explain a method of texts, or "
             "compare two pages (neardup compare), which shows their outlines."
@@ -198,14 +158,14 @@ def _work(
             "bytes first."
         )
     if isinstance(text, str):
-        described = describe(pa.array([text], pa.large_string()), method, with_strings=with_strings)
+        described = describe(pa.array([text], pa.large_string()), method, with_strings=True)
     else:
         described = _describe_given(list(text), resolve_scheme(method))
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
         raise InputError(
             f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such texts out."
         )
-    summands = weigh(described, idf or resolve_idf(described.method), with_strings=with_strings)
+    summands = weigh(described, idf or resolve_idf(described.method), with_strings=True)
     return summands, add_up(summands, method)
 
 

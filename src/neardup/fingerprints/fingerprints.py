@@ -12,15 +12,7 @@ import pyarrow.parquet as pq
 
 from neardup import kernels
 from neardup.errors import ColumnError, InputError
-from neardup.fingerprints.files import (
-    SCHEME_KEY,
-    UNKNOWN,
-    list_columns,
-    one_chunk,
-    read_cells,
-    read_ids,
-    read_json,
-)
+from neardup.fingerprints.files import SCHEME_KEY, UNKNOWN, list_columns, one_chunk, read_cells, read_ids, read_json
 from neardup.fingerprints.simhash import BITS, to_integers
 from neardup.fingerprints.sketches import Sketches
 
@@ -50,7 +42,8 @@ class Fingerprints(Sketches):
     [1.0, 0.78, 0.0]
     """
 
-    column, kind = "fingerprint", "Fingerprints"
+    column, kind, dtype = "fingerprint", "Fingerprints", np.uint64
+    size = "bits", 64
     values: npt.NDArray[np.uint64]
 
     @property

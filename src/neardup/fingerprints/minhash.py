@@ -71,7 +71,7 @@ def sign(
     To multiply halves of 16 bits by odd numbers permutes them, and takes a processor half of the time of whole words.
     But there are few such permutations: of two hashes whose halves are in a ratio of small numbers, one hides the other
     in more than its share of the signature. So the halves differ for every 64 hashes, and for every seed. That the
-    estimates are those of theory is measured: tests/test_estimates.py, docs/accuracy.md.
+    estimates are those of theory is measured: tests/fingerprints/test_estimates.py, docs/accuracy.md.
     """
     signatures = np.empty((len(offsets) - 1, num_hashes), np.uint32) if out is None else out
     kernels.minhash.sign(hashes, offsets, *draw_permutations(num_hashes, seed), signatures)

@@ -43,7 +43,8 @@ class Signatures(Sketches):
     [3.0, 3.0, 0.0]
     """
 
-    column, kind = "signature", "Signatures"
+    column, kind, dtype = "signature", "Signatures", np.uint32
+    size = "num_hashes", 1
     values: npt.NDArray[np.uint32]
 
     @property

@@ -60,12 +60,7 @@ class Sums(NamedTuple):
 
 
 def summarise_weighted(
-    words: Fingerprints,
-    weights: npt.NDArray[np.float64],
-    offsets: npt.NDArray[np.int64],
-    bits: int,
-    *,
-    tie: int = 1,
+    words: Fingerprints, weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], bits: int, *, tie: int = 1
 ) -> Sums:
     """Return the fingerprints of documents from weighted features.
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.arrays import offsets_from_lengths
 from neardup.errors import SettingError
 from neardup.features.extract import extract_text
 from neardup.features.feature_hashes import hash_features
@@ -20,14 +21,7 @@ from neardup.features.page_structure import weigh_tags
 from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
-from neardup.features.weights import (
-    DistinctFeatures,
-    Weighed,
-    choose,
-    distinct_features,
-    line_frequencies,
-    sum_weights,
-)
+from neardup.features.weights import DistinctFeatures, Weighed, choose, distinct_features, line_frequencies, sum_weights
 from neardup.fingerprints.simhash import (
     SCHEME_NAME,
     SCHEME_VERSION,
@@ -39,21 +33,6 @@ from neardup.fingerprints.simhash import (
 )
 from neardup.kernels.token_arrays import Shingles, TokenStrings
 from neardup.settings.methods import IdfSource, SimHash
-
-
-class Fingerprinted(NamedTuple):
-    """A batch of documents with their fingerprints.
-
-    fingerprints : uint64 (num_documents, num_words), bit i in bit i % 64 of word i // 64, zeros without features.
-    content : uint64 (num_documents, 2), equal if the features and their order are equal; undefined without features.
-    hashes, offsets : uint64 and int64 (num_documents + 1,), the features of each document, with repeats; a document
-    without features is in no pair. hashes may be in the workspace.
-    """
-
-    fingerprints: npt.NDArray[np.uint64]
-    content: npt.NDArray[np.uint64]
-    hashes: npt.NDArray[np.uint64]
-    offsets: npt.NDArray[np.int64]
 
 
 class Described(NamedTuple):
@@ -84,17 +63,18 @@ class Summands(NamedTuple):
     words: npt.NDArray[np.uint64]
 
 
-def fingerprint_documents(
-    texts: pa.Array, method: SimHash, idf: IdfSource | None = None, workspace: Workspace | None = None
-) -> Fingerprinted:
-    """Return the fingerprints, features and content hashes of a batch of documents.
+def summarise_described(described: Described, method: SimHash, idf: IdfSource | None = None) -> npt.NDArray[np.uint64]:
+    """Return the fingerprints of described documents.
 
     Parameters
     ----------
-    texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
+    described : as `describe` returns them.
     method : the settings of fingerprints.
     idf : the document frequencies, if the method needs those of a corpus.
-    workspace : the buffer of the hashes, which are valid until it is used again. None allocates new memory.
+
+    Returns
+    -------
+    uint64 (num_documents, num_words), bit i in bit i % 64 of word i // 64; zeros without features.
 
     Raises
     ------
@@ -103,14 +83,6 @@ def fingerprint_documents(
     SchemeError
         If the table is for other features.
     """
-    described = describe(texts, method, workspace)
-    fingerprints = summarise_described(described, method, idf)
-    shingles = described.shingles
-    return Fingerprinted(fingerprints, shingles.content, shingles.hashes, shingles.offsets)
-
-
-def summarise_described(described: Described, method: SimHash, idf: IdfSource | None = None) -> npt.NDArray[np.uint64]:
-    """Return the fingerprints of described documents, uint64 (num_documents, num_words); errors as above."""
     settled = described.method
     if (
         settled.hash == "native"
@@ -127,7 +99,10 @@ def summarise_described(described: Described, method: SimHash, idf: IdfSource | 
 def describe(
     texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
 ) -> Described:
-    """Return the features of documents; also as strings if requested, or if the hash needs them."""
+    """Return the features of documents; also as strings if requested, or if the hash needs them.
+
+    workspace : the buffer of the hashes, which are valid until it is used again. None allocates new memory.
+    """
     texts = preprocess(extract_text(texts, method), method)
     settled = resolve_scheme(method)
     plain = settled if settled.html is None else replace(settled, html=None)
@@ -210,7 +185,7 @@ def _idf(
 ) -> npt.NDArray[np.float64]:
     if method.idf == "lines":
         lists = pc.split_pattern(pc.fill_null(texts, ""), "\n")
-        limits = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
+        limits = offsets_from_lengths(pc.list_value_length(lists).to_numpy(zero_copy_only=False))
         described = _describe(lists.flatten(), replace(method, html=None))
         lines = distinct_features(described.shingles.hashes, described.shingles.offsets)
         return inverse_frequencies(*line_frequencies(features, lines, limits.astype(np.int64)))

@@ -37,6 +37,9 @@ class Sketches(ABC):
 
     column: ClassVar[str]
     kind: ClassVar[str]
+    dtype: ClassVar[type]
+    size: ClassVar[tuple[str, int]]
+    """The name of the length of a row in a scheme, and what a number of the row adds to it."""
     values: npt.NDArray[Any]
     scheme: Mapping[str, Any]
     report: dict[str, Any] | None = None

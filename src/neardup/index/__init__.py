@@ -1,1 +1,1 @@
-"""Indexes in memory: queries for similar documents while documents are added and removed."""
+"""The durable index: the sieve over documents that a store keeps."""

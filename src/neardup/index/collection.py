@@ -15,22 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.arrays import arrow_of, numpy_type
-from neardup.candidates.lookups import CandidateRows, take_entries
+from neardup.arrays import arrow_of, begins_run, numpy_type, rank_in_run
+from neardup.candidates.entries import CandidateRows, take_entries
 from neardup.errors import InputError
-from neardup.index.decisions import (
-    Rules,
-    Verdicts,
-    are_kept,
-    judge,
-    keep_all,
-    measure_stored,
-    stored_representatives,
-)
-from neardup.index.incoming import Incoming, contents_of, stored_columns
+from neardup.index.decisions import Rules, Verdicts, are_kept, judge, keep_all, measure_stored, stored_representatives
+from neardup.index.incoming import Incoming, stored_columns
 from neardup.index.overlay import Overlay
 from neardup.schemas import KEPT, REMOVED, TIME
 from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
+from neardup.stores.hashed import contents_of
 from neardup.verify.measured import Measured
 
 Rows = npt.NDArray[np.int64]
@@ -59,7 +52,7 @@ class Step(NamedTuple):
 
 
 def add(
-    rules: Rules, writer: Writer, incoming: Incoming, now: int, *, if_new: bool = True, run: str | None = None
+    rules: Rules, writer: Writer, incoming: Incoming, now: int, *, if_new: bool = True, import_name: str | None = None
 ) -> pa.Table:
     """Add documents, or those that are new, in one change, and return the answers.
 
@@ -68,37 +61,39 @@ def add(
     incoming : documents with ids, which may be there already.
     now : microseconds since 1970.
     if_new : whether a document that is a duplicate of a kept one is removed: stored with its answer, never found again.
-    run : the name of the run that brings them.
+    import_name : the name of the import that brings them.
     """
     if not len(incoming):
         return schemas.answers_schema(rules.method.measures).empty_table()
-    step = next_step(rules, writer, incoming, now, if_new, run)
+    step = next_step(rules, writer, incoming, now, if_new, import_name)
     if len(step.rows) == len(incoming):
         writer.write(step.changes)
         return step.answers
-    overlay = Overlay(writer, rules.lookup.layout)
+    overlay = Overlay(writer, rules)
     overlay.write(step.changes)
     rest = incoming.take(np.arange(len(step.rows), len(incoming)))
-    decided = [step, *steps(rules, overlay, rest, now, if_new, run)]
+    decided = [step, *steps(rules, overlay, rest, now, if_new, import_name)]
     writer.write_all([step.changes for step in decided])
     return pa.concat_tables([step.answers for step in decided])
 
 
 def steps(
-    rules: Rules, writer: Writer, incoming: Incoming, now: int, if_new: bool = True, run: str | None = None
+    rules: Rules, overlay: Overlay, incoming: Incoming, now: int, if_new: bool = True, import_name: str | None = None
 ) -> Iterator[Step]:
     """Decide about documents as if they came one by one, and yield the decisions once they are written."""
     start, size = 0, len(incoming)
     while start < len(incoming):
         part = incoming.take(np.arange(start, min(start + size, len(incoming))))
-        step = next_step(rules, writer, part, now, if_new, run)
-        writer.write(step.changes)
+        step = next_step(rules, overlay, part, now, if_new, import_name)
+        overlay.write(step.changes)
         yield step
         start += len(step.rows)
         size = 2 * len(step.rows)  # so that a batch that is cut often takes no time for what is behind the cuts
 
 
-def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if_new: bool, run: str | None) -> Step:
+def next_step(
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if_new: bool, import_name: str | None
+) -> Step:
     """Decide about as many of the documents as can be decided at once, one at least."""
     existing = snapshot.rows_of_ids(incoming.ids)
     same = _are_same(snapshot, incoming, existing)
@@ -119,7 +114,7 @@ def next_step(rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if
         forgotten = existing[:stop][replacing[:stop]]
     if snapshot.num_rows + len(new) > MAX_ROWS:
         raise InputError(f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. Rebuild it.")
-    documents = _documents(rules, snapshot, arriving, verdicts, now, run)
+    documents = _documents(rules, snapshot, arriving, verdicts, now, import_name)
     repeated = existing[:stop][same[:stop]]
     seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
     entries = take_entries(rules.lookup.entries(arriving.described.keys), verdicts.member)
@@ -140,12 +135,7 @@ def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) ->
 
 
 def _first_conflict(
-    rules: Rules,
-    snapshot: Snapshot,
-    incoming: Incoming,
-    existing: Rows,
-    replacing: npt.NDArray[np.bool_],
-    if_new: bool,
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, existing: Rows, replacing: npt.NDArray[np.bool_], if_new: bool
 ) -> int:
     """Return the first document that replaces a row which an earlier one may be compared with, or their number.
 
@@ -193,7 +183,7 @@ def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> npt.NDA
 
 
 def _documents(
-    rules: Rules, snapshot: Snapshot, arriving: Incoming, verdicts: Verdicts, now: int, run: str | None
+    rules: Rules, snapshot: Snapshot, arriving: Incoming, verdicts: Verdicts, now: int, import_name: str | None
 ) -> pa.Table:
     """Return the rows to write."""
     kept, size = verdicts.kept, len(arriving)
@@ -209,7 +199,7 @@ def _documents(
         "first_seen": moment,
         "last_seen": moment,
         "payload": arriving.payloads,
-        "run": pa.nulls(size, pa.large_string()) if run is None else pa.array([run] * size, pa.large_string()),
+        "import_name": pa.array([import_name] * size, pa.large_string()),
         "kept_row": removers,
         "kept_id": _ids_of(snapshot, arriving, verdicts.remover),
     }
@@ -267,9 +257,14 @@ def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Ro
         timestamps = _take(snapshot, documents, keeper, _TIMESTAMPS)
     is_repeated = arrow_of(np.arange(len(rows)) >= len(documents))
     columns = [
-        rows["id"], arrow_of(kept), is_repeated, rows["kept_id"], *(rows[name] for name in measures), rows["truncated"],
+        rows["id"],
+        arrow_of(kept),
+        is_repeated,
+        rows["kept_id"],
+        *(rows[name] for name in measures),
+        rows["truncated"],
         *(timestamps[name] for name in _TIMESTAMPS),
-    ]  # fmt: skip
+    ]
     return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
 
@@ -317,8 +312,7 @@ def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -
     both = np.concatenate([pairs.query, query]), np.concatenate([pairs.row, copies[query]])
     order = np.lexsort(both[::-1])
     query, row = both[0][order], both[1][order]
-    new = np.ones(len(query), np.bool_)
-    new[1:] = (query[1:] != query[:-1]) | (row[1:] != row[:-1])
+    new = begins_run(query, row)
     return CandidateRows(query[new], row[new], np.ones(int(new.sum()), np.bool_))
 
 
@@ -329,6 +323,4 @@ def _best(rules: Rules, pairs: CandidateRows, measured: Measured, limit: int) ->
         return confirmed
     strength = rules.method.strength(measured.take(confirmed))
     order = confirmed[np.lexsort((pairs.row[confirmed], -strength, pairs.query[confirmed]))]
-    query = pairs.query[order]
-    rank = np.arange(len(order)) - np.searchsorted(query, query, side="left")
-    return order[rank < limit]
+    return order[rank_in_run(pairs.query[order]) < limit]

@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.candidates.buckets import find_copies
-from neardup.candidates.lookups import CandidateRows, Lookup, take_entries
+from neardup.candidates.entries import CandidateRows, Entries, Found, Layout, take_entries
+from neardup.candidates.lookups import Lookup
 from neardup.decide.sieve import decide
 from neardup.features.binary import binary_rows
 from neardup.index.incoming import DETAILS, Incoming, stored_described
 from neardup.index.listing import list_after, sketches_of
 from neardup.methods.base import Described, Method
-from neardup.stores.base import Entries, Found, Layout, Snapshot
+from neardup.stores.base import Snapshot
 from neardup.stores.key_tables import KeyEntries, KeyTables
 from neardup.verify.measured import Measured, measured_of_copies
 
@@ -38,7 +39,7 @@ class Rules(NamedTuple):
     @property
     def limit(self) -> int:
         """The number of rows of a bucket that may remove a document."""
-        return self.max_bucket_size if self.method.confirms_sets else 1  # equal fingerprints have equal distances
+        return self.lookup.limit(self.max_bucket_size)
 
 
 class Verdicts(NamedTuple):
@@ -84,9 +85,12 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
     representative = np.concatenate([np.arange(len(nodes)), len(nodes) + first])
     representative[own[stored_kept]] = np.searchsorted(nodes, representatives[stored_kept])
     decisions = decide(
-        left.astype(np.uint32), right.astype(np.uint32), rules.method.strength(measured),
-        representative.astype(np.uint32), len(nodes),
-    )  # fmt: skip
+        left.astype(np.uint32),
+        right.astype(np.uint32),
+        rules.method.strength(measured),
+        representative.astype(np.uint32),
+        len(nodes),
+    )
     kept, pair = decisions.kept[own], decisions.pair[own]
     is_copy = ~kept & (pair < 0)
     remover = np.where(kept, 0, decisions.remover[own]).astype(np.int64)
@@ -97,9 +101,8 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
     member = members if rules.method.confirms_sets else kept & incoming.featured
     truncated = proposed.truncated & ~is_copy & rules.method.confirms_sets
     verdicts = Verdicts(
-        kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated,
-        member | (kept & incoming.featured),
-    )  # fmt: skip
+        kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated, member | (kept & incoming.featured)
+    )
     # The copy of a document whose own remover is gone takes its place: those after it must see it.
     revived = np.flatnonzero(kept & stored)
     return _first_verdicts(verdicts, int(revived[0]) + 1) if len(revived) else verdicts
@@ -109,17 +112,23 @@ def keep_all(rules: Rules, incoming: Incoming) -> Verdicts:
     """Return the verdicts of documents that are added whatever they are similar to."""
     size = len(incoming)
     return Verdicts(
-        np.ones(size, np.bool_), np.full(size, -1, np.int64), measured_of_copies(size, rules.method.measures),
-        np.zeros(size, np.bool_), incoming.featured,
-    )  # fmt: skip
+        np.ones(size, np.bool_),
+        np.full(size, -1, np.int64),
+        measured_of_copies(size, rules.method.measures),
+        np.zeros(size, np.bool_),
+        incoming.featured,
+    )
 
 
 def _first_verdicts(verdicts: Verdicts, stop: int) -> Verdicts:
     part = slice(stop)
     return Verdicts(
-        verdicts.kept[part], verdicts.remover[part], verdicts.measured.take(part), verdicts.truncated[part],
+        verdicts.kept[part],
+        verdicts.remover[part],
+        verdicts.measured.take(part),
+        verdicts.truncated[part],
         verdicts.member[part],
-    )  # fmt: skip
+    )
 
 
 def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
@@ -151,9 +160,12 @@ def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
         entries = take_entries(lookup.entries(keys), members)
         found_inner = _find_inner(lookup.layout, entries, probes, len(incoming), rules.limit)
         found_inner = list_after(
-            found, found_inner, rules.limit, lookup.layout,
+            found,
+            found_inner,
+            rules.limit,
+            lookup.layout,
             lambda: (sketches_of(snapshot, found.row), binary_rows(incoming.sketch[found_inner.row])),
-        )  # fmt: skip
+        )
         truncated |= found_inner.truncated
         inner = lookup.select(probes, found_inner)
     overflows = np.zeros(len(incoming), np.bool_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, offsets_from_lengths, ranges
 from neardup.errors import StoreError
-from neardup.features.binary import binary_rows, flat_numbers
+from neardup.features.binary import binary_rows
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
-from neardup.stores.chunks import Binaries, array_of
+from neardup.schemas import indexed_schema
+from neardup.stores.chunks import Binaries
 from neardup.stores.documents import Sketched
+from neardup.stores.settings import StoreSettings
 from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
@@ -90,6 +92,13 @@ def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array)
     return Incoming(ids, texts, payloads, Described(features, method.keys_of(sketch, features)), sketch)
 
 
+def store_settings(
+    meta: Mapping[str, Any], method: Method, attachments: Mapping[str, bytes] | None = None
+) -> StoreSettings:
+    """Return the settings of a store of documents that a method compares."""
+    return StoreSettings(meta, method.lookup.layout, indexed_schema(method.measures), attachments or {})
+
+
 def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
     """Return the columns of documents that depend on their text alone: content, sketch, features, structure, text.
 
@@ -136,7 +145,7 @@ def stored_keys(sketched: Sketched, method: Method) -> Keys:
 
 def stored_sketches(sketched: Sketched, method: Method) -> npt.NDArray[Any]:
     """Return sketches as numbers: signatures, or the words of fingerprints."""
-    kind = np.dtype(method.sketch_type)
+    kind = np.dtype(method.sketches.dtype)
     return sketched.sketch.view(kind.newbyteorder("<")).astype(kind, copy=False)
 
 
@@ -163,11 +172,6 @@ def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
     """Return hashes of 128 bits, uint64 (n, 2), as binary(16)."""
     data = np.ascontiguousarray(content, "<u8")
     return pa.Array.from_buffers(pa.binary(16), len(data), [None, pa.py_buffer(data)])
-
-
-def contents_of(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
-    """Return a column of binary(16) as uint64 (n, 2)."""
-    return flat_numbers(array_of(column), np.uint64).reshape(-1, 2)
 
 
 def compress(texts: pa.Array, wanted: npt.NDArray[np.bool_]) -> pa.Array:
@@ -205,9 +209,8 @@ def _binary_lists(lists: Lists, wanted: npt.NDArray[np.bool_]) -> pa.Array:
     """Return the distinct hashes of each wanted list, rising; null for the others."""
     sets = sort_sets(lists)
     sizes = np.where(wanted, sets.sizes, 0).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    rows = np.repeat(sets.starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-    data = np.ascontiguousarray(sets.hashes[rows], "<u8")
+    offsets = offsets_from_lengths(sizes)
+    data = np.ascontiguousarray(sets.hashes[ranges(sets.starts, sizes)], "<u8")
     valid = np.packbits(wanted, bitorder="little")
     buffers = [pa.py_buffer(valid), pa.py_buffer(offsets * 8), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(wanted), buffers)

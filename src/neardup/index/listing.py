@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.stores.base import Found, Layout, Rows, Snapshot
+from neardup.arrays import rank_in_run
+from neardup.candidates.entries import Found, Layout
+from neardup.stores.base import Rows, Snapshot
 
 Sketches = Callable[[], tuple[pa.Array, pa.Array]]
 
@@ -38,7 +40,7 @@ def list_after(stored: Found, later: Found, limit: int, layout: Layout, sketches
     before = np.bincount(number[: len(in_stored)], minlength=len(number))
     order = np.lexsort((later.row[in_later], own))
     rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - np.searchsorted(own[order], own[order], side="left")
+    rank[order] = rank_in_run(own[order])
     fits = np.ones(len(later.entry), np.bool_)
     fits[in_later] = before[own] + rank < limit
     truncated = later.truncated.copy()

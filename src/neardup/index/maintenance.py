@@ -11,27 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of
-from neardup.candidates.lookups import take_entries
+from neardup.candidates.entries import take_entries
 from neardup.errors import SettingError
 from neardup.features.described import Keys
 from neardup.index.decisions import Rules
-from neardup.index.incoming import (
-    DETAILS,
-    SETS,
-    Incoming,
-    decompress,
-    stored_described,
-    stored_keys,
-    stored_sketches,
-)
+from neardup.index.incoming import DETAILS, SETS, Incoming, decompress, stored_described, stored_keys, stored_sketches
 from neardup.schemas import KEPT, indexed_schema
-from neardup.stores.base import Changes, Rows, Snapshot, Writer
+from neardup.stores.base import Changes, Rows, StoredSnapshot, Writer
 from neardup.stores.documents import SKETCHED, sketched_of
 
-_SHOWN = ("id", "state", "kept_id", "first_seen", "last_seen", "payload", "run", "text", "sketch")
+_SHOWN = ("id", "state", "kept_id", "first_seen", "last_seen", "payload", "import_name", "text", "sketch")
 
 
-def document(rules: Rules, snapshot: Snapshot, id: str) -> dict[str, Any] | None:
+def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] | None:
     """Return a document by its id, or None."""
     row = snapshot.rows_of_ids(pa.array([id], pa.large_string()))
     if row[0] < 0:
@@ -40,7 +32,7 @@ def document(rules: Rules, snapshot: Snapshot, id: str) -> dict[str, Any] | None
     return found | {"sketch": _sketch(rules, snapshot, row)}
 
 
-def documents(rules: Rules, snapshot: Snapshot) -> Iterator[pa.Table]:
+def documents(rules: Rules, snapshot: StoredSnapshot) -> Iterator[pa.Table]:
     """Yield all documents, their texts decompressed."""
     for table in snapshot.scan(_SHOWN):
         yield shown(rules, table)
@@ -51,11 +43,11 @@ def shown(rules: Rules, table: pa.Table) -> pa.Table:
     kept = pc.equal(table["state"], pa.scalar(KEPT, pa.uint8()))
     texts = pa.array(decompress(table["text"].to_pylist()), pa.large_string())
     columns = {name: table[name] for name in _SHOWN if name != "state"} | {"kept": kept, "text": texts}
-    order = ("id", "kept", "kept_id", "first_seen", "last_seen", "payload", "run", "text", "sketch")
+    order = ("id", "kept", "kept_id", "first_seen", "last_seen", "payload", "import_name", "text", "sketch")
     return pa.table({name: columns[name] for name in order})
 
 
-def _sketch(rules: Rules, snapshot: Snapshot, row: Rows) -> npt.NDArray[Any]:
+def _sketch(rules: Rules, snapshot: StoredSnapshot, row: Rows) -> npt.NDArray[Any]:
     sketch: npt.NDArray[Any] = stored_sketches(snapshot.take_sketched(row, (), ())[0], rules.method)[0]
     return sketch
 
@@ -68,17 +60,17 @@ def forget(writer: Writer, rows: Rows) -> int:
     return len(rows)
 
 
-def rows_of_run(snapshot: Snapshot, run: str) -> Rows:
-    """Return the rows of the documents that a run brought."""
+def rows_of_import(snapshot: StoredSnapshot, import_name: str) -> Rows:
+    """Return the rows of the documents that an import brought."""
     found = [
-        table.filter(pc.fill_null(pc.equal(table["run"], run), False))["row"].to_numpy()
-        for table in snapshot.scan(["row", "run"])
+        table.filter(pc.fill_null(pc.equal(table["import_name"], import_name), False))["row"].to_numpy()
+        for table in snapshot.scan(["row", "import_name"])
     ]
     return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
 
 
 def expired_rows(
-    snapshot: Snapshot, added_before: int | None, seen_before: int | None, max_documents: int | None
+    snapshot: StoredSnapshot, added_before: int | None, seen_before: int | None, max_documents: int | None
 ) -> Rows:
     """Return the rows of the documents to forget.
 
@@ -100,7 +92,7 @@ def expired_rows(
     return np.asarray(rows[expired], np.int64)
 
 
-def growth(snapshot: Snapshot, now: int, points: int) -> list[tuple[int, int]]:
+def growth(snapshot: StoredSnapshot, now: int, points: int) -> list[tuple[int, int]]:
     """Return the number of documents, of those not forgotten, that were added up to some moments.
 
     now : microseconds since 1970, the last moment. points : the number of moments.
@@ -116,7 +108,7 @@ def growth(snapshot: Snapshot, now: int, points: int) -> list[tuple[int, int]]:
     return list(zip(edges.tolist(), np.cumsum(counts).tolist(), strict=True))
 
 
-def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[Incoming]:
+def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iterator[Incoming]:
     """Yield the kept documents of an index as documents to add to another one that stores `storage`.
 
     Raises
@@ -143,7 +135,7 @@ def kept_documents(rules: Rules, snapshot: Snapshot, storage: str) -> Iterator[I
             yield Incoming(ids, texts, payloads, described._replace(keys=keys), sketch)
 
 
-def copy(rules: Rules, snapshot: Snapshot, writer: Writer) -> None:
+def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
     """Copy all documents to a new index, whose tables of keys differ.
 
     rules : of the new index.
@@ -177,7 +169,7 @@ def _keys_of(rules: Rules, table: pa.Table) -> Keys:
     return stored_keys(sketched_of(table, SETS), rules.method)
 
 
-def verify(rules: Rules, snapshot: Snapshot) -> list[str]:
+def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
     """Return the documents that their own keys do not find, a sentence each, at most ten."""
     damaged = []
     for table in snapshot.scan(("row", "id", "member", *SKETCHED, *SETS)):

@@ -12,8 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.candidates.bands import Bands
-from neardup.candidates.blocks import Radius, plan_blocks
 from neardup.errors import SchemeError, SettingError, StoreError
 from neardup.features.idf import IdfTable
 from neardup.fingerprints.files import require_same
@@ -27,8 +25,6 @@ from neardup.settings.methods import MethodSettings
 from neardup.version import __version__
 
 FORMAT, FORMAT_VERSION = "neardup-index", 2  # 1 named documents by their rows, which other documents got, too
-_MAX_TABLES = 16  # of SimHash; more take less time for a query, and more bytes a document
-_CHEAP_NS = 20_000  # of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more
 
 
 def fixed(method: Method, settings: IndexSettings) -> Method:
@@ -37,30 +33,15 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
     Raises
     ------
     SettingError
-        If an index cannot use the method, or cannot store what it needs.
+        If an index cannot store what the method needs.
     """
-    if method.lookup is None:
-        raise SettingError(
-            f"An index needs a method that can look documents up in tables: got {type(method.settings).__name__}. Use "
-            "MinHash(...) or SimHash(...)."
-        )
     if settings.storage == FINGERPRINTS and method.confirms_sets:
         raise SettingError(
             "storage='fingerprints' requires SimHash(confirm='hamming'), whose fingerprints alone decide: got "
             f"{type(method.settings).__name__}, which confirms duplicates by their features. Use storage='features' "
             "(--storage features), or SimHash(confirm='hamming') (--method simhash --confirm hamming)."
         )
-    search, chosen = method.search, method.settings
-    if isinstance(search, Bands):
-        chosen = dataclasses.replace(chosen, num_bands=search.num_bands, rows_per_band=search.rows_per_band)
-    if isinstance(search, Radius) and search.num_blocks is None:
-        plans = plan_blocks(settings.expected_documents, search.bits, search.max_distance)
-        least = search.max_distance + 1
-        fitting = [plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, least)]
-        cheap = [plan for plan in fitting if plan.query_cost <= _CHEAP_NS]
-        best = min(cheap or fitting, key=lambda plan: (plan.num_tables if cheap else plan.query_cost, plan.num_tables))
-        chosen = dataclasses.replace(chosen, num_blocks=best.num_blocks)
-    return dataclasses.replace(method, settings=chosen)
+    return method.for_index(settings.expected_documents)
 
 
 def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | str | os.PathLike[str] | None) -> Method:
@@ -157,8 +138,9 @@ def with_table(method: Method, idf: IdfTable | None) -> Method:
         without = "; or use boost_rare=False (--no-boost-rare), which needs none" if boosts else ""
         raise SettingError(
             "The method weighs features by the number of documents that contain them, and the index needs the table "
-            f"of these counts: got {'none' if table is None else table}. Count documents by `neardup idf INPUT... "
-            f"{options} -o idf.parquet`, and pass idf='idf.parquet' (--idf idf.parquet){without}."
+            f"of these counts: got {'none' if table is None else table}. Count documents by `neardup "
+            f"document-frequencies INPUT... {options} -o idf.parquet`, and pass idf='idf.parquet' (--idf "
+            f"idf.parquet){without}."
         )
     table.require(weighed)
     if getattr(method.settings, "idf", None) is not None:
@@ -168,7 +150,6 @@ def with_table(method: Method, idf: IdfTable | None) -> Method:
 
 def rules_for(method: Method, settings: IndexSettings) -> Rules:
     """Return the rules of a method whose bands or blocks are fixed."""
-    assert method.lookup is not None
     return Rules(method, method.lookup, settings.storage, settings.max_bucket_size or method.max_bucket_size)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
@@ -10,13 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.candidates.entries import Entries, Found
+from neardup.index.decisions import Rules, are_kept
+from neardup.index.incoming import store_settings
 from neardup.index.listing import list_after, sketches_of
-from neardup.stores.base import Changes, Counts, Entries, Found, Layout, Rows, Run, Snapshot, Writer
+from neardup.stores.base import Changes, Rows, Snapshot, Writer
 from neardup.stores.chunks import array_of
 from neardup.stores.memory import MemoryStore
 
 
-class Overlay(Writer):
+class Overlay(Snapshot):
     """A snapshot with documents on top.
 
     Its documents follow those of the snapshot, so that a bucket lists rows of the snapshot first.
@@ -24,15 +27,16 @@ class Overlay(Writer):
     Parameters
     ----------
     base : the snapshot.
-    layout : of its tables of keys.
-    top : a writer of another store of that layout. It may have documents already, of an overlay on the same snapshot.
+    rules : of the index.
+    top : a writer of another store of such documents. It may have some already, of an overlay on the same snapshot.
     """
 
-    def __init__(self, base: Snapshot, layout: Layout, top: Writer | None = None) -> None:
-        self._layout, self._first = layout, base.num_rows
-        self._top: Snapshot = MemoryStore("memory:", {}, layout).writer() if top is None else top
+    def __init__(self, base: Snapshot, rules: Rules, top: Writer | None = None) -> None:
+        self._layout, self._first = rules.lookup.layout, base.num_rows
+        top = top or MemoryStore("memory:", store_settings({}, rules.method)).writer()
+        self._top: Snapshot = top
         self._replaced = [
-            rows[rows >= 0] for table in self._top.scan(["id"]) for rows in [base.rows_of_ids(array_of(table["id"]))]
+            rows[rows >= 0] for table in top.scan(["id"]) for rows in [base.rows_of_ids(array_of(table["id"]))]
         ]
         replaced = self.replaced
         self._base = base.without(replaced) if len(replaced) else base
@@ -49,9 +53,12 @@ class Overlay(Writer):
     def find(self, lookups: Entries, limit: int) -> Found:
         stored, later = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
         later = list_after(
-            stored, later._replace(truncated=stored.truncated), limit, self._layout,
+            stored,
+            later._replace(truncated=stored.truncated),
+            limit,
+            self._layout,
             lambda: (sketches_of(self._base, stored.row), sketches_of(self._top, later.row)),
-        )  # fmt: skip
+        )
         entry, row = np.concatenate([stored.entry, later.entry]), np.concatenate([stored.row, later.row + self._first])
         order = np.argsort(entry, kind="stable")
         return Found(entry[order], row[order], np.concatenate([stored.kept, later.kept])[order], later.truncated)
@@ -63,7 +70,7 @@ class Overlay(Writer):
     def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
         stored, later = self._base.rows_of_contents(contents), self._top.rows_of_contents(contents)
         # A kept row comes before a removed one, wherever it is.
-        for_later = (later >= 0) & ((stored < 0) | (_are_kept(self._top, later) & ~_are_kept(self._base, stored)))
+        for_later = (later >= 0) & ((stored < 0) | (are_kept(self._top, later) & ~are_kept(self._base, stored)))
         return np.where(for_later, later + self._first, stored)
 
     def without(self, rows: Rows) -> Overlay:
@@ -80,22 +87,8 @@ class Overlay(Writer):
         order[np.concatenate([np.flatnonzero(~is_later), np.flatnonzero(is_later)])] = np.arange(len(rows))
         return pa.concat_tables(parts).take(pa.array(order))
 
-    def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        raise NotImplementedError("changes that are not written are not scanned")
-
-    def count(self) -> Counts:
-        raise NotImplementedError("changes that are not written are not counted")
-
-    def runs(self) -> list[Run]:
-        return self._base.runs()
-
-    def staged(self, run: str) -> Iterator[pa.Table]:
-        return self._base.staged(run)
-
-    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
-        raise NotImplementedError("documents are staged in a store")
-
     def write(self, changes: Changes) -> None:
+        """Show the state with changes; the store itself does not change."""
         assert isinstance(self._top, Writer)  # not of a state without some rows
         is_later, documents = changes.forgotten >= self._first, changes.documents
         if not is_later.all():
@@ -108,10 +101,3 @@ class Overlay(Writer):
             documents = documents.set_column(at, documents.schema.field(at), rows)
         forgotten = changes.forgotten[is_later] - self._first
         self._top.write(Changes(documents, changes.entries, seen, changes.seen_at, forgotten))
-
-
-def _are_kept(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.bool_]:
-    kept = rows >= 0
-    if kept.any():
-        kept[kept] = snapshot.take(rows[kept], ["state"])["state"].to_numpy() == 1
-    return kept

@@ -85,10 +85,15 @@ class SeenBeforePipeline:
         if action not in _ACTIONS:
             raise SettingError(f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {action!r}. Change it.")
         options = _Options(
-            str(address), settings.get("NEARDUP_FIELD", "text"), settings.get("NEARDUP_ID", "url"),
-            tuple(settings.getlist("NEARDUP_PAYLOAD")), action, settings.get("NEARDUP_TAG", "seen_before"),
-            settings.getbool("NEARDUP_ONLY_NEW"), settings.get("NEARDUP_TOKEN"),
-        )  # fmt: skip
+            str(address),
+            settings.get("NEARDUP_FIELD", "text"),
+            settings.get("NEARDUP_ID", "url"),
+            tuple(settings.getlist("NEARDUP_PAYLOAD")),
+            action,
+            settings.get("NEARDUP_TAG", "seen_before"),
+            settings.getbool("NEARDUP_ONLY_NEW"),
+            settings.get("NEARDUP_TOKEN"),
+        )
         return cls(options, lambda name: crawler.stats.inc_value(f"neardup/{name}"))
 
     def open_spider(self, spider: Any = None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from neardup.kernels.compiled import kernel
 from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.sieve import NONE
+from neardup.kernels.sorted_sets import JACCARD, similarity
 
 
 class Sample(NamedTuple):
@@ -80,12 +81,12 @@ def compare(postings, sample, stretch, sets, threshold, counts):
                 entry = postings.next[entry]
         for i in range(count):
             other = touched[i]
-            similarity = shared[other] / (size + np.int64(sample.sizes[other]) - shared[other])
+            jaccard = similarity(shared[other], size, np.int64(sample.sizes[other]), JACCARD)
             shared[other] = 0
             copy = (
                 sample.content[other, 0] == stretch.content[column, 0]
                 and sample.content[other, 1] == stretch.content[column, 1]
             )
-            if similarity >= threshold and not copy:
+            if jaccard >= threshold and not copy:
                 counts.true[other] += 1
                 counts.found[other] += _share_band(sample.keys, other, stretch.keys, column)

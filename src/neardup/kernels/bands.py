@@ -83,33 +83,3 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
             representative[position] = found
             stop += 1
         first = stop
-
-
-@kernel
-def list_pairs(first, members, max_bucket_size, left, right, left_out):
-    """Fill the pairs of each position with the earlier members that its bucket lists; return their number.
-
-    first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET; members : as `list_members`
-    fills it. left, right : uint32, empty to only count. left_out : bool by position, set where a bucket has an earlier
-    member that it does not list.
-    """
-    count = 0
-    for position in range(len(first)):
-        if first[position] == NO_BUCKET:
-            continue
-        entry = np.int64(first[position])
-        for rank in range(max_bucket_size + 1):
-            member = members[entry]
-            other = np.int64(member & ~LAST_MEMBER)
-            if other >= position:
-                break
-            if rank == max_bucket_size:
-                left_out[position] = True
-                break
-            if len(left) > 0:
-                left[count], right[count] = other, position
-            count += 1
-            if member & LAST_MEMBER:
-                break
-            entry += 1
-    return count

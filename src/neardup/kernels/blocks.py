@@ -185,21 +185,6 @@ def _next_close(words, word, first, stop, max_distance):
 
 
 @kernel
-def _next_close_pair(words, first, stop, max_distance):
-    """Return the first place from `first` on whose word is within the distance of the next one's, or `stop`."""
-    while first + _LANES <= stop:
-        met = np.int64(0)
-        for lane in range(_LANES):
-            met += count_ones(words[first + lane] ^ words[first + lane + 1]) <= max_distance
-        if met > 0:
-            break
-        first += _LANES
-    while first < stop and count_ones(words[first] ^ words[first + 1]) > max_distance:
-        first += 1
-    return first
-
-
-@kernel
 def _list_places(cells, step, places, listed):
     """Keep those of the first `listed` places whose group goes on for `step` places more; return their number."""
     kept = 0
@@ -209,21 +194,6 @@ def _list_places(cells, step, places, listed):
         other = np.int64(place) + step
         kept += other < len(cells) and cells[other] == cells[place]
     return kept
-
-
-@kernel
-def _join_neighbours(records, nodes, max_distance, scratch, found, state):
-    """Compare each place with the next one; return False when `found` is full."""
-    last = len(records.positions) - 1
-    place = state[LEFT]
-    while True:
-        place = _next_close_pair(scratch.words, place, last, max_distance)
-        if place >= last:
-            return True
-        if not _report(records, nodes, state[NODE], (place, place + 1), scratch, max_distance, found):
-            state[LEFT] = place
-            return False
-        place += 1
 
 
 @kernel
@@ -271,10 +241,6 @@ def _join_node(records, nodes, max_distance, scratch, found, state):
     Most groups are of two or three. Going through them one by one, a processor guesses each one's end wrong; one step
     width at a time there is nothing to guess. A pair across two groups is a false candidate, and belongs to no node.
     """
-    if state[STEP] == 1:
-        if not _join_neighbours(records, nodes, max_distance, scratch, found, state):
-            return False
-        state[STEP], state[LEFT] = 2, 0
     listed = len(records.positions)
     for place in range(listed):
         scratch.places[place] = place

@@ -14,10 +14,18 @@ from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
 from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.intrinsics import address_of, prefetch
-from neardup.kernels.sorted_sets import Sets, most_shared, overlap, sketch_words
+from neardup.kernels.sorted_sets import (
+    CONTAINMENT,
+    COSINE,
+    HAMMING,
+    Sets,
+    most_shared,
+    overlap,
+    similarity,
+    sketch_words,
+)
 
 U64 = np.uint64
-JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
 NO_NODE = np.uint32(0xFFFFFFFF)
 NONE = np.int64(-1)
 REMOVED = np.uint32(0xFFFFFFFF)
@@ -187,11 +195,7 @@ def _similarity(sets, document, other, measure, threshold):
     start, other_start = sets.starts[document], sets.starts[other]
     mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
     shared = overlap(mine, theirs, _least_shared(size, other_size, measure, threshold))
-    if measure == CONTAINMENT:
-        return shared / size
-    if measure == COSINE:
-        return shared / np.sqrt(np.float64(size) * np.float64(other_size))
-    return shared / (size + other_size - shared)
+    return similarity(shared, size, other_size, measure)
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import count_ones
 
 U64 = np.uint64
+JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
+MEASURES = {"jaccard": JACCARD, "containment": CONTAINMENT, "hamming": HAMMING, "cosine": COSINE}
 _UNKNOWN, _RISING = -1, -2
 
 
@@ -163,6 +165,22 @@ def overlap(left, right, needed):
             i += a <= b
             j += b <= a
     return shared
+
+
+def similarity_of_counts(shared: Any, size: Any, other_size: Any, measure: int) -> Any:
+    """Return the similarity of sets from the number of shared elements and their sizes; 0 for empty sets.
+
+    Of numbers, or of arrays where it is not compiled. measure : JACCARD, CONTAINMENT, which is that of the first set,
+    or COSINE.
+    """
+    if measure == CONTAINMENT:
+        return shared / np.maximum(1, size)
+    if measure == COSINE:
+        return shared / np.maximum(1.0, np.sqrt(np.float64(size) * np.float64(other_size)))
+    return shared / np.maximum(1, size + other_size - shared)
+
+
+similarity = kernel(similarity_of_counts)
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -11,26 +11,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import Lookup
-from neardup.candidates.propose import Candidates
-from neardup.candidates.samples import Samples
 from neardup.decide.outcome import Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace
+from neardup.fingerprints.fingerprints import Fingerprints
+from neardup.fingerprints.sketches import Sketches
+from neardup.methods.sketcher import Sketcher
 from neardup.schemas import EXACT, SIMILARITY, Measure
 from neardup.settings.run import SelectionSettings
 from neardup.settings.shingling import Shingling
-from neardup.verify.comparison import PairMeasures, count_shared, read_pair
+from neardup.verify.comparison import PairMeasures, measure_shared, read_pair
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer[Any]]
-Search = Bands | Samples | Radius
 Self = TypeVar("Self", bound="Method")
 _ALL_PAIRS = 1_000  # members of a bucket
 
@@ -92,8 +91,8 @@ class Method(ABC):
     describes_again: ClassVar[bool] = False
     """Whether an engine describes candidates again, which is faster than to store the sets of all documents."""
 
-    sketch_type: ClassVar[type] = np.uint64
-    """The numbers that `sketch` returns."""
+    sketches: ClassVar[type[Sketches]] = Fingerprints
+    """The rows that `sign` returns and `sketch` fills: Signatures or Fingerprints."""
 
     # Measures and limits.
 
@@ -108,19 +107,35 @@ class Method(ABC):
         return Limit("threshold", self.settings.threshold, SIMILARITY.name, True)
 
     @property
-    def search(self) -> Search | None:
-        """The parameters of the fused search of an engine; None if the engine calls `propose`."""
-        return None
-
-    @property
     def rule(self) -> Rule | None:
-        """The condition of a duplicate in the fused search of an engine; None if the engine calls `measure`."""
+        """The condition of a duplicate in a kernel that searches and measures; None if engines call the stages."""
         return None
 
     @property
-    def lookup(self) -> Lookup | None:
-        """The tables in which an index finds documents; None if an index cannot use this method."""
-        return None
+    @abstractmethod
+    def lookup(self) -> Lookup:
+        """The tables of keys in which engines and indexes find candidates."""
+
+    def for_index(self: Self, expected_documents: int) -> Self:
+        """Return the method with the settings of its tables fixed, as an index stores them."""
+        return self
+
+    def radius_of(self, scheme: Mapping[str, Any], name: str) -> Radius:
+        """Return the search among fingerprints of a scheme, without the documents.
+
+        Parameters
+        ----------
+        scheme : of the fingerprints.
+        name : of their file, for the message.
+
+        Raises
+        ------
+        SettingError
+            If fingerprints alone do not decide.
+        SchemeError
+            If the method makes other fingerprints.
+        """
+        raise refuse_fingerprints(name, type(self.settings).__name__)
 
     def in_all_pairs(self, selection: SelectionSettings) -> SelectionSettings:
         """Return the selection of a search for all pairs, whose buckets list more members by default.
@@ -171,6 +186,10 @@ class Method(ABC):
     def summarise(self, features: Features) -> Keys:
         """Return the keys of the search for candidates."""
 
+    def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
+        """Return the keys for each of several methods that differ from this one in their limit only."""
+        return [method.summarise(features) for method in limits]
+
     def sketch(self, features: Features) -> npt.NDArray[Any]:
         """Return the part of a summary that an index stores: signatures, uint32, or the words of fingerprints, uint64.
 
@@ -180,23 +199,14 @@ class Method(ABC):
         """
         return self.summarise(features).values
 
+    @property
+    def sketcher(self) -> Sketcher:
+        """The signing of `sign`. Raises SettingError if the settings have no sketch."""
+        return Sketcher(self)
+
     def keys_of(self, sketch: npt.NDArray[Any], features: Features) -> Keys:
         """Return the same as `summarise`, from what `sketch` returned."""
         return Keys(sketch, features.content, features.sets.sizes > 0)
-
-    @abstractmethod
-    def propose(
-        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
-    ) -> Candidates:
-        """Return the pairs to measure.
-
-        Parameters
-        ----------
-        keys : of all documents.
-        order : uint32, the document at each position of the order of priority.
-        max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
-        all_pairs : whether copies are paired with their representatives.
-        """
 
     @abstractmethod
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
@@ -262,7 +272,7 @@ class Method(ABC):
         both = bool(described.keys.featured.all())
         measured = self.measure(described, described, np.array([1]), np.array([0]))
         return PairMeasures(
-            *count_shared(features.sets),
+            *measure_shared(features.sets),
             same_text=both and bool(measured.exact[0]),
             similarity=float(measured[SIMILARITY.name][0]) if SIMILARITY.name in measured.columns else None,
             duplicate=both and bool(self.is_duplicate(measured)[0]),
@@ -299,6 +309,14 @@ class Method(ABC):
     def warnings(self, outcome: Totals) -> list[str]:
         """Return warnings about the documents of a run."""
         return []
+
+
+def refuse_fingerprints(name: str, given: str) -> SettingError:
+    """Return the error of a search among the fingerprints of a file by something else than their distance."""
+    return SettingError(
+        f"{name} contains fingerprints, which are compared by Hamming distance only: got {given}. Use "
+        "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
+    )
 
 
 _HISTOGRAM_BARS = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -12,18 +12,30 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import arrow_of
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.lookups import BandLookup, SampleLookup
-from neardup.candidates.propose import Candidates, propose_by_bands, propose_by_samples
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
 from neardup.decide.outcome import SHORT, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, describe_features
-from neardup.features.shingles import Workspace, is_scanned, shingle_documents
-from neardup.features.weights import distinct_features, replicate_rare_features
-from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, band_keys, sign
+from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
+from neardup.features.token_columns import HashedTokens, view_tokens
+from neardup.features.weights import distinct_features, replicate_rare_features, sum_weights
+from neardup.fingerprints.minhash import (
+    SCHEME_NAME,
+    SCHEME_VERSION,
+    WEIGHTED_SCHEME_NAME,
+    band_keys,
+    sign,
+    sign_strings,
+    sign_texts,
+    sign_weighted,
+)
+from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exact, without_version
+from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
 from neardup.settings.methods import MinHash
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
@@ -35,6 +47,7 @@ MIN_DOCUMENTS = 20  # of a run that warns of short texts
 CURVE_STEPS = 20  # from threshold 0 to 1
 CURVE_FROM = 0.2  # a search at 0.1 takes some eight times as long, and at a lower threshold compares almost all pairs
 _CURVE_RECALL = 0.99  # at least, at the lowest threshold
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 _TEXT = np.uint64(0x9E3779B97F4A7C15)  # makes the hash of a text differ from that of its tags
 
 
@@ -45,7 +58,7 @@ class MinHashMethod(Method):
     settings: MinHash
 
     scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {"seed"}
-    sketch_type: ClassVar[type] = np.uint32
+    sketches: ClassVar[type[Signatures]] = Signatures
 
     @property
     def max_bucket_size(self) -> int:  # type: ignore[override]
@@ -88,15 +101,16 @@ class MinHashMethod(Method):
         return choose_samples(self.settings.threshold, self.settings.recall)
 
     @property
-    def search(self) -> Bands | Samples:
-        return self.samples if self.by_samples else self.bands
-
-    @property
     def lookup(self) -> BandLookup | SampleLookup:
         if not self.by_samples:
             return BandLookup(self.bands)
         needed = needed_by_size(self.settings.threshold, self.settings.recall, self.samples)
         return SampleLookup(self.samples, tuple(needed.tolist()))
+
+    def for_index(self, expected_documents: int) -> MinHashMethod:
+        if self.by_samples:
+            return self
+        return replace(self, settings=replace(self.settings, **self.bands._asdict()))
 
     @property
     def rule(self) -> Rule:
@@ -128,11 +142,23 @@ class MinHashMethod(Method):
             return self.keys_of(np.empty((len(featured), 0), np.uint32), features)
         return self.keys_of(sign(*features.sets, self.bands.num_hashes, self.settings.seed), features)
 
+    def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
+        """Return the keys of each method, from one signature that is as long as any of them needs."""
+        if self.by_samples:
+            return super().summarise_at(limits, features)
+        num_hashes = [method.bands.num_hashes for method in limits if isinstance(method, MinHashMethod)]
+        signatures = sign(*features.sets, max(num_hashes), self.settings.seed)
+        return [method.keys_of(signatures, features) for method in limits]
+
     def sketch(self, features: Features) -> npt.NDArray[np.uint32]:
         """Return signatures of `num_hashes`, or as long as the bands need; none where samples find documents."""
         if self.by_samples:
             return np.empty((len(features.content), 0), np.uint32)
         return sign(*features.sets, max(self.bands.num_hashes, self.settings.num_hashes or 0), self.settings.seed)
+
+    @property
+    def sketcher(self) -> MinHashSketcher:
+        return MinHashSketcher(self)
 
     def keys_of(self, sketch: npt.NDArray[Any], features: Features) -> Keys:
         featured = features.sets.sizes > 0
@@ -140,14 +166,6 @@ class MinHashMethod(Method):
             return Keys(np.empty((len(featured), 0), np.uint64), features.content, featured, features.sets)
         banded = np.ascontiguousarray(sketch[:, : self.bands.num_hashes])
         return Keys(band_keys(banded, self.bands.num_bands).T, features.content, featured)
-
-    def propose(
-        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
-    ) -> Candidates:
-        if not self.by_samples:
-            return propose_by_bands(keys, order, max_bucket_size, all_pairs=all_pairs)
-        needed = needed_by_size(self.settings.threshold, self.settings.recall, self.samples)
-        return propose_by_samples(keys, order, max_bucket_size, self.samples, needed, all_pairs=all_pairs)
 
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
@@ -248,8 +266,68 @@ class MinHashMethod(Method):
         ]
 
     def describe_search(self, outcome: Totals) -> dict[str, Any]:
-        search = "samples" if self.by_samples else "bands"
-        return super().describe_search(outcome) | {search: self.search._asdict()}
+        search = self.samples if self.by_samples else self.bands
+        return super().describe_search(outcome) | {self.lookup.name: search._asdict()}
+
+
+class MinHashSketcher(TokenSketcher):
+    """Makes MinHash signatures of `signature_length` hashes."""
+
+    weight_range = f"0 or a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}"
+    method: MinHashMethod
+
+    def __init__(self, method: MinHashMethod) -> None:
+        if method.settings.min_structure is not None:
+            raise SettingError(
+                "A signature is of one set of features, and min_structure compares two: got "
+                f"min_structure={method.settings.min_structure!r}. Leave it unset, or use dedup or find_pairs."
+            )
+        super().__init__(method, method.settings.signature_length)
+
+    @property
+    def scheme(self) -> dict[str, Any]:
+        idf = self.method.idf
+        rarity = {} if idf is None else {"document_frequencies": idf.version}
+        return self._scheme(SCHEME_NAME, describe_features(self.method.settings) | rarity)
+
+    def scheme_of_tokens(self, *, weighted: bool) -> dict[str, Any]:
+        if self.method.settings.boost_rare:
+            raise SettingError(
+                "boost_rare counts the documents that contain a shingle of texts: got lists of tokens. Leave it unset."
+            )
+        return self._scheme(WEIGHTED_SCHEME_NAME if weighted else SCHEME_NAME, GIVEN)
+
+    def _scheme(self, name: str, features: dict[str, Any]) -> dict[str, Any]:
+        parameters = {"seed": self.method.settings.seed, "num_hashes": self.width}
+        return {"name": name, "version": SCHEME_VERSION, **parameters, "features": features}
+
+    def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
+        settings, values = self.method.settings, out.values
+        scan = None if settings.boost_rare else scan_of(texts, settings)
+        if scan is None:
+            sign(*self.method.describe(texts).sets, self.width, settings.seed, values)
+        else:
+            flagged = sign_texts(*scan, settings.ngram, settings.seed, values)
+            if flagged.any():
+                sets = self.method.describe(texts.filter(arrow_of(flagged))).sets
+                values[flagged] = sign(*sets, self.width, settings.seed)
+        out.empty[:] = is_empty(values)
+        return 0
+
+    def sign_tokens(self, tokens: pa.Array, offsets: npt.NDArray[np.int64], out: SketchBuffers) -> int:
+        return sign_strings(*view_tokens(tokens), offsets, self.method.settings.seed, out.values)
+
+    def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
+        distinct = distinct_features(hashed.hashes, hashed.offsets)
+        if len(distinct.hashes) < len(weights):
+            weights = sum_weights(weights, hashed.hashes, hashed.offsets)
+        else:
+            weights = weights[distinct.firsts]
+        sign_weighted(distinct.hashes, weights, distinct.offsets, self.width, self.method.settings.seed, out.values)
+
+    def accepts(self, weights: Floats) -> npt.NDArray[np.bool_]:
+        allowed: npt.NDArray[np.bool_] = (weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
+        return allowed
 
 
 def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -9,17 +10,35 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.candidates.blocks import Radius
+from neardup.arrays import flatten_strings
+from neardup.candidates.blocks import Radius, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
-from neardup.candidates.propose import Candidates, propose_by_distance
 from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
+from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.shingles import Workspace, is_scanned
-from neardup.fingerprints.simhash import SCHEME_NAME, SCHEME_VERSION, to_integers
+from neardup.features.token_columns import HashedTokens, hash_tokens
+from neardup.features.token_lists import shingle_strings
+from neardup.fingerprints import simhash_documents as fingerprinting
+from neardup.fingerprints.files import require_same
+from neardup.fingerprints.simhash import SCHEME_NAME, SCHEME_VERSION, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
-from neardup.methods.base import Curve, Described, Floats, Limit, Method, Rows, histogram, is_exact, without_version
+from neardup.kernels.token_arrays import TokenStrings
+from neardup.methods.base import (
+    Curve,
+    Described,
+    Floats,
+    Limit,
+    Method,
+    Rows,
+    histogram,
+    is_exact,
+    refuse_fingerprints,
+    without_version,
+)
+from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.methods import MAX_HAMMING_DISTANCE, SimHash
 from neardup.settings.shingling import Shingling
@@ -27,6 +46,9 @@ from neardup.verify.comparison import PairMeasures
 from neardup.verify.hamming import hamming_distances
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule, similarity_of_lists
+
+_MAX_TABLES = 16  # of an index; more take less time for a query, and more bytes a document
+_CHEAP_NS = 20_000  # of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more
 
 
 @dataclass(frozen=True)
@@ -37,8 +59,15 @@ class SimHashMethod(Method):
 
     feature_name: ClassVar[str] = "features"
     scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {
-        "seed", "bits", "weights", "decay", "idf", "max_features", "weight_levels", "hash",
-    }  # fmt: skip
+        "seed",
+        "bits",
+        "weights",
+        "decay",
+        "idf",
+        "max_features",
+        "weight_levels",
+        "hash",
+    }
 
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]
@@ -51,12 +80,24 @@ class SimHashMethod(Method):
         return is_scanned(self.settings)
 
     @property
-    def search(self) -> Radius:
+    def radius(self) -> Radius:
+        """The distance of duplicates, and the blocks by which they are found."""
         return Radius(self.settings.bits, self.settings.max_distance, self.settings.num_blocks)
 
     @property
     def lookup(self) -> DistanceLookup:
-        return DistanceLookup(self.search)
+        return DistanceLookup(self.radius, self.confirms_sets)
+
+    def for_index(self, expected_documents: int) -> SimHashMethod:
+        """Return the method with the fewest tables of a cheap query, or else with the cheapest query."""
+        radius = self.radius
+        if radius.num_blocks is not None:
+            return self
+        plans = plan_blocks(expected_documents, radius.bits, radius.max_distance)
+        fitting = [plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, radius.max_distance + 1)]
+        cheap = [plan for plan in fitting if plan.query_cost <= _CHEAP_NS]
+        best = min(cheap or fitting, key=lambda plan: (plan.num_tables if cheap else plan.query_cost, plan.num_tables))
+        return replace(self, settings=replace(self.settings, num_blocks=best.num_blocks))
 
     @property
     def rule(self) -> Rule:
@@ -99,12 +140,20 @@ class SimHashMethod(Method):
         fingerprints = summarise_described(features.weighed, self.settings, self.idf)
         return Keys(fingerprints, features.content, features.sets.sizes > 0)
 
-    def propose(
-        self, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
-    ) -> Candidates:
-        if not (self.confirms_sets or all_pairs):
-            max_bucket_size = 1  # documents of one fingerprint have equal distances: the earliest represents them
-        return propose_by_distance(keys, order, max_bucket_size, self.search, all_pairs=all_pairs)
+    def radius_of(self, scheme: Mapping[str, Any], name: str) -> Radius:
+        settings, plain = self.settings, SimHash()
+        if settings.confirm == "jaccard":
+            raise refuse_fingerprints(name, "confirm='jaccard'")
+        if settings.threshold != plain.threshold:
+            raise refuse_fingerprints(name, f"threshold={settings.threshold!r}")
+        unset = [*scheme_of(plain).items(), ("idf", "corpus")]
+        requested = {key: value for key, value in scheme_of(settings).items() if (key, value) not in unset}
+        require_same(requested, {key: scheme.get(key) for key in requested}, "the method", name)
+        return self.radius._replace(bits=int(scheme["bits"]))
+
+    @property
+    def sketcher(self) -> SimHashSketcher:
+        return SimHashSketcher(self if self.idf is not None else replace(self, idf=resolve_idf(self.settings)))
 
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
@@ -183,6 +232,52 @@ class SimHashMethod(Method):
 
     def warnings(self, outcome: Totals) -> list[str]:
         return warn_of_short(outcome.short)
+
+
+class SimHashSketcher(TokenSketcher):
+    """Makes SimHash fingerprints."""
+
+    weight_range = "a finite number"
+    method: SimHashMethod
+
+    def __init__(self, method: SimHashMethod) -> None:
+        super().__init__(method, num_words(method.settings.bits))
+
+    @property
+    def scheme(self) -> dict[str, Any]:
+        return scheme_of(self.method.settings, getattr(self.method.idf, "version", None))
+
+    def scheme_of_tokens(self, *, weighted: bool) -> dict[str, Any]:
+        settings = self.method.settings
+        by_text = settings.weights in ("given", "depth") or (settings.weights == "tfidf" and settings.idf == "lines")
+        if by_text and not (weighted and settings.weights == "given"):
+            raise SettingError(
+                f"Token lists have no text to compute weights from: got weights={settings.weights!r}, "
+                f"idf={settings.idf!r}. Pass each token with its weight, or use weights='tf'."
+            )
+        return self.scheme | {"features": GIVEN} | ({"weights": "given"} if weighted else {})
+
+    def sign_tokens(self, tokens: pa.Array, offsets: npt.NDArray[np.int64], out: SketchBuffers) -> int:
+        hashed, damaged = hash_tokens(tokens, offsets)
+        if hashed is not None:
+            self.sign_weighted(hashed, None, out)
+        return damaged
+
+    def sign_weighted(self, hashed: HashedTokens, weights: Floats | None, out: SketchBuffers) -> None:
+        settings = self.method.settings
+        words = settings.tokens if settings.weights == "given" else "whitespace"  # tokens are features unchanged
+        tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.offsets)
+        described = fingerprinting.Described(
+            shingle_strings(tokens, 1), tokens, weights, replace(resolve_scheme(settings), tokens=words, ngram=1)
+        )
+        out.values[:] = fingerprinting.add_up(fingerprinting.weigh(described, self.method.idf), settings).fingerprints
+        out.empty[:] = np.diff(hashed.offsets) == 0
+
+    def accepts(self, weights: Floats) -> npt.NDArray[np.bool_]:
+        return np.isfinite(weights)
+
+    def warnings(self, num_short: int) -> list[str]:
+        return warn_of_short(num_short)
 
 
 def warn_of_short(num_documents: int) -> list[str]:

@@ -1,1 +1,1 @@
-"""The last stage: kept, removed and rejected documents, and the report."""
+"""The last stage: kept, removed and rejected documents."""

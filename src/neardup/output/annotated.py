@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, arrow_of_bytes
 from neardup.decide.decisions import Removals
 from neardup.documents.batch import DocumentBatch
-from neardup.documents.parquet import ParquetLayout, ParquetSink
-from neardup.documents.payload import RawLines, lines_array
-from neardup.documents.reading import Task
+from neardup.documents.payload import RawLines
 from neardup.documents.sinks import Sink
+from neardup.formats.parquet import ParquetLayout, ParquetSink
+from neardup.formats.reading import Task
 from neardup.output.tables import DocumentLocations, as_table
 from neardup.progress import Progress
 from neardup.schemas import EXACT, Measures, annotation_schema
@@ -104,7 +104,7 @@ def _annotated(batch: DocumentBatch, task: Task, added: pa.RecordBatch) -> pa.Re
 
 def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:
     """Return JSON objects, a line each, with keys added before the closing brace; the rest byte for byte."""
-    text = lines_array(lines.data, lines.offsets).view(pa.large_string())
+    text = arrow_of_bytes(lines.data, lines.offsets).view(pa.large_string())
     text = pc.ascii_rtrim(text, characters=" \t\r\n").view(pa.large_binary())
     nothing = pa.scalar("", pa.large_string())
     pieces = [pc.binary_slice(text, 0, -1)]

@@ -14,10 +14,11 @@ import pyarrow as pa
 from neardup.decide.clusters import Clusters, pick_others
 from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
-from neardup.output.wording import shortened_in_the_middle, visible
+from neardup.features.spans import token_spans
+from neardup.report.wording import shortened_in_the_middle, visible
 from neardup.settings.methods import MethodSettings
 from neardup.settings.shingling import PAGE_TOKENS
-from neardup.verify.passages import marked_passages, spans_of
+from neardup.verify.passages import mark_passages
 
 MAX_NAMED = 1000  # clusters; a name takes some milliseconds, because its members are read and compared again
 _OTHERS = 2  # members whose common part with the first is the name
@@ -96,10 +97,10 @@ def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
 def passage_name(texts: Sequence[str], method: MethodSettings) -> str:
     """Return the first words of the longest passage of the first text that all others share, else its first words."""
     first, *others = texts
-    spans = spans_of(first, method)
+    spans = token_spans(first, method)
     shared = bytearray(b"\x01") * len(first)
     for other in others:
-        passages, _ = marked_passages(first, spans, other, spans_of(other, method), method.ngram)
+        passages, _ = mark_passages(first, spans, other, token_spans(other, method), method.ngram)
         for passage in passages:
             if not passage.shared:
                 shared[passage.start : passage.end] = bytes(passage.end - passage.start)

@@ -87,11 +87,7 @@ class OutputDirectory:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        overwrite: bool,
-        resume: bool,
-        scratch: str | os.PathLike[str] | None = None,
+        self, path: str | os.PathLike[str], overwrite: bool, resume: bool, scratch: str | os.PathLike[str] | None = None
     ) -> None:
         self.remote = RemoteFolder(name_of(path)) if is_address(path) else None
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address

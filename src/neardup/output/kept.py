@@ -4,18 +4,55 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from neardup.arrays import arrow_of
 from neardup.atomic import AtomicFile
-from neardup.documents.input_file import Part
+from neardup.decide.edits import Edits, cut_texts
+from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import Pages, Payload, select_payload
 from neardup.documents.sinks import Sink
 from neardup.errors import OutputError
+from neardup.formats.input_file import Part
+from neardup.formats.reading import Task
 
 _DAMAGE = (pa.ArrowException, OSError)
+
+
+def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[DocumentBatch, npt.NDArray[np.bool_]]:
+    """Return a batch without what is cut from its texts and its payload, and which of its documents stay.
+
+    Parameters
+    ----------
+    batch : of the task, with its payload. edits : of its documents; one that loses all of its text does not stay.
+
+    Raises
+    ------
+    OutputError
+        If the text of a document that has cuts is of several columns, or is not in its file as such.
+    ValueError
+        If a cut is no range of characters of its document.
+    """
+    if edits.cuts is None:
+        return batch, edits.kept
+    if task.columns.more_text:
+        raise OutputError(
+            f"Parts of a text cannot be cut where it is of several columns: got {', '.join(task.columns.texts)} of "
+            f"{task.part.name}. Name one text column (--text-column)."
+        )
+    rows, texts = cut_texts(batch.text, edits.cuts)
+    is_cut, kept = np.zeros(len(batch.rows), np.bool_), edits.kept.copy()
+    is_cut[rows] = True
+    kept[rows] &= pc.binary_length(texts).to_numpy() > 0
+    text = pc.replace_with_mask(batch.text, arrow_of(is_cut), texts)
+    payload = task.part.replace_texts(batch, task.columns.text, rows, text)
+    return replace(batch, text=text, payload=payload), kept
 
 
 class KeptWriter:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of
 from neardup.decide.outcome import Outcome
-from neardup.documents.reading import Task
+from neardup.formats.reading import Task
 from neardup.output.tables import DocumentLocations
 from neardup.schemas import ids_schema, mask_schema
 
@@ -21,7 +21,7 @@ def row_masks(
     tasks: list[Task], outcome: Outcome, locations: DocumentLocations
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
     """Yield for each input its name, and for each of its rows whether it is kept; a rejected row is not."""
-    corpus, kept = outcome.corpus, outcome.kept
+    corpus, kept = outcome.corpus, outcome.edits.kept
     start = 0
     for task, end, rejected in zip(tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True):
         documents = np.arange(start, end, dtype=np.uint32)
@@ -48,9 +48,9 @@ def mask_batches(tasks: list[Task], outcome: Outcome, locations: DocumentLocatio
 
 def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
     """Yield the table of kept documents; see schemas.ids_schema."""
-    first = outcome.corpus.num_against
-    for start in range(first, len(outcome.kept), _ROWS):
-        documents = (start + np.flatnonzero(outcome.kept[start : start + _ROWS])).astype(np.uint32)
+    first, kept = outcome.corpus.num_against, outcome.edits.kept
+    for start in range(first, len(kept), _ROWS):
+        documents = (start + np.flatnonzero(kept[start : start + _ROWS])).astype(np.uint32)
         columns = [locations.ids(documents), locations.parts(documents), arrow_of(locations.rows(documents))]
         yield pa.RecordBatch.from_arrays(columns, schema=ids_schema())
         locations.release()

@@ -14,7 +14,7 @@ from neardup.decide.decisions import Pairs, Removals
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.corpus import Corpus
 from neardup.documents.payload import Pages
-from neardup.documents.reading import Task
+from neardup.formats.reading import Task
 from neardup.schemas import Measures, pairs_schema, removed_schema
 
 _ROWS = 65_536
@@ -143,7 +143,5 @@ def pair_batches(pairs: Pairs, locations: DocumentLocations | IdsOnly, measures:
     order = np.lexsort((second, first))
     for start in range(0, len(order), _ROWS):
         part = order[start : start + _ROWS]
-        columns = [
-            locations.ids(first[part]), locations.ids(second[part]), *pairs.measured.take(part).arrow(measures),
-        ]  # fmt: skip
+        columns = [locations.ids(first[part]), locations.ids(second[part]), *pairs.measured.take(part).arrow(measures)]
         yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))

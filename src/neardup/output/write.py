@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,23 +17,23 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_of
 from neardup.decide.decisions import Removals
+from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.payload import filter_rows
-from neardup.documents.reading import Task
 from neardup.errors import InputError
-from neardup.executor import prefetch
+from neardup.executor import group_small, prefetch
+from neardup.formats.reading import Task
 from neardup.methods.base import Method
-from neardup.output.kept import KeptWriter
-from neardup.output.marked_pairs import Marker
-from neardup.output.report_items import Example
+from neardup.output.kept import KeptWriter, apply_edits
 from neardup.output.tables import DocumentLocations, as_table
 from neardup.progress import Progress
+from neardup.report.items import Example
+from neardup.report.marked_pairs import Marker
 from neardup.schemas import DISTANCE, SIMILARITY
 
 MAX_EXAMPLES = 100
 REPORT = "report.json"
-_GROUP_BYTES, _GROUP_ITEMS = 1 << 20, 1024
 
 
 class Shown(NamedTuple):
@@ -61,37 +61,16 @@ def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: 
     nearness : float64, increasing with the similarity of each removed document to its kept document.
     """
     picked = np.lexsort((removals.documents, nearness))
-    families, near_families = _families(removals.kept), _families(removals.kept[~removals.measured.exact])
+    _, family, sizes = np.unique(removals.kept, return_inverse=True, return_counts=True)
+    near_sizes = np.bincount(family[~removals.measured.exact], minlength=len(sizes))
     if len(picked) > limit:
-        largest = [int(np.argmax(removals.kept == one.largest)) for one in (families, near_families) if len(one.kept)]
+        largest = [int(np.argmax(family == np.argmax(counts))) for counts in (sizes, near_sizes) if counts.any()]
         near, spaced = picked[: limit // 3], np.linspace(limit // 3, len(picked) - 1, limit - limit // 3 - len(largest))
         picked = np.union1d(np.concatenate([near, picked[spaced.astype(np.int64)]]), largest)
-    chosen = removals.take(np.sort(picked))
+    rows = np.sort(picked)
+    chosen = removals.take(rows)
     documents = np.union1d(chosen.documents, chosen.kept).astype(np.uint32)
-    return Shown(chosen, documents, {}, families.sizes(chosen.kept), near_families.sizes(chosen.kept))
-
-
-class _Families(NamedTuple):
-    """How many documents each kept document removed. kept : uint32, rising. counts : int64."""
-
-    kept: npt.NDArray[np.uint32]
-    counts: npt.NDArray[np.int64]
-
-    @property
-    def largest(self) -> int:
-        """The kept document that removed most."""
-        return int(self.kept[np.argmax(self.counts)])
-
-    def sizes(self, kept: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-        """Return how many documents each of some kept documents removed."""
-        if not len(self.kept):
-            return np.zeros(len(kept), np.int64)
-        at = np.minimum(np.searchsorted(self.kept, kept), len(self.kept) - 1)
-        return np.where(self.kept[at] == kept, self.counts[at], 0)
-
-
-def _families(kept: npt.NDArray[np.uint32]) -> _Families:
-    return _Families(*np.unique(kept, return_counts=True))
+    return Shown(chosen, documents, {}, sizes[family[rows]], near_sizes[family[rows]])
 
 
 def write_kept(
@@ -113,16 +92,18 @@ def write_kept(
     against = tasks[:num_against], identities[:num_against], outcome.corpus.part_ends[:num_against]
     shown.texts.update(read_texts(*against, shown.documents))
     items = _items(tasks[num_against:], identities[num_against:], outcome.corpus.num_against)
-    for index, items_of_part in groupby(_ahead_in_groups(items), attrgetter("part_index")):
+    ahead = chain.from_iterable(prefetch(group_small(items, _num_bytes)))
+    for index, items_of_part in groupby(ahead, attrgetter("part_index")):
         with KeptWriter(tasks[num_against + index].part, directory) as writer:
             for item in items_of_part:
                 if item.batch is None:
                     continue
-                assert item.batch.payload is not None  # read with payload
-                mask = outcome.kept[item.start : item.start + len(item.batch.rows)]
-                writer.write(item.batch.payload, mask)
+                edits = outcome.edits.between(item.start, item.start + len(item.batch.rows))
+                edited, kept = apply_edits(tasks[num_against + index], item.batch, edits)
+                assert edited.payload is not None  # read with payload
+                writer.write(edited.payload, kept)
                 shown.texts.update(_texts_in(item.batch, item.start, shown.documents))
-                progress.advance(len(mask), item.batch.text.nbytes)
+                progress.advance(len(kept), item.batch.text.nbytes)
 
 
 class _Item(NamedTuple):
@@ -133,6 +114,10 @@ class _Item(NamedTuple):
     batch: DocumentBatch | None
 
 
+def _num_bytes(item: _Item) -> int:
+    return 0 if item.batch is None else int(item.batch.text.nbytes)
+
+
 def _items(tasks: list[Task], identities: list[tuple[str, int, float]], first: int) -> Iterator[_Item]:
     """Yield the beginning of each part, and its batches with their payload."""
     for index, (task, identity) in enumerate(zip(tasks, identities, strict=True)):
@@ -141,24 +126,6 @@ def _items(tasks: list[Task], identities: list[tuple[str, int, float]], first: i
         for start, batch in _numbered(task, first, with_payload=True):
             yield _Item(index, start, batch)
             first = start + len(batch.rows)
-
-
-def _ahead_in_groups(items: Iterator[_Item]) -> Iterator[_Item]:
-    """Yield items that another thread reads ahead; small items are passed between threads in groups."""
-
-    def groups() -> Iterator[list[_Item]]:
-        group: list[_Item] = []
-        num_bytes = 0
-        for item in items:
-            group.append(item)
-            num_bytes += 0 if item.batch is None else item.batch.text.nbytes
-            if num_bytes >= _GROUP_BYTES or len(group) >= _GROUP_ITEMS:
-                yield group
-                group, num_bytes = [], 0
-        yield group
-
-    for group in prefetch(groups()):
-        yield from group
 
 
 def read_texts(
@@ -225,25 +192,36 @@ def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32
 def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list[Example]:
     """Return the removed documents to show, each with its kept document and their shared passages."""
     removals, measured = shown.removals, shown.removals.measured
-    columns = [
-        locations.ids(removals.documents).to_pylist(), locations.parts(removals.documents).to_pylist(),
-        locations.rows(removals.documents).tolist(), locations.ids(removals.kept).to_pylist(),
-        locations.parts(removals.kept).to_pylist(), locations.rows(removals.kept).tolist(),
-    ]  # fmt: skip
+    places, kept_places = (
+        zip(
+            locations.ids(side).to_pylist(),
+            locations.parts(side).to_pylist(),
+            locations.rows(side).tolist(),
+            strict=True,
+        )
+        for side in (removals.documents, removals.kept)
+    )
     marker = Marker(shown.texts, method.settings)
     result = []
     has_similarity = SIMILARITY in method.measures
-    for i, values in enumerate(zip(*columns, strict=True)):
-        distance = None if has_similarity else int(measured[DISTANCE.name][i])
-        similarity = float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0
+    for i, (place, kept_place) in enumerate(zip(places, kept_places, strict=True)):
         pair = marker.mark(int(removals.documents[i]), int(removals.kept[i]))
         result.append(
             Example(
-                values[0], values[1], values[2], pair.left, values[3], values[4], values[5], pair.right,
-                similarity, bool(measured.exact[i]), pair.left_passages, pair.right_passages, pair.truncated, distance,
-                int(shown.families[i]), int(shown.near_families[i]),
+                *place,
+                pair.left,
+                *kept_place,
+                pair.right,
+                float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0,
+                bool(measured.exact[i]),
+                pair.left_passages,
+                pair.right_passages,
+                pair.truncated,
+                None if has_similarity else int(measured[DISTANCE.name][i]),
+                int(shown.families[i]),
+                int(shown.near_families[i]),
             )
-        )  # fmt: skip
+        )
     return result
 
 
@@ -279,17 +257,17 @@ def report_bytes(report: dict[str, Any]) -> bytes:
     return (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
 
 
-def kept_table(tasks: list[Task], kept: npt.NDArray[np.bool_]) -> pa.Table:
-    """Read the kept documents again, with all their columns."""
+def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
+    """Read the kept documents of new inputs again, with all their columns."""
     tables = []
     first = 0
     for task in tasks:
-        for start, batch in _numbered(task, first, with_payload=not task.against):
+        for start, batch in _numbered(task, first, with_payload=True):
             first = start + len(batch.rows)
-            if not task.against:
-                tables.append(filter_rows(as_table(batch, task), arrow_of(kept[start:first])))
+            edited, kept = apply_edits(task, batch, edits.between(start, first))
+            tables.append(filter_rows(as_table(edited, task), arrow_of(kept)))
     if not tables:
-        tables = [_no_rows(task) for task in tasks if not task.against]
+        tables = [_no_rows(task) for task in tasks]
     return pa.concat_tables(tables, promote_options="permissive")
 
 

@@ -71,8 +71,7 @@ class Call:
         content_type = self.headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         if content_type != b"application/json" or self.headers.get(b"content-encoding", b"identity") != b"identity":
             raise Problem(
-                415,
-                "The body must be JSON, not compressed: send it with the header `Content-Type: application/json`.",
+                415, "The body must be JSON, not compressed: send it with the header `Content-Type: application/json`."
             )
         content = await self._read()
         try:
@@ -180,9 +179,12 @@ class Service:
     def _lane(self, name: str) -> Lane:
         settings = self.settings
         return Lane(
-            name, settings.max_queued_documents, settings.max_documents, settings.batch_wait_ms / 1000,
+            name,
+            settings.max_queued_documents,
+            settings.max_documents,
+            settings.batch_wait_ms / 1000,
             lambda size: self.metrics.batches.add(name, size),
-        )  # fmt: skip
+        )
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -245,9 +247,13 @@ class Service:
         reply = self._refuse(problem, request_id)
         self.metrics.answered("unknown", reply.status, 0.0)
         self._log.event(
-            "request", level="warning", request_id=request_id, client=client, status=reply.status,
+            "request",
+            level="warning",
+            request_id=request_id,
+            client=client,
+            status=reply.status,
             bytes_out=len(reply.body),
-        )  # fmt: skip
+        )
         return reply.body, request_id
 
     def _find(self, call: Call) -> Operation:
@@ -256,9 +262,13 @@ class Service:
         size += sum(len(name) + len(value) + 4 for name, value in call.scope["headers"])
         if size > self.settings.max_header_bytes:
             raise exceeded(
-                431, "The bytes of the request line and headers are", size, "max_header_bytes",
-                self.settings.max_header_bytes, "Send shorter ones",
-            )  # fmt: skip
+                431,
+                "The bytes of the request line and headers are",
+                size,
+                "max_header_bytes",
+                self.settings.max_header_bytes,
+                "Send shorter ones",
+            )
         methods, argument = _operations_at(call.raw_path)
         if not methods:
             raise Problem(404, "There is nothing at this path. See /openapi.json for the paths of this service.")
@@ -291,9 +301,12 @@ class Service:
         else:
             problem = Problem(500, f"The service failed. Its log contains the reason, at request_id {request_id}.")
         details = ProblemDetails(
-            title=problem.title, status=problem.status, detail=problem.args[0], request_id=request_id,
+            title=problem.title,
+            status=problem.status,
+            detail=problem.args[0],
+            request_id=request_id,
             setting=problem.setting,
-        )  # fmt: skip
+        )
         return Reply(_ENCODER.encode(details), "application/problem+json", problem.status, problem.headers)
 
     async def _send(self, call: Call, reply: Reply, request_id: str, send: Send) -> None:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 _FILES = (
-    ("neardup.output", "report.css", "text/css; charset=utf-8"),
+    ("neardup.report", "report.css", "text/css; charset=utf-8"),
     ("neardup.service", "page.css", "text/css; charset=utf-8"),
     ("neardup.service", "page.js", "text/javascript; charset=utf-8"),
 )

@@ -68,10 +68,14 @@ class Guarded(_Base):  # type: ignore[misc]
             if self._head_bytes > self.settings.max_header_bytes:
                 self._refuse(
                     exceeded(
-                        431, "The bytes of the request line and headers are", self._head_bytes, "max_header_bytes",
-                        self.settings.max_header_bytes, "Send shorter ones",
+                        431,
+                        "The bytes of the request line and headers are",
+                        self._head_bytes,
+                        "max_header_bytes",
+                        self.settings.max_header_bytes,
+                        "Send shorter ones",
                     )
-                )  # fmt: skip
+                )
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
@@ -126,9 +130,13 @@ class Guarded(_Base):  # type: ignore[misc]
             return
         body, request_id = self.refuse(problem, (self.transport.get_extra_info("peername") or ("",))[0])
         headers = [
-            *HEADERS, *problem.headers.items(), ("content-type", "application/problem+json"),
-            ("content-length", str(len(body))), ("x-request-id", request_id), ("connection", "close"),
-        ]  # fmt: skip
+            *HEADERS,
+            *problem.headers.items(),
+            ("content-type", "application/problem+json"),
+            ("content-length", str(len(body))),
+            ("x-request-id", request_id),
+            ("connection", "close"),
+        ]
         head = f"HTTP/1.1 {problem.status} {problem.title}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers)
         self.transport.write(head.encode() + b"\r\n" + body)
         self.transport.close()
@@ -136,9 +144,14 @@ class Guarded(_Base):  # type: ignore[misc]
 
 # What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is public.
 _METHODS = (
-    "connection_made", "data_received", "connection_lost", "pause_writing", "resume_writing",
-    "timeout_keep_alive_handler", "send_400_response",
-)  # fmt: skip
+    "connection_made",
+    "data_received",
+    "connection_lost",
+    "pause_writing",
+    "resume_writing",
+    "timeout_keep_alive_handler",
+    "send_400_response",
+)
 _ATTRIBUTES, _OF_CYCLE = ("connections", "cycle", "loop", "transport"), ("more_body", "response_complete")
 
 

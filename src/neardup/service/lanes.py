@@ -29,7 +29,7 @@ class Lane:
     ----------
     name : for metrics and threads.
     max_items : the greatest number of items that wait; a request of more is accepted if nothing waits.
-    max_batch : the greatest number of items in a call; a request of more is a call of its own.
+    max_batch : the greatest number of items in a call; a larger request is one call.
     wait_s : the time that a request waits for others if the worker is idle, in seconds.
     on_batch : called with the number of items of each call.
     """

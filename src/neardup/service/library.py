@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -14,30 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import neardup
-from neardup.api.documents_of_index import Batch
+from neardup.answers import Answer, Committed, Document, Hit
 from neardup.arrays import arrow_of_strings
 from neardup.features.outline import Line
-from neardup.results import Document as Indexed
+from neardup.index.open_index import Batch
 from neardup.schemas import TIME
-from neardup.service.messages import (
-    Answer,
-    Committed,
-    Compared,
-    CompareRequest,
-    Document,
-    Growth,
-    Hit,
-    Kept,
-    Passage,
-    Run,
-    Stretch,
-)
+from neardup.service.messages import Compared, CompareRequest, Growth, Import, NewDocument, Passage, Stretch
 from neardup.stores.chunks import array_of
 from neardup.verify import alignment
 from neardup.verify.outlines import Outlines
 
-_ANSWER = Answer.__struct_fields__
-_HIT = Hit.__struct_fields__
+_ANSWER, _HIT = ([field.name for field in fields(kind)] for kind in (Answer, Hit))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GROWTH_S, _GROWTH_SHARE = 5.0, 50.0  # the growth is computed again after so many seconds, or times its own time
 
@@ -64,27 +52,28 @@ class Library:
         self._growth: list[Growth] = []
         self._growth_until = 0.0
 
-    def add(self, documents: list[Document]) -> list[Answer]:
+    def add(self, documents: list[NewDocument]) -> list[Answer]:
         """Add documents, similar ones too; return the decision about each."""
-        return _answers(self.index._add_batch(_batch(documents), if_new=False, run=None))
+        return _answers(self.index.opened.add(_batch(documents), if_new=False))
 
-    def add_if_new(self, documents: list[Document]) -> list[Answer]:
+    def add_if_new(self, documents: list[NewDocument]) -> list[Answer]:
         """Add the documents that are similar to no kept one; return the decision about each."""
-        return _answers(self.index._add_batch(_batch(documents), if_new=True, run=None))
+        return _answers(self.index.opened.add(_batch(documents)))
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
         texts, none = arrow_of_strings([query.text for query in queries]), pa.nulls(len(queries), pa.large_string())
-        table = self.index._query_batch(Batch(texts, none, none), max(query.limit for query in queries)).hits
+        index = self.index.opened
+        table = index.query(index.describe(Batch(texts, none, none)), max(query.limit for query in queries))
         found: list[list[Hit]] = [[] for _ in queries]
         for query, *values in _rows(table, ("query", *_HIT)):
             if len(found[query]) < queries[query].limit:
                 found[query].append(Hit(*values))
         return found
 
-    def get(self, ids: list[str]) -> list[Kept | None]:
+    def get(self, ids: list[str]) -> list[Document | None]:
         """Return the document of each id, or None."""
-        return [_kept(self.index.get(id)) for id in ids]
+        return [_shown(self.index.get(id)) for id in ids]
 
     def remove(self, ids: list[str]) -> list[int]:
         """Remove documents; return for each id the number of documents removed, 0 or 1."""
@@ -118,35 +107,35 @@ class Library:
             *(value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}" for value in fingerprints),
         )
 
-    def open_run(self, names: list[str]) -> list[None]:
-        """Open runs."""
+    def open_import(self, names: list[str]) -> list[None]:
+        """Open imports."""
         for name in names:
-            self.index.open_run(name)
+            self.index.open_import(name)
         return [None] * len(names)
 
-    def commit_run(self, names: list[str]) -> list[Committed]:
-        """Commit runs; return the number of decisions of each kind."""
-        return [_committed(self.index.commit_run(name)) for name in names]
+    def commit_import(self, names: list[str]) -> list[Committed]:
+        """Commit imports; return the number of decisions of each kind."""
+        return [_committed(self.index.commit_import(name)) for name in names]
 
-    def cancel_run(self, names: list[str]) -> list[None]:
-        """Drop the staged documents of runs."""
+    def cancel_import(self, names: list[str]) -> list[None]:
+        """Drop the staged documents of imports."""
         for name in names:
-            self.index.cancel_run(name)
+            self.index.cancel_import(name)
         return [None] * len(names)
 
-    def remove_run(self, names: list[str]) -> list[int]:
-        """Remove the documents that committed runs added; return the number of each."""
-        return [self.index.remove_run(name) for name in names]
+    def remove_import(self, names: list[str]) -> list[int]:
+        """Remove the documents that committed imports added; return the number of each."""
+        return [self.index.remove_import(name) for name in names]
 
-    def stage(self, name: str, documents: list[Document]) -> list[None]:
-        """Stage documents in a run."""
-        self.index.stage(name, _batch(documents).table())
+    def stage(self, name: str, documents: list[NewDocument]) -> list[None]:
+        """Stage documents in an import."""
+        self.index.opened.stage(name, [_batch(documents)])
         return [None] * len(documents)
 
-    def runs(self, questions: list[None]) -> list[list[Run]]:
-        """Return the open runs, once for each question."""
-        runs = [Run(run.name, _time(run.opened), run.num_documents) for run in self.index.runs()]
-        return [runs] * len(questions)
+    def imports(self, questions: list[None]) -> list[list[Import]]:
+        """Return the open imports, once for each question."""
+        imports = [Import(staged.name, _time(staged.opened), staged.num_documents) for staged in self.index.imports()]
+        return [imports] * len(questions)
 
     def stats(self, questions: list[None]) -> list[Numbers]:
         """Return the numbers of the index, once for each question; the growth may be some time old."""
@@ -166,17 +155,17 @@ class Library:
         texts = ["a text to load the compiled code", "another text to load the compiled code"]
         index = self.index
         with neardup.Index.create(
-            "memory:", method=index.method, storage=index.settings.storage, idf=index._rules.method.idf
+            "memory:", method=index.method, storage=index.settings.storage, idf=index.opened.rules.method.idf
         ) as other:
             for _ in range(2):  # the second time, both are there
-                Library(other).add_if_new([Document(id=text, text=text) for text in texts])
+                Library(other).add_if_new([NewDocument(id=text, text=text) for text in texts])
         self.query([Query(texts[0], 1)])
         self._compare(*texts)
         self.stats([None])
         return [None] * len(questions)
 
 
-def _batch(documents: Sequence[Document]) -> Batch:
+def _batch(documents: Sequence[NewDocument]) -> Batch:
     """Return documents, whose texts and ids are Unicode, as a batch."""
     payloads = [_stored(document.payload) for document in documents]
     return Batch(
@@ -230,20 +219,10 @@ def _answers(table: pa.Table) -> list[Answer]:
     return [Answer(*row) for row in _rows(table, _ANSWER)]
 
 
-def _kept(document: Indexed | None) -> Kept | None:
+def _shown(document: Document | None) -> Document | None:
     if document is None:
         return None
-    return Kept(
-        document.id,
-        document.kept,
-        document.kept_id,
-        document.first_seen,
-        document.last_seen,
-        _payload(document.payload),
-        document.run,
-        document.text,
-        _hexadecimal(document.sketch),
-    )
+    return replace(document, payload=_payload(document.payload), sketch=_hexadecimal(document.sketch))
 
 
 def _hexadecimal(sketch: npt.NDArray[Any]) -> str:

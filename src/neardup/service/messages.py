@@ -7,16 +7,20 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from neardup.answers import Answer, Hit
+
 Id = Annotated[str, Meta(description="The id of a document: any text.")]
 Text = Annotated[str, Meta(description="A text, or an HTML page if the method of the index compares pages.")]
 Time = Annotated[datetime, Meta(tz=True)]  # with a zone, as date-time of JSON Schema has
 Name = Annotated[
     str,  # $ of Python also matches before a line end
-    Meta(min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$(?!\n)", description="The name of a run, without /."),
+    Meta(
+        min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$(?!\n)", description="The name of an import, without /."
+    ),
 ]
 
 
-class Document(Struct, forbid_unknown_fields=True):
+class NewDocument(Struct, forbid_unknown_fields=True):
     """A document: its id, its text or page, and any JSON value to return with answers about it."""
 
     id: Id
@@ -27,7 +31,7 @@ class Document(Struct, forbid_unknown_fields=True):
 class AddRequest(Struct, forbid_unknown_fields=True):
     """Documents to add; they are decided in this order."""
 
-    documents: Annotated[list[Document], Meta(min_length=1)]
+    documents: Annotated[list[NewDocument], Meta(min_length=1)]
     mode: Annotated[
         Literal["add-if-new", "add"],
         Meta(description="add-if-new keeps a document only if no kept one is similar; add keeps every document."),
@@ -35,31 +39,9 @@ class AddRequest(Struct, forbid_unknown_fields=True):
 
 
 class StageRequest(Struct, forbid_unknown_fields=True):
-    """Documents of a run; they are decided when the run is committed."""
+    """Documents of an import; they are decided when the import is committed."""
 
-    documents: Annotated[list[Document], Meta(min_length=1)]
-
-
-class Answer(Struct):
-    """The decision about a document. Measures and `kept_id` are null if it was kept."""
-
-    id: str
-    kept: Annotated[bool, Meta(description="Whether the document was kept.")]
-    repeated: Annotated[bool, Meta(description="Whether the same id and content were already in the index.")]
-    kept_id: Annotated[str | None, Meta(description="The kept document that it is a duplicate of.")]
-    similarity: float | None
-    distance: int | None
-    structure: float | None
-    exact: Annotated[bool | None, Meta(description="Whether both have the same tokens in the same order.")]
-    first_seen: Annotated[Time | None, Meta(description="When the kept document was added.")]
-    last_seen: Annotated[Time | None, Meta(description="When the kept document or a duplicate of it was last sent.")]
-    payload: Annotated[Any, Meta(description="The payload of the kept document.")]
-    truncated: Annotated[
-        bool,
-        Meta(
-            description="Whether a bucket was limited to its earliest documents, so a duplicate may have been missed."
-        ),
-    ]
+    documents: Annotated[list[NewDocument], Meta(min_length=1)]
 
 
 class Answers(Struct):
@@ -73,19 +55,6 @@ class QueryRequest(Struct, forbid_unknown_fields=True):
 
     texts: Annotated[list[Text], Meta(min_length=1)]
     limit: Annotated[int, Meta(ge=1, description="The maximum number of hits for a text.")] = 10
-
-
-class Hit(Struct):
-    """A document of the index that is similar to a text; a measure that the method does not have is null."""
-
-    id: str
-    similarity: float | None
-    distance: int | None
-    structure: float | None
-    exact: bool | None
-    first_seen: Time | None
-    last_seen: Time | None
-    payload: Any
 
 
 class Hits(Struct):
@@ -136,36 +105,20 @@ class Compared(Struct):
     right_fingerprint: str | None
 
 
-class Kept(Struct):
-    """A document of the index."""
-
-    id: str
-    kept: bool
-    kept_id: Annotated[str | None, Meta(description="The kept document that it is a duplicate of, if it is one.")]
-    first_seen: Time | None
-    last_seen: Time | None
-    payload: Any
-    run: str | None
-    text: Annotated[str | None, Meta(description="The text, if the index stores texts.")]
-    fingerprint: Annotated[
-        str | None, Meta(description="The SimHash fingerprint or MinHash signature in hexadecimal digits, if stored.")
-    ]
-
-
 class Removed(Struct):
     """The number of documents that were removed."""
 
     removed: int
 
 
-class RunRequest(Struct, forbid_unknown_fields=True):
-    """The name of a new run."""
+class ImportRequest(Struct, forbid_unknown_fields=True):
+    """The name of a new import."""
 
     name: Name
 
 
-class Run(Struct):
-    """An open run."""
+class Import(Struct):
+    """An open import."""
 
     name: str
     opened: Time | None
@@ -178,24 +131,16 @@ class Staged(Struct):
     staged: int
 
 
-class Committed(Struct):
-    """The decisions about the documents of a run. Their own: `GET /v1/documents/{id}`."""
-
-    kept: Annotated[int, Meta(description="The documents that were kept.")]
-    removed: Annotated[int, Meta(description="The documents that are duplicates of kept ones.")]
-    repeated: Annotated[int, Meta(description="The documents already in the index with the same id and content.")]
-
-
 class Cancelled(Struct):
-    """The run that was cancelled."""
+    """The import that was cancelled."""
 
     name: str
 
 
-class Runs(Struct):
-    """The open runs."""
+class Imports(Struct):
+    """The open imports."""
 
-    runs: list[Run]
+    imports: list[Import]
 
 
 class Growth(Struct):

@@ -58,9 +58,11 @@ class Metrics:
         for decision, count in sorted(self.decisions.items()):
             lines.append(_line("neardup_decisions_total", (("decision", decision),), count))
         lines += _histogram(
-            "neardup_request_duration_seconds", "Time from the arrival of a request to its answer.",
-            "operation", self.seconds,
-        )  # fmt: skip
+            "neardup_request_duration_seconds",
+            "Time from the arrival of a request to its answer.",
+            "operation",
+            self.seconds,
+        )
         lines += _histogram("neardup_batch_size", "Items in a call of the library, by queue.", "queue", self.batches)
         for name, (meaning, values) in gauges.items():
             lines += _head(name, "counter" if name.endswith("_total") else "gauge", meaning)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from neardup.answers import Answer, Committed, Document, Hit
 from neardup.service.messages import Id, Name, ProblemDetails
 from neardup.service.operations import Operation
 from neardup.service.problems import phrase
@@ -35,6 +37,8 @@ def document(operations: Sequence[Operation], version: str, settings: ServiceSet
         ("StageRequest", "documents", "maxItems", settings.max_documents),
     ):
         components[message]["properties"][name][limit] = value
+    for kind in (Answer, Committed, Document, Hit):
+        _describe(components[kind.__name__], kind.__doc__ or "")
     references = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -49,11 +53,18 @@ def document(operations: Sequence[Operation], version: str, settings: ServiceSet
         },
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
+
+
+def _describe(component: dict[str, Any], docstring: str) -> None:
+    """Describe the fields of a record as its docstring does, `name, name : meaning.`; times have their format."""
+    component["description"], _, fields = inspect.cleandoc(docstring).partition("\n\n")
+    for names, meaning in re.findall(r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)", " ".join(fields.split())):
+        for name in names.strip().split(", "):
+            component["properties"][name]["description"] = meaning[0].upper() + meaning[1:]
+    for name in {"first_seen", "last_seen"} & component["properties"].keys():
+        component["properties"][name]["anyOf"][0]["format"] = "date-time"
 
 
 def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, Any]:

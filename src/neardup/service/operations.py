@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from neardup.answers import Committed, Document
 from neardup.service import messages
 from neardup.service.library import Query
 from neardup.service.problems import Problem, busy, exceeded
@@ -71,7 +72,7 @@ async def add_documents(service: Service, call: Call) -> Reply:
     return _reply(messages.Answers(list(answers)))
 
 
-def check_documents(service: Service, call: Call, documents: Sequence[messages.Document]) -> None:
+def check_documents(service: Service, call: Call, documents: Sequence[messages.NewDocument]) -> None:
     """Raise Problem if documents exceed the limits of the settings; note their number for the log."""
     settings = service.settings
     _check_number(service, call, "documents", len(documents))
@@ -87,9 +88,13 @@ def check_documents(service: Service, call: Call, documents: Sequence[messages.D
             size = len(_ENCODER.encode(document.payload))
             if size > settings.max_payload_bytes:
                 raise exceeded(
-                    422, f"The bytes of the payload {place} are", size, "max_payload_bytes",
-                    settings.max_payload_bytes, "Send a smaller one",
-                )  # fmt: skip
+                    422,
+                    f"The bytes of the payload {place} are",
+                    size,
+                    "max_payload_bytes",
+                    settings.max_payload_bytes,
+                    "Send a smaller one",
+                )
 
 
 def _check_number(service: Service, call: Call, noun: str, number: int) -> None:
@@ -159,49 +164,51 @@ async def compare(service: Service, call: Call) -> Reply:
     return _reply(found)
 
 
-# Runs.
+# Imports.
 
 
-async def open_run(service: Service, call: Call) -> Reply:
-    """Open a run."""
-    request = await call.body(messages.RunRequest)
-    await service.writes.run(service.library.open_run, [request.name])
-    return _reply(messages.Run(request.name, None, 0), 201)
+async def open_import(service: Service, call: Call) -> Reply:
+    """Open an import."""
+    request = await call.body(messages.ImportRequest)
+    await service.writes.run(service.library.open_import, [request.name])
+    return _reply(messages.Import(request.name, None, 0), 201)
 
 
-async def list_runs(service: Service, call: Call) -> Reply:
-    """List the open runs."""
-    [runs] = await service.reads.run(service.library.runs, [None])
-    return _reply(messages.Runs(runs))
+async def list_imports(service: Service, call: Call) -> Reply:
+    """List the open imports."""
+    [imports] = await service.reads.run(service.library.imports, [None])
+    return _reply(messages.Imports(imports))
 
 
 async def stage_documents(service: Service, call: Call) -> Reply:
-    """Stage documents in a run."""
+    """Stage documents in an import."""
     request = await call.body(messages.StageRequest)
     check_documents(service, call, request.documents)
     await service.writes.run(partial(service.library.stage, call.argument), request.documents)
     return _reply(messages.Staged(len(request.documents)))
 
 
-async def commit_run(service: Service, call: Call) -> Reply:
-    """Decide about the documents of a run."""
-    [committed] = await service.writes.run(service.library.commit_run, [call.argument])
+async def commit_import(service: Service, call: Call) -> Reply:
+    """Decide about the documents of an import."""
+    [committed] = await service.writes.run(service.library.commit_import, [call.argument])
     for decision in ("kept", "removed", "repeated"):
         service.metrics.decisions[decision] += getattr(committed, decision)
     return _reply(committed)
 
 
-async def cancel_run(service: Service, call: Call) -> Reply:
-    """Drop the staged documents of a run."""
-    await service.writes.run(service.library.cancel_run, [call.argument])
+async def cancel_import(service: Service, call: Call) -> Reply:
+    """Drop the staged documents of an import."""
+    await service.writes.run(service.library.cancel_import, [call.argument])
     return _reply(messages.Cancelled(call.argument))
 
 
-async def remove_run(service: Service, call: Call) -> Reply:
-    """Remove the documents of a committed run."""
-    [removed] = await service.writes.run(service.library.remove_run, [call.argument])
+async def remove_import(service: Service, call: Call) -> Reply:
+    """Remove the documents of a committed import."""
+    [removed] = await service.writes.run(service.library.remove_import, [call.argument])
     if not removed:
-        raise Problem(404, f"No document of the index is of the run {call.argument!r:.200}. Names are case-sensitive.")
+        raise Problem(
+            404, f"No document of the index is of the import {call.argument!r:.200}. Names are case-sensitive."
+        )
     return _reply(messages.Removed(removed))
 
 
@@ -294,42 +301,133 @@ async def static_file(service: Service, call: Call) -> Reply:
 
 _M = messages
 OPERATIONS = (
-    Operation("POST", "/v1/documents", "add_documents", "write",
-              "Add documents: all of them, or only the new ones. They are decided in order of arrival.",
-              add_documents, _M.Answers, _M.AddRequest, errors=(413, 429)),
-    Operation("GET", "/v1/documents/{id}", "get_document", "read",
-              "Return a document by its id, which may have slashes and any other character, percent-encoded.",
-              get_document, _M.Kept, errors=(404,)),
-    Operation("DELETE", "/v1/documents/{id}", "remove_document", "write", "Remove a document from the index.",
-              remove_document, _M.Removed, errors=(404,)),
-    Operation("POST", "/v1/query", "query", "read", "Return the near-duplicates of texts. Nothing is added.",
-              query, _M.Hits, _M.QueryRequest, errors=(413, 429)),
-    Operation("POST", "/v1/compare", "compare", "read",
-              "Compare two texts by the method of the index: how similar they are, and where they differ.",
-              compare, _M.Compared, _M.CompareRequest, errors=(413, 429)),
-    Operation("GET", "/v1/runs", "list_runs", "read", "Return the open runs.", list_runs, _M.Runs),
-    Operation("POST", "/v1/runs", "open_run", "write", "Open a run, whose documents are staged until it is committed.",
-              open_run, _M.Run, _M.RunRequest, status=201),
-    Operation("DELETE", "/v1/runs/{name}", "remove_run", "write", "Remove all documents of a committed run.",
-              remove_run, _M.Removed, errors=(404,)),
-    Operation("POST", "/v1/runs/{name}/documents", "stage_documents", "write", "Stage documents in an open run.",
-              stage_documents, _M.Staged, _M.StageRequest, errors=(404, 413, 429)),
-    Operation("POST", "/v1/runs/{name}/commit", "commit_run", "write",
-              "Add the new documents of a run, and close the run.", commit_run, _M.Committed, errors=(404,)),
-    Operation("POST", "/v1/runs/{name}/cancel", "cancel_run", "write", "Drop the staged documents of a run, and close "
-    "the run.",
-              cancel_run, _M.Cancelled, errors=(404,)),
-    Operation("GET", "/v1/stats", "stats", "read", "Return statistics of the index and of the service.",
-              stats, _M.Stats),
+    Operation(
+        "POST",
+        "/v1/documents",
+        "add_documents",
+        "write",
+        "Add documents: all of them, or only the new ones. They are decided in order of arrival.",
+        add_documents,
+        _M.Answers,
+        _M.AddRequest,
+        errors=(413, 429),
+    ),
+    Operation(
+        "GET",
+        "/v1/documents/{id}",
+        "get_document",
+        "read",
+        "Return a document by its id, which may have slashes and any other character, percent-encoded.",
+        get_document,
+        Document,
+        errors=(404,),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/documents/{id}",
+        "remove_document",
+        "write",
+        "Remove a document from the index.",
+        remove_document,
+        _M.Removed,
+        errors=(404,),
+    ),
+    Operation(
+        "POST",
+        "/v1/query",
+        "query",
+        "read",
+        "Return the near-duplicates of texts. Nothing is added.",
+        query,
+        _M.Hits,
+        _M.QueryRequest,
+        errors=(413, 429),
+    ),
+    Operation(
+        "POST",
+        "/v1/compare",
+        "compare",
+        "read",
+        "Compare two texts by the method of the index: how similar they are, and where they differ.",
+        compare,
+        _M.Compared,
+        _M.CompareRequest,
+        errors=(413, 429),
+    ),
+    Operation("GET", "/v1/imports", "list_imports", "read", "Return the open imports.", list_imports, _M.Imports),
+    Operation(
+        "POST",
+        "/v1/imports",
+        "open_import",
+        "write",
+        "Open an import, whose documents are staged until it is committed.",
+        open_import,
+        _M.Import,
+        _M.ImportRequest,
+        status=201,
+    ),
+    Operation(
+        "DELETE",
+        "/v1/imports/{name}",
+        "remove_import",
+        "write",
+        "Remove all documents of a committed import.",
+        remove_import,
+        _M.Removed,
+        errors=(404,),
+    ),
+    Operation(
+        "POST",
+        "/v1/imports/{name}/documents",
+        "stage_documents",
+        "write",
+        "Stage documents in an open import.",
+        stage_documents,
+        _M.Staged,
+        _M.StageRequest,
+        errors=(404, 413, 429),
+    ),
+    Operation(
+        "POST",
+        "/v1/imports/{name}/commit",
+        "commit_import",
+        "write",
+        "Add the new documents of an import, and close the import.",
+        commit_import,
+        Committed,
+        errors=(404,),
+    ),
+    Operation(
+        "POST",
+        "/v1/imports/{name}/cancel",
+        "cancel_import",
+        "write",
+        "Drop the staged documents of an import, and close the import.",
+        cancel_import,
+        _M.Cancelled,
+        errors=(404,),
+    ),
+    Operation(
+        "GET", "/v1/stats", "stats", "read", "Return statistics of the index and of the service.", stats, _M.Stats
+    ),
     Operation("GET", "/healthz", "healthz", "open", "Return 200 while the process responds.", healthz, _M.State),
-    Operation("GET", "/readyz", "readyz", "open", "Return 200 if the index responds, 503 while the service is "
-    "stopping.",
-              readyz, _M.State),
-    Operation("GET", "/metrics", "metrics", "read", "Return counters in the text format of Prometheus.",
-              metrics, "text/plain"),
-    Operation("GET", "/openapi.json", "openapi", "open", "Return the OpenAPI document of this service.",
-              openapi, _JSON),
+    Operation(
+        "GET",
+        "/readyz",
+        "readyz",
+        "open",
+        "Return 200 if the index responds, 503 while the service is stopping.",
+        readyz,
+        _M.State,
+    ),
+    Operation(
+        "GET", "/metrics", "metrics", "read", "Return counters in the text format of Prometheus.", metrics, "text/plain"
+    ),
+    Operation(
+        "GET", "/openapi.json", "openapi", "open", "Return the OpenAPI document of this service.", openapi, _JSON
+    ),
     Operation("GET", "/", "page", "open", "Return the page for looking up texts in a browser.", page, "text/html"),
-    Operation("GET", "/static/{name}", "static_file", "open", "Return a file of the page.", static_file, "*/*",
-              errors=(404,)),
-)  # fmt: skip
+    Operation(
+        "GET", "/static/{name}", "static_file", "open", "Return a file of the page.", static_file, "*/*", errors=(404,)
+    ),
+)

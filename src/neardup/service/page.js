@@ -137,7 +137,7 @@
     if (both !== undefined) add("features", `${number(both)} in both, ${number(left - both)} in yours only, ${number(right - both)} in the other only`);
     add("first seen", time(hit.first_seen));
     add("last seen", time(hit.last_seen));
-    if (kept.run) add("run", ...shown(kept.run));
+    if (kept.import_name) add("import_name", ...shown(kept.import_name));
     const payload = hit.payload;
     if (payload !== null) add("payload", element("code", {}, ...shown(typeof payload === "string" ? payload : JSON.stringify(payload))));
     return list;
@@ -147,7 +147,7 @@
   function sides(hit, kept, compared) {
     const missing = element("p", { class: "hint" }, "The index stores no texts: make one with --storage text to see both side by side.");
     const marked = kept.text === null ? [[], [missing]] : marks(compared);
-    const prints = [compared.left_fingerprint, kept.text === null ? kept.fingerprint : compared.right_fingerprint];
+    const prints = [compared.left_fingerprint, kept.text === null ? kept.sketch : compared.right_fingerprint];
     const column = (side, title, id, tag) => element("div", { class: side === 0 ? "left" : "right kept" },
       element("h3", {}, title, id === "" ? "" : element("bdi", { class: "id" }, ...shown(id))),
       ...(prints[0] && prints[1] ? [grid(prints[side], prints[1 - side])] : []),
@@ -220,7 +220,7 @@
         ["Method", method(index.method)],
         ["Stored", index.index.storage],
         ["Created", date(index.created / 1000)],
-        ["Open runs", index.runs.length ? number(index.runs.length) : ""],
+        ["Open imports", index.imports.length ? number(index.imports.length) : ""],
       ];
       byId("numbers").replaceChildren(...rows.filter(([, value]) => value !== "").map(([name, value]) =>
         element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "n" }, ...shown(value)))));

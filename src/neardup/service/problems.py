@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from neardup.errors import NeardupError, SchemeError, StoreError, UnknownRunError
+from neardup.errors import NeardupError, SchemeError, StoreError, UnknownImportError
 
 
 class Problem(Exception):
@@ -48,8 +48,8 @@ def busy(detail: str, setting: str, *, status: int = 429) -> Problem:
 
 
 def problem_of(error: NeardupError) -> Problem:
-    """Return an error of the library with its own sentence."""
+    """Return an error of the library as a problem."""
     if isinstance(error, StoreError):
         return Problem(503, str(error), headers={"retry-after": "5"})
-    status = {SchemeError: 409, UnknownRunError: 404}.get(type(error), 422)
+    status = {SchemeError: 409, UnknownImportError: 404}.get(type(error), 422)
     return Problem(status, str(error))

@@ -34,7 +34,7 @@ class Tokens:
 
         Notes
         -----
-        Digests are compared, each with every token's, in constant time: the time tells nothing about a token.
+        Digests are compared, each with every token's, in constant time, so that the time depends on no token.
         """
         scheme, _, token = authorization.partition(b" ")
         digest = hashlib.sha256(token.strip()).digest()

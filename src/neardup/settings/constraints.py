@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from dataclasses import dataclass
+from datetime import timedelta
 from numbers import Integral
 from reprlib import Repr
 from typing import Any
@@ -161,10 +162,18 @@ def iterates_over_names(source: Any) -> bool:
     return hasattr(source, "columns") or hasattr(source, "keys")
 
 
-def check_run(run: object) -> None:
-    """Raise InputError if a value cannot name a run."""
-    if not check_text("The name of a run", run):
-        raise InputError("The name of a run must not be empty: got ''. Pass another name.")
+def check_import_name(name: object) -> None:
+    """Raise InputError if a value cannot name an import."""
+    if not check_text("The name of an import", name):
+        raise InputError("The name of an import must not be empty: got ''. Pass another name.")
+
+
+def check_age(age: timedelta | float) -> int:
+    """Return an age, a timedelta or seconds, in microseconds. Raise SettingError if it is neither, or below 0."""
+    seconds = age.total_seconds() if isinstance(age, timedelta) else age
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e12:
+        raise SettingError(f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the age.")
+    return int(seconds * 1_000_000)
 
 
 def check_limit(limit: Any) -> int:

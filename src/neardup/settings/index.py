@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from neardup.settings.constraints import Constraint, Validated, parameter
+
+Storage = Literal["fingerprints", "features", "text"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings(Validated):
     """What an index stores of each document, and for how many documents it is laid out."""
 
-    storage: str = parameter(
+    storage: Storage = parameter(
         "features",
         Constraint(
             "The data stored for a kept document besides its fingerprint: nothing (fingerprints; SimHash with "
@@ -19,7 +22,7 @@ class IndexSettings(Validated):
             "compressed text, which takes a third of the space of the features and twice the time to confirm a pair "
             "(text).",
             str,
-            choices=("fingerprints", "features", "text"),
+            choices=get_args(Storage),
         ),
     )
     max_bucket_size: int | None = parameter(

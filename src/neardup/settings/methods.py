@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from neardup.errors import SettingError
 from neardup.settings.constraints import Constraint, constraints_of, parameter
@@ -23,7 +24,26 @@ class IdfSource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinHash(Shingling):
+class MethodSettings(Shingling):
+    """Base of the settings of every method: how a text becomes features, and the limit of a duplicate."""
+
+    sketch_options: ClassVar[tuple[str, ...]] = ()
+    """The settings, besides those of the text, that change the sketches of `sign`."""
+    stored_options: ClassVar[tuple[str, ...]] = ()
+    """Those of them that change nothing but what `sign` and an index store."""
+
+    threshold: float = parameter(
+        0.8, Constraint("The minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
+    )
+
+    @property
+    def has_sketch(self) -> bool:
+        """Whether `sign` can summarise a document by these settings."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinHash(MethodSettings):
     """MinHash signatures cut into bands, which propose pairs, and the similarity that confirms them.
 
     Examples
@@ -32,9 +52,9 @@ class MinHash(Shingling):
     0.7
     """
 
-    threshold: float = parameter(
-        0.8, Constraint("The minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
-    )
+    sketch_options: ClassVar[tuple[str, ...]] = ("num_hashes", "seed")
+    stored_options: ClassVar[tuple[str, ...]] = ("num_hashes",)
+
     recall: float = parameter(
         0.99,
         Constraint(
@@ -114,8 +134,12 @@ class MinHash(Shingling):
             raise SettingError(
                 "min_structure requires web pages that are compared by their text, without boost_rare: got "
                 f"min_structure={self.min_structure!r} with html={self.html!r}, boost_rare={self.boost_rare}. Use "
-                "html='main', or structure() (--method structure) for the structure alone."
+                "html='main', or method='structure' (--method structure) for the structure alone."
             )
+
+    @property
+    def has_sketch(self) -> bool:
+        return self.min_structure is None
 
     @property
     def signature_length(self) -> int:
@@ -144,7 +168,7 @@ class MinHash(Shingling):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimHash(Shingling):
+class SimHash(MethodSettings):
     """SimHash fingerprints: the weights of features, and the Hamming distance of duplicates.
 
     A scheme other than "native" reproduces the fingerprints of another program, bit for bit. It fixes features, hashes
@@ -157,6 +181,17 @@ class SimHash(Shingling):
     20
     """
 
+    sketch_options: ClassVar[tuple[str, ...]] = (
+        "bits",
+        "weights",
+        "decay",
+        "idf",
+        "max_features",
+        "weight_levels",
+        "hash",
+        "scheme",
+    )
+
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
         replace(
@@ -167,13 +202,7 @@ class SimHash(Shingling):
     ngram: int = parameter(1, Constraint("Tokens in a feature.", int, low=1, high=64))
     bits: int = parameter(64, Constraint("Bits of a fingerprint.", int, numbers=(32, 64, 128, 256)))
     max_distance: int = parameter(
-        3,
-        Constraint(
-            "The maximum number of differing bits of two duplicates.",
-            int,
-            low=0,
-            high=MAX_HAMMING_DISTANCE,
-        ),
+        3, Constraint("The maximum number of differing bits of two duplicates.", int, low=0, high=MAX_HAMMING_DISTANCE)
     )
     weights: str = parameter(
         "tf",
@@ -194,7 +223,7 @@ class SimHash(Shingling):
         "corpus",
         Constraint(
             "The source of document frequencies: a pass over the corpus, the lines of each document, or a table saved "
-            "by `neardup idf`.",
+            "by `neardup document-frequencies`.",
             str,
             sentinels=("corpus", "lines"),
             also_accepts=IdfSource,
@@ -333,6 +362,3 @@ class SimHash(Shingling):
     def num_features(self) -> int:
         """Return the maximum number of features used per document; 0 for all."""
         return self.max_features if self.max_features is not None else 20 if self.weights == "tfidf" else 0
-
-
-MethodSettings = MinHash | SimHash

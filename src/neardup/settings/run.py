@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from neardup.settings.constraints import Constraint, Validated, parameter
 
-LANGUAGES = ("en", "zh")
-"""The languages of reports and comparisons: English, simplified Chinese."""
+Keep = Literal["first", "last", "longest", "shortest", "source"] | str
+Linkage = Literal["sieve", "connected"]
+OutputKind = Literal["kept", "mask", "ids", "annotated", "removed"]
+Language = Literal["en", "zh"]
+OnError = Literal["reject", "skip", "stop"]
+TextUnit = Literal["auto", "line", "file"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(Validated):
     """Which document of a cluster is kept, and how far the search goes."""
 
-    keep: str = parameter(
+    keep: Keep = parameter(
         "first",
         Constraint(
             "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or "
             "the order of the inputs (source). Separate several by commas: each decides the ties of those before it.",
             str,
-            choices=("first", "last", "longest", "shortest", "source"),
+            choices=get_args(get_args(Keep)[0]),
             prefixes=("max:", "min:"),
             is_list=True,
         ),
@@ -34,13 +39,13 @@ class SelectionSettings(Validated):
             sentinels=("COLUMN",),
         ),
     )
-    linkage: str = parameter(
+    linkage: Linkage = parameter(
         "sieve",
         Constraint(
             "Remove each document that is similar to a kept one (sieve), or all but one of each chain of similar "
             "documents (connected).",
             str,
-            choices=("sieve", "connected"),
+            choices=get_args(Linkage),
         ),
     )
     max_bucket_size: int | None = parameter(
@@ -70,14 +75,14 @@ class SelectionSettings(Validated):
 class OutputSettings(Validated):
     """What a run writes, and counts."""
 
-    write: str = parameter(
+    write: OutputKind = parameter(
         "kept",
         Constraint(
             "The output besides removed.parquet: the kept documents in the format of the input (kept), a true or "
             "false for each input row (mask), the ids of the kept documents (ids), all documents with the columns "
             "duplicate_of, similarity and cluster (annotated), or nothing (removed).",
             str,
-            choices=("kept", "mask", "ids", "annotated", "removed"),
+            choices=get_args(OutputKind),
         ),
     )
     count_by: str | None = parameter(
@@ -89,8 +94,8 @@ class OutputSettings(Validated):
             sentinels=("COLUMN",),
         ),
     )
-    lang: str = parameter(
-        "en", Constraint("The language of report.html: English or simplified Chinese.", str, choices=LANGUAGES)
+    lang: Language = parameter(
+        "en", Constraint("The language of report.html: English or simplified Chinese.", str, choices=get_args(Language))
     )
 
 
@@ -123,13 +128,13 @@ class RunSettings(Validated):
             optional=True,
         ),
     )
-    on_error: str = parameter(
+    on_error: OnError = parameter(
         "reject",
         Constraint(
             "How to handle documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot "
             "be read to its end makes the result incomplete (exit code 1); skip lists them and exits with 0; stop "
             "ends the run at the first one.",
             str,
-            choices=("reject", "skip", "stop"),
+            choices=get_args(OnError),
         ),
     )

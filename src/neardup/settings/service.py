@@ -58,12 +58,7 @@ class ServiceSettings(Validated):
         "The maximum total size of the request bodies in memory; beyond it, requests are answered with 429.",
     )
     batch_wait_ms: float = parameter(
-        1.0,
-        Constraint(
-            "How long a request waits for others to share a batch with, in milliseconds.",
-            low=0,
-            high=1000,
-        ),
+        1.0, Constraint("How long a request waits for others to share a batch with, in milliseconds.", low=0, high=1000)
     )
     read_timeout_s: float = _seconds(30.0, "The time within which a request must arrive, in seconds.")
     answer_timeout_s: float = _seconds(30.0, "The time within which a request is answered, in seconds.")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from neardup.errors import MissingExtraError, StoreError
-from neardup.stores.base import Changes, Layout, Store
+from neardup.stores.base import Store
 from neardup.stores.memory import MemoryStore
-from neardup.stores.server_address import parse_server_address
+from neardup.stores.servers import parse_server_address
+from neardup.stores.settings import StoreSettings
 
 
 class _Server(NamedTuple):
@@ -31,24 +32,15 @@ _SERVERS = {
 }
 _MEMORY = "memory:"
 _DATABASE = "index.db"  # of a folder
-_INCOMPLETE = "incomplete"  # in the settings of an index on a server until it is filled
 
 
-def create_store(
-    address: str,
-    meta: Mapping[str, Any],
-    layout: Layout,
-    attachments: Mapping[str, bytes] | None = None,
-    fill: Callable[[Store], None] | None = None,
-) -> Store:
+def create_store(address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None) -> Store:
     """Create a store and open it for writing.
 
     Parameters
     ----------
     address : a folder that is not there yet, `memory:`, `postgresql://...` or `redis://...`.
-    meta : settings of the index, values for JSON.
-    layout : of the tables of keys.
-    attachments : files by name.
+    settings : of the store.
     fill : writes the first documents. If it does not return, there is no store at the address that can be opened.
 
     Raises
@@ -60,25 +52,11 @@ def create_store(
     """
     store: Store
     if address.startswith(_MEMORY):
-        store = MemoryStore(address, meta, layout, attachments)
+        store = MemoryStore(address, settings)
         if fill is not None:
             fill(store)
-        return store
-    module = _module_of(address)
-    if fill is None:
-        store = module.create(address, meta, layout, attachments)
-        return store
-    if "://" not in address:
-        store = module.create_filled(address, meta, layout, attachments, fill)
-        return store
-    store = module.create(address, {**meta, _INCOMPLETE: True}, layout, attachments)
-    try:
-        fill(store)
-        with store.writing() as writer:
-            writer.write(Changes(meta=meta))
-    except BaseException:
-        store.close()
-        raise
+    else:
+        store = _module_of(address).create(address, settings, fill)
     return store
 
 
@@ -103,13 +81,6 @@ def open_store(address: str, read_only: bool = False) -> Store:
             "or open a folder, postgresql://... or redis://..."
         )
     store: Store = _module_of(address).open(address, read_only)
-    if _INCOMPLETE in store.meta:
-        store.close()
-        raise StoreError(
-            f"The index {shown_address(address)} is incomplete: the process that filled it is not done, or was "
-            "interrupted. Wait for it; or delete the index, as `neardup index create` with this address tells, and "
-            "run the command again."
-        )
     return store
 
 

@@ -7,7 +7,7 @@ knows nothing of texts and methods: `index/` computes the keys and decides.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -16,55 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.candidates.entries import Entries, Found
 from neardup.errors import StoreError
 from neardup.stores.chunks import array_of
 from neardup.stores.documents import SKETCHED, Sketched, sketched_of
+from neardup.stores.settings import StoreSettings
 
 MAX_ROWS = 2**32 - 1
 Rows = npt.NDArray[np.int64]
-
-
-class Layout(NamedTuple):
-    """The tables of keys.
-
-    prefix_bits : for each table, the number of upper bits of a key that a bucket shares: 64 where only equal keys are
-    wanted. max_distance : the greatest number of bits in which a key found differs from the key looked up.
-    """
-
-    prefix_bits: tuple[int, ...]
-    max_distance: int
-
-
-class Entries(NamedTuple):
-    """Keys of documents in tables, by document.
-
-    document : int64 (num_entries,), positions in a batch, not falling. table : uint16. key : uint64.
-    """
-
-    document: Rows
-    table: npt.NDArray[np.uint16]
-    key: npt.NDArray[np.uint64]
-
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Entries:
-        """Return the entries where `chosen`, bool (num_entries,), is true."""
-        return Entries(self.document[chosen], self.table[chosen], self.key[chosen])
-
-
-class Found(NamedTuple):
-    """The rows that lookups found, by lookup and then by row.
-
-    entry : int64 (num_found,), the lookup. row : int64. kept : bool, whether the document of the row was kept.
-    truncated : bool (num_lookups,), whether a bucket has more rows than were listed.
-    """
-
-    entry: Rows
-    row: Rows
-    kept: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
-
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Found:
-        """Return the rows where `chosen`, bool (num_found,), is true; `truncated` stays."""
-        return Found(self.entry[chosen], self.row[chosen], self.kept[chosen], self.truncated)
 
 
 class Counts(NamedTuple):
@@ -74,8 +33,8 @@ class Counts(NamedTuple):
     removed: int
 
 
-class Run(NamedTuple):
-    """A run whose documents are staged. opened : microseconds since 1970. num_documents : staged so far."""
+class Import(NamedTuple):
+    """An import whose documents are staged. opened : microseconds since 1970. num_documents : staged so far."""
 
     name: str
     opened: int
@@ -89,7 +48,7 @@ class Changes:
     documents : new rows, `schemas.indexed_schema`; `row` counts on from `Snapshot.num_rows` without gaps. entries : the
     keys of those that are members of buckets; `document` is the position in `documents`. seen : rows (any, also new
     ones) whose `last_seen` becomes `seen_at`, microseconds since 1970. forgotten : rows, without repeats, that no call
-    finds any more. ended_run : the name of a run whose staged documents are dropped. meta : replaces `Store.meta`.
+    finds any more. ended_import : the name of an import whose staged documents are dropped.
     """
 
     documents: pa.Table | None = None
@@ -97,12 +56,11 @@ class Changes:
     seen: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     seen_at: int = 0
     forgotten: Rows = field(default_factory=lambda: np.empty(0, np.int64))
-    ended_run: str | None = None
-    meta: Mapping[str, Any] | None = None
+    ended_import: str | None = None
 
 
 def join_changes(parts: Iterable[Changes]) -> Changes:
-    """Return several changes, each of the state after those before it, as one; meta and ended_run : the last ones."""
+    """Return several changes, each of the state after those before it, as one; the last ended_import."""
     tables: list[pa.Table] = []
     entries: list[Entries] = []
     rest, first = [Changes()], 0
@@ -120,15 +78,14 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
         np.setdiff1d(np.concatenate([part.seen for part in rest]), forgotten),
         max(part.seen_at for part in rest),
         forgotten,
-        next((part.ended_run for part in reversed(rest) if part.ended_run is not None), None),
-        next((part.meta for part in reversed(rest) if part.meta is not None), None),
+        next((part.ended_import for part in reversed(rest) if part.ended_import is not None), None),
     )
 
 
-def check_changes(changes: Changes, num_rows: int, schema: pa.Schema | None) -> None:
+def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
     """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`.
 
-    num_rows, schema : of the store; None before its first document.
+    num_rows, schema : of the store.
     """
     size = 0 if changes.documents is None else len(changes.documents)
     stop = num_rows + size
@@ -141,7 +98,7 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema | None) -> 
         rows = changes.documents.column("row")
         if rows[0].as_py() != num_rows or rows[-1].as_py() != stop - 1:
             raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
-        if schema is not None and not schema.equals(changes.documents.schema):
+        if not schema.equals(changes.documents.schema):
             raise ValueError(f"columns must be those of the store, {schema.names}: got {changes.documents.schema}")
     for rows in (changes.seen, changes.forgotten):
         if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
@@ -149,7 +106,10 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema | None) -> 
 
 
 class Snapshot(ABC):
-    """A consistent state of a store. May be used by one thread at a time; a store gives each its own."""
+    """A consistent state, by which an index decides: of a store, or of one with changes that are not written yet.
+
+    May be used by one thread at a time; a store gives each its own.
+    """
 
     @property
     @abstractmethod
@@ -194,6 +154,10 @@ class Snapshot(ABC):
         table = self.take(rows, (*SKETCHED, *details, *columns))
         return sketched_of(table, details), [array_of(table.column(name)) for name in columns]
 
+
+class StoredSnapshot(Snapshot):
+    """A consistent state of a store."""
+
     @abstractmethod
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield columns of all rows in their order, some thousand at a time."""
@@ -203,15 +167,15 @@ class Snapshot(ABC):
         """Return the number of documents."""
 
     @abstractmethod
-    def runs(self) -> list[Run]:
-        """Return the open runs, by the time they were opened."""
+    def imports(self) -> list[Import]:
+        """Return the open imports, by the time they were opened."""
 
     @abstractmethod
-    def staged(self, run: str) -> Iterator[pa.Table]:
-        """Yield the tables that were staged in an open run, in their order."""
+    def staged(self, import_name: str) -> Iterator[pa.Table]:
+        """Yield the tables that were staged in an open import, in their order."""
 
 
-class Writer(Snapshot):
+class Writer(StoredSnapshot):
     """The only writer of a store, while it is open. Its reads see what it wrote."""
 
     @abstractmethod
@@ -232,8 +196,8 @@ class Writer(Snapshot):
         self.write(join_changes(parts))
 
     @abstractmethod
-    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
-        """Append documents, of any schema, to a run, which is opened by the first call; durable as `write` is."""
+    def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
+        """Append documents, of any schema, to an import, which is opened by the first call; durable as `write` is."""
 
 
 class Store(ABC):
@@ -241,18 +205,28 @@ class Store(ABC):
 
     Attributes
     ----------
-    address : as the user named it. meta : settings of the index, values for JSON. layout : of the tables of keys.
-    durable : whether documents survive the process. promise : one sentence about what survives which failure.
+    address : as the user named it. shown : the address without a password. settings : without attachments. durable :
+    whether documents survive the process. promise : one sentence about what survives which failure.
     """
 
-    address: str
-    meta: dict[str, Any]
-    layout: Layout
+    settings: StoreSettings
     durable: bool
     promise: str
 
+    def __init__(self, address: str, shown: str, read_only: bool) -> None:
+        self.address, self.shown, self.read_only, self.closed = address, shown, read_only, False
+
+    def require_open(self, for_writing: bool = False) -> None:
+        """Raise StoreError if the store was closed, or cannot be written as it must."""
+        if self.closed:
+            raise StoreError(f"The index {self.shown} was closed. Open it again.")
+        if for_writing and self.read_only:
+            raise StoreError(
+                f"The index {self.shown} was opened for reading only. Open it without read_only to change it."
+            )
+
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Snapshot]:
+    def reading(self) -> AbstractContextManager[StoredSnapshot]:
         """Open the latest state. Never waits for a writer."""
 
     @abstractmethod

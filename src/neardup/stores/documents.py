@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import kernels, schemas
+from neardup import kernels
 from neardup.arrays import flatten_strings
 from neardup.stores.chunks import (
     Binaries,
@@ -25,8 +25,6 @@ from neardup.stores.chunks import (
 )
 
 Rows = npt.NDArray[np.int64]
-EMPTY_SCHEMA = schemas.indexed_schema((schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT))
-"""The columns of a store without documents, whatever its method measures."""
 _FAN_IN, _MAX_COMBINED = 16, 1 << 12  # small chunks are combined sixteen at a time, up to so many rows: some ms
 _ROWS_A_SCAN = 1 << 14
 _WORD = 8
@@ -56,9 +54,11 @@ def sketched_of(table: pa.Table, details: Sequence[str] = ()) -> Sketched:
     more = {name: array_of(table.column(name)) for name in details if table.column(name).null_count < len(table)}
     words = np.frombuffer(content.buffers()[1] or b"", np.uint64)[2 * content.offset :][: 2 * len(content)]
     return Sketched(
-        words.reshape(-1, 2), np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_),
-        _rows_of(_binaries(sketch).data, len(sketch)), {name: _binaries(array) for name, array in more.items()},
-    )  # fmt: skip
+        words.reshape(-1, 2),
+        np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_),
+        _rows_of(_binaries(sketch).data, len(sketch)),
+        {name: _binaries(array) for name, array in more.items()},
+    )
 
 
 def _binaries(array: pa.Array) -> Binaries:
@@ -174,17 +174,16 @@ class DocumentsView(NamedTuple):
 class Documents:
     """Growing chunks of documents. Not for use by several threads at once, except for the views."""
 
-    def __init__(self) -> None:
-        self.schema: pa.Schema | None = None
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
         self.chunks: list[Chunk] = []
         self.seen: tuple[Seen, ...] = ()
-        self._selected: tuple[pa.Schema, dict[Any, Selection]] = (EMPTY_SCHEMA, {})
+        self._selected: dict[tuple[str, ...], Selection] = {}
         self._places = np.zeros((0, 4), np.int64)  # of the first chunks, views have parts of it
         self._num_placed = 0
 
     def append(self, documents: pa.Table, first: int, least_row: int) -> None:
         """Append documents of the rows from `first` on; combine small chunks that begin at `least_row` or later."""
-        self.schema = self.schema or documents.schema
         self.chunks.append(Chunk(first, first + len(documents), as_batch(documents)))
         while (begin := self._first_to_combine(least_row)) is not None:
             combined = self.chunks[begin:]
@@ -207,9 +206,6 @@ class Documents:
 
     def view(self) -> DocumentsView:
         """Return the documents of this moment."""
-        schema = self.schema or EMPTY_SCHEMA
-        if schema is not self._selected[0]:
-            self._selected = (schema, {})
         size = len(self.chunks)
         if len(self._places) < size:
             longer = np.zeros((2 * size, 4), np.int64)
@@ -218,7 +214,7 @@ class Documents:
         for number in range(self._num_placed, size):
             self._places[number] = self.chunks[number].place
         self._num_placed = size
-        return DocumentsView(schema, tuple(self.chunks), self._places[:size], self.seen, self._selected[1])
+        return DocumentsView(self.schema, tuple(self.chunks), self._places[:size], self.seen, self._selected)
 
     def _put(self, begin: int, end: int, chunks: Sequence[Chunk]) -> None:
         """Replace the chunks from `begin` to `end`."""

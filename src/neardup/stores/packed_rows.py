@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import numpy_type, view_strings
+from neardup.arrays import numpy_type, offsets_from_lengths, view_strings
 
 Bytes = npt.NDArray[np.uint8]
 EPOCH_2000 = 946_684_800_000_000
@@ -125,8 +125,7 @@ def _column_of(
     valid = lengths >= 0
     nulls = int(len(valid) - valid.sum())
     mask = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
+    offsets = offsets_from_lengths(np.maximum(lengths, 0))
     data = np.empty(offsets[-1], np.uint8)
     kernels.packed_rows.gather(packed, starts, lengths, data)
     if number is None:

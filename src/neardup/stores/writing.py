@@ -1,26 +1,23 @@
-"""The writer of a store whose rows are in a `State`: it reads the latest view."""
+"""The writer of a store whose rows are in a `State`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.stores.base import Changes, Counts, Entries, Found, Rows, Run, Writer
-from neardup.stores.documents import Sketched
-from neardup.stores.state import View
+from neardup.stores.base import Changes, Writer
+from neardup.stores.state import Moment, View
 
 
-class StateWriter(Writer):
+class StateWriter(View, Writer):
     """A writer that reads the latest view of a store.
 
     Parameters
     ----------
     latest : returns the view.
     write : applies changes.
-    stage : appends documents to a run.
+    stage : appends documents to an import.
     write_all : applies several changes. Default: as one.
     """
 
@@ -34,51 +31,9 @@ class StateWriter(Writer):
         self._latest, self._write, self._stage, self._write_all = latest, write, stage, write_all
 
     @property
-    def num_rows(self) -> int:
-        """The number of rows ever written."""
-        return self._latest().num_rows
-
-    def find(self, lookups: Entries, limit: int) -> Found:
-        """Return the rows in the buckets of keys."""
-        return self._latest().find(lookups, limit)
-
-    def rows_of_ids(self, ids: pa.Array) -> Rows:
-        """Return the row of each id; -1 if there is none."""
-        return self._latest().rows_of_ids(ids)
-
-    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
-        """Return the row of each content; -1 if there is none."""
-        return self._latest().rows_of_contents(contents)
-
-    def without(self, rows: Rows) -> View:
-        """Return the state as if some rows had been forgotten."""
-        return self._latest().without(rows)
-
-    def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
-        """Return columns of some rows, in this order."""
-        return self._latest().take(rows, columns)
-
-    def take_sketched(
-        self, rows: Rows, details: Sequence[str], columns: Sequence[str]
-    ) -> tuple[Sketched, list[pa.Array]]:
-        """Return the features of some rows that comparisons read, and columns."""
-        return self._latest().take_sketched(rows, details, columns)
-
-    def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield columns of all rows in their order."""
-        return self._latest().scan(columns)
-
-    def count(self) -> Counts:
-        """Return the number of documents."""
-        return self._latest().count()
-
-    def runs(self) -> list[Run]:
-        """Return the open runs, by the time they were opened."""
-        return self._latest().runs()
-
-    def staged(self, run: str) -> Iterator[pa.Table]:
-        """Yield the tables that were staged in an open run."""
-        return self._latest().staged(run)
+    def moment(self) -> Moment:
+        """The latest rows."""
+        return self._latest().moment
 
     def write(self, changes: Changes) -> None:
         """Apply all changes or none."""
@@ -88,6 +43,6 @@ class StateWriter(Writer):
         """Apply several changes or none."""
         (self._write_all or super().write_all)(parts)
 
-    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
-        """Append documents to a run, which is opened by the first call."""
-        self._stage(run, opened, documents)
+    def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
+        """Append documents to an import, which is opened by the first call."""
+        self._stage(import_name, opened, documents)

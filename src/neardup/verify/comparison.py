@@ -11,8 +11,10 @@ import pyarrow as pa
 from neardup.errors import InputError
 from neardup.features.described import Lists
 from neardup.features.extract import extract_text
+from neardup.features.spans import token_spans
 from neardup.settings.shingling import Shingling
-from neardup.verify.passages import Passage, marked_passages, spans_of
+from neardup.verify.passages import Passage, mark_passages
+from neardup.verify.similarity import count_shared, similarity_of_counts
 
 
 class PairMeasures(NamedTuple):
@@ -48,12 +50,16 @@ class PairMeasures(NamedTuple):
         return math.sqrt(self.left_in_right * self.right_in_left)
 
 
-def count_shared(sets: Lists) -> tuple[int, int, int, float, float, float]:
+def measure_shared(sets: Lists) -> tuple[int, int, int, float, float, float]:
     """Return the first six fields of PairMeasures for two lists of features."""
-    first, second = (np.unique(sets.hashes[sets.offsets[i] : sets.offsets[i + 1]]) for i in (0, 1))
-    shared = len(np.intersect1d(first, second, assume_unique=True))
-    jaccard = shared / max(1, len(first) + len(second) - shared)
-    return len(first), len(second), shared, jaccard, shared / max(1, len(first)), shared / max(1, len(second))
+    shared, left, right = count_shared(sets, sets, np.array([0]), np.array([1]))
+    measures = [
+        similarity_of_counts(shared, left, right, "jaccard"),
+        similarity_of_counts(shared, left, right, "containment"),
+        similarity_of_counts(shared, right, left, "containment"),
+    ]
+    jaccard, left_in_right, right_in_left = (float(measure[0]) for measure in measures)
+    return int(left[0]), int(right[0]), int(shared[0]), jaccard, left_in_right, right_in_left
 
 
 def read_pair(left: str, right: str) -> pa.Array:
@@ -89,5 +95,4 @@ def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:
 
 def mark(left: str, right: str, shingling: Shingling) -> tuple[list[Passage], list[Passage]]:
     """Return the shared and differing passages of two texts."""
-    sides = spans_of(left, shingling), spans_of(right, shingling)
-    return marked_passages(left, sides[0], right, sides[1], shingling.ngram)
+    return mark_passages(left, token_spans(left, shingling), right, token_spans(right, shingling), shingling.ngram)

@@ -6,26 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from neardup.errors import SettingError
-from neardup.features.spans import TokenSpan, token_spans
-from neardup.settings.shingling import Shingling
-
-
-class LocatedTokens(NamedTuple):
-    """The tokens of a text, with their positions.
-
-    Requires: the three sequences have one length, ``starts`` and ``ends`` are not decreasing, ``ends[-1] <=
-    text_length``.
-    """
-
-    tokens: Sequence[str]
-    """The tokens as compared, in the order of the text."""
-    starts: Sequence[int]
-    """The start of each token. Tokens may share characters."""
-    ends: Sequence[int]
-    """The end of each token, exclusive. A token of no width is compared, but not shown."""
-    text_length: int
-    """Length of the text, in the unit of the positions."""
+from neardup.features.spans import TokenSpan
 
 
 class Passage(NamedTuple):
@@ -36,15 +17,17 @@ class Passage(NamedTuple):
     shared: bool
 
 
-def passages(left: LocatedTokens, right: LocatedTokens, *, ngram: int) -> tuple[list[Passage], list[Passage]]:
+def mark_passages(
+    left_text: str, left: Sequence[TokenSpan], right_text: str, right: Sequence[TokenSpan], ngram: int
+) -> tuple[list[Passage], list[Passage]]:
     """Return the shared and the differing passages of two texts.
 
     Parameters
     ----------
-    left, right : LocatedTokens
-        The two texts.
-    ngram : int
-        Tokens per shingle, at least 1. A text of fewer tokens is one shingle of all of them.
+    left_text, right_text : the texts.
+    left, right : their tokens with their positions; neither starts nor ends decrease. Tokens may share characters. A
+        token of no width is compared, but not shown.
+    ngram : tokens per shingle. A text of fewer tokens is one shingle of all of them.
 
     Returns
     -------
@@ -53,29 +36,22 @@ def passages(left: LocatedTokens, right: LocatedTokens, *, ngram: int) -> tuple[
         differing; none for an empty text. Characters between two tokens belong to the passage on their left, those
         before the first token to the first passage.
 
-    Raises
-    ------
-    SettingError
-        If ``ngram`` is below 1.
-
     Notes
     -----
     A token is shared if a shingle that covers it occurs anywhere in the other text, so a moved block is shared,
     with its first and last ``ngram - 1`` tokens. Characters that several tokens come from are
     shared only if all those tokens are. Time is linear in the number of tokens, times ``ngram``.
     """
-    if ngram < 1:
-        raise SettingError(f"ngram must be at least 1: got {ngram}. Pass the ngram of the comparison.")
-    left_shingles = _shingles(left.tokens, ngram)
-    right_shingles = _shingles(right.tokens, ngram)
+    shingles, others = _shingles(left, ngram), _shingles(right, ngram)
     return (
-        _merge(left, _covered(left_shingles, set(right_shingles), len(left.tokens))),
-        _merge(right, _covered(right_shingles, set(left_shingles), len(right.tokens))),
+        _merge(left_text, left, _covered(shingles, set(others), len(left))),
+        _merge(right_text, right, _covered(others, set(shingles), len(right))),
     )
 
 
-def _shingles(tokens: Sequence[str], ngram: int) -> list[tuple[str, ...]]:
+def _shingles(spans: Sequence[TokenSpan], ngram: int) -> list[tuple[str, ...]]:
     """Return the shingles in order: one of all tokens if there are fewer than `ngram`, none if there are none."""
+    tokens = [span.token for span in spans]
     width = min(ngram, len(tokens))
     return [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)] if width else []
 
@@ -91,22 +67,22 @@ def _covered(shingles: list[tuple[str, ...]], others: set[tuple[str, ...]], num_
     return shared
 
 
-def _merge(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
+def _merge(text: str, spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
     """Return the passages of a text whose tokens are shared or not."""
-    if not text.text_length:
+    if not text:
         return []
-    runs = [next(run) for _, run in groupby(_units(text, shared), key=lambda unit: unit.shared)]
+    runs = [next(run) for _, run in groupby(_units(spans, shared), key=lambda unit: unit.shared)]
     if not runs:
-        return [Passage(0, text.text_length, False)]
+        return [Passage(0, len(text), False)]
     starts = [0, *(run.start for run in runs[1:])]
-    ends = [*starts[1:], text.text_length]
+    ends = [*starts[1:], len(text)]
     return [Passage(start, end, run.shared) for start, end, run in zip(starts, ends, runs, strict=True)]
 
 
-def _units(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
+def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
     """Return the tokens of some width, with those that share characters merged."""
     units: list[Passage] = []
-    for start, end, flag in zip(text.starts, text.ends, shared, strict=True):
+    for (start, end, _), flag in zip(spans, shared, strict=True):
         if start == end:
             continue
         if units and start < units[-1].end:
@@ -115,19 +91,3 @@ def _units(text: LocatedTokens, shared: list[bool]) -> list[Passage]:
         else:
             units.append(Passage(start, end, flag))
     return units
-
-
-def spans_of(text: str, method: Shingling) -> list[TokenSpan]:
-    """Return the tokens of a text with their positions, as the method cuts it."""
-    return token_spans(text, method)
-
-
-def marked_passages(
-    left_text: str, left: list[TokenSpan], right_text: str, right: list[TokenSpan], ngram: int
-) -> tuple[list[Passage], list[Passage]]:
-    """Return the passages of both texts, alternately shared and differing."""
-    sides = [
-        LocatedTokens([s.token for s in spans], [s.start for s in spans], [s.end for s in spans], len(text))
-        for text, spans in ((left_text, left), (right_text, right))
-    ]
-    return passages(*sides, ngram=ngram)

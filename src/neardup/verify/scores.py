@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import rank_in_run
+
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.uint32]
 SAME, DIFFERENT, UNKNOWN = 1, 0, -1
@@ -70,11 +72,8 @@ class Labels(NamedTuple):
         """
         known = np.flatnonzero(self.codes >= 0)
         known = known[np.lexsort((-classes[known], self.codes[known]))]
-        codes = self.codes[known]
-        first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if len(codes) else np.empty(0, np.int64)
-        before = np.arange(len(codes)) - np.repeat(first, np.diff(first, append=len(codes)))
         counts = np.zeros(int(classes.max(initial=0)) + 1, np.int64)
-        np.add.at(counts, classes[known], before)
+        np.add.at(counts, classes[known], rank_in_run(self.codes[known]))
         return counts
 
     def draw_missed(self, found: npt.NDArray[np.uint64], count: int, seed: int) -> tuple[Positions, Positions]:
@@ -86,13 +85,12 @@ class Labels(NamedTuple):
         """
         known = np.flatnonzero(self.codes >= 0)
         known = known[np.argsort(self.codes[known], kind="stable")]
-        first = np.searchsorted(self.codes[known], self.codes[known])
-        before = np.arange(len(known)) - first  # members of its label ahead of each document: its pairs
+        before = rank_in_run(self.codes[known])  # members of its label ahead of each document: its pairs
         ends = np.cumsum(before)
         total = int(ends[-1]) if len(ends) else 0
         pairs = np.arange(total) if total <= _LISTED_PAIRS else _draw(total, seed)
         second = np.searchsorted(ends, pairs, side="right")
-        other = first[second] + pairs - (ends[second] - before[second])
+        other = second - before[second] + pairs - (ends[second] - before[second])
         keys = np.unique(pair_keys(known[second].astype(np.uint32), known[other].astype(np.uint32)))
         return _draw_absent(keys, found, count, seed)
 

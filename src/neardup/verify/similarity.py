@@ -1,8 +1,8 @@
-"""The exact similarity of sets of features, which only this module and the sieve's kernel compute."""
+"""The exact similarity of sets of features."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,6 @@ import numpy.typing as npt
 from neardup import kernels
 from neardup.arrays import writable
 from neardup.features.described import Lists
-
-if TYPE_CHECKING:
-    pass
 
 
 class Rule(NamedTuple):
@@ -42,16 +39,12 @@ def sort_sets(lists: Lists) -> kernels.sorted_sets.Sets:
 
 
 def similarity_of_counts(
-    shared: npt.NDArray[np.int64], size: npt.NDArray[np.int64], other_size: npt.NDArray[np.int64], similarity: str
+    shared: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], other_sizes: npt.NDArray[np.int64], similarity: str
 ) -> npt.NDArray[np.float64]:
     """Return the similarity of sets, from their sizes and the number of shared elements; 0 for empty sets."""
-    out_of: npt.NDArray[Any] = size + other_size - shared
-    if similarity == "containment":
-        out_of = size
-    elif similarity == "cosine":
-        out_of = np.sqrt(size.astype(np.float64) * other_size)
-    result: npt.NDArray[np.float64] = shared / np.maximum(out_of, 1)
-    return result
+    measure = kernels.sorted_sets.MEASURES[similarity]
+    found: npt.NDArray[np.float64] = kernels.sorted_sets.similarity_of_counts(shared, sizes, other_sizes, measure)
+    return found
 
 
 def can_reach(rule: Rule | None, size: npt.NDArray[Any], other_size: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -65,8 +58,8 @@ def can_reach(rule: Rule | None, size: npt.NDArray[Any], other_size: npt.NDArray
     if rule is None or rule.similarity == "hamming":
         return np.ones(len(size), np.bool_)
     first, second = size.astype(np.int64), other_size.astype(np.int64)
-    greatest = similarity_of_counts(np.minimum(first, second), second, first, rule.similarity)
-    reaches: npt.NDArray[np.bool_] = greatest >= rule.threshold
+    shared = np.minimum(first, second)
+    reaches: npt.NDArray[np.bool_] = similarity_of_counts(shared, second, first, rule.similarity) >= rule.threshold
     return reaches
 
 
@@ -80,9 +73,22 @@ def similarity_of_lists(
     left, right : the lists, which may be the same.
     left_rows, right_rows : integers (num_pairs,), rows of `left` and of `right`.
     """
+    shared, sizes, other_sizes = count_shared(left, right, left_rows, right_rows)
+    return similarity_of_counts(shared, other_sizes, sizes, similarity)
+
+
+def count_shared(
+    left: Lists, right: Lists, left_rows: npt.NDArray[Any], right_rows: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    """Return how many elements lists share, as sets, and how many each has: (3, num_pairs), shared, left and right."""
     counts = np.empty((3, len(left_rows)), np.int64)
     kernels.sorted_sets.list_overlaps(
-        writable(left.hashes), writable(left.offsets), writable(left_rows, np.int64),
-        writable(right.hashes), writable(right.offsets), writable(right_rows, np.int64), counts,
-    )  # fmt: skip
-    return similarity_of_counts(counts[0], counts[2], counts[1], similarity)
+        writable(left.hashes),
+        writable(left.offsets),
+        writable(left_rows, np.int64),
+        writable(right.hashes),
+        writable(right.offsets),
+        writable(right_rows, np.int64),
+        counts,
+    )
+    return counts

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from neardup.output.wording import plural, visible
+from neardup.report.wording import plural, visible
 from neardup.verify.alignment import Stretch
 from neardup.verify.passages import Passage
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from neardup.cli.render.reports import print_rejected, print_warnings
 from neardup.cli.render.table import Rows, is_unicode
-from neardup.output.wording import noun, percent, plural, visible
+from neardup.report.wording import noun, percent, plural, visible
 
 _BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -55,7 +55,7 @@ def _print_truth(report: dict[str, Any], console: Console) -> None:
 
 
 def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
-    """Print the figures of each method in a column of its own."""
+    """Print a column of figures for each method."""
     reports = found.values()
     rows = [
         ("Found at", [_within(report, report["at_threshold"]) for report in reports]),
@@ -102,12 +102,15 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
     unicode = is_unicode(console)
     rows = [
         (
-            f"{score[limit]:g}", f"{score['found']:,}", _share(score["precision"]), _share(score["recall"]),
+            f"{score[limit]:g}",
+            f"{score['found']:,}",
+            _share(score["precision"]),
+            _share(score["recall"]),
             _share(score["f1"]),
             _bar(score["f1"] or 0.0, unicode) + _mark(score[limit] == chosen, score[limit] == best),
         )
         for score in report["curve"]
-    ]  # fmt: skip
+    ]
     _print_title(f"{name} by {limit.replace('_', ' ')}", console)
     heads = (limit.split("_")[-1], "found", "precision", "recall", "F1", "")
     _print_table(heads, rows, console, lambda row: row[0] == f"{best:g}", left=(5,))

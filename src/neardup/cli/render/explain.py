@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from neardup.output.wording import plural, shortened, visible
+from neardup.report.messages import say
+from neardup.report.wording import plural, shortened, visible
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
@@ -18,40 +19,38 @@ _PER_LINE = 8  # sums of votes
 _WIDEST_IN_BITS = 64  # a longer hash is written in hexadecimal digits
 
 
-def print_explanation(
-    name: str,
-    found: Explanation,
-    *,
-    full: bool = False,
-    say: Callable[[str], str] = str,
-    console: Console | None = None,
-) -> None:
+def print_explanation(name: str, found: Explanation, *, full: bool = False, console: Console | None = None) -> None:
     """Print the features of a text with their weights and hash bits, the sums of the votes, and the fingerprint.
 
     Parameters
     ----------
     name : what the text is called.
     full : print every feature, however many there are.
-    say : translates messages.
     """
     console = console or Console(highlight=False)
-    for line in _lines(name, found, full, say):
+    for line in _lines(name, found, full):
         console.print(line, soft_wrap=True)
 
 
-def _lines(name: str, found: Explanation, full: bool, say: Callable[[str], str]) -> Iterator[Text]:
+def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
     yield Text()
-    yield Text(say(f"  {visible(name)}: {plural(len(found.features), 'feature')}"), "bold")
+    count = len(found.features)
+    yield Text(f"  {visible(name)}" + say(f": {plural(count, 'feature')}", f"：{count} 个特征"), "bold")
     yield Text()
-    yield from _features(found, full, say)
+    yield from _features(found, full)
     yield Text()
-    yield Text(say("  Votes of each bit, summed: a 1 in the hash adds the weight, a 0 subtracts it"), "bold")
+    votes = say(
+        "Votes of each bit, summed: a 1 in the hash adds the weight, a 0 subtracts it",
+        "每一位的投票之和：哈希的该位为 1 则加上权重，为 0 则减去权重",
+    )
+    yield Text(f"  {votes}", "bold")
     yield Text()
-    yield from _sums(found, say)
+    yield from _sums(found)
     yield Text()
     digits = f"{found.fingerprint:0{found.bits}b}"
     of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
-    yield Text(say(f"  Fingerprint: 1 where the sum is positive{_where_zero(of_zero)}"), "bold")
+    positive = say("Fingerprint: 1 where the sum is positive", "指纹：和为正的位取 1")
+    yield Text(f"  {positive}{_where_zero(of_zero)}", "bold")
     yield Text()
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
@@ -60,20 +59,23 @@ def _lines(name: str, found: Explanation, full: bool, say: Callable[[str], str])
 
 def _where_zero(digits: set[str]) -> str:
     """Say which bit a sum of 0 gave, if there is such a sum: schemes differ."""
-    return f"; {digits.pop()} where it is 0" if digits else ""
+    if not digits:
+        return ""
+    digit = digits.pop()
+    return say(f"; {digit} where it is 0", f"，和为 0 的位取 {digit}")
 
 
-def _features(found: Explanation, full: bool, say: Callable[[str], str]) -> Iterator[Text]:
+def _features(found: Explanation, full: bool) -> Iterator[Text]:
     """Yield a line for each feature: the weightiest, in the order of the text."""
     order = range(len(found.features))
     shown = list(order) if full else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
     names = [shortened(visible(found.features[i]), _MAX_NAME) for i in shown]
     columns = [
-        [say("feature"), *names],
-        [say("count"), *(str(found.counts[i]) for i in shown)],
+        [say("feature", "特征"), *names],
+        [say("count", "次数"), *(str(found.counts[i]) for i in shown)],
         ["idf", *("" if found.idf is None else f"{found.idf[i]:.2f}" for i in shown)],
-        [say("weight"), *(_number(found.weights[i]) for i in shown)],
-        [say("hash"), *(_hash(found.hashes[i], found.bits) for i in shown)],
+        [say("weight", "权重"), *(_number(found.weights[i]) for i in shown)],
+        [say("hash", "哈希"), *(_hash(found.hashes[i], found.bits) for i in shown)],
     ]
     if found.idf is None:
         del columns[2]
@@ -86,15 +88,21 @@ def _features(found: Explanation, full: bool, say: Callable[[str], str]) -> Iter
         )
         yield Text(f"{line}  {digits}", "" if row else "dim")
     if len(shown) < len(found.features):
-        yield Text(say(f"  ... and {len(found.features) - len(shown):,} of less weight; --full shows them all"), "dim")
+        left = len(found.features) - len(shown)
+        more = say(
+            f"... and {left:,} of less weight; --full shows them all",
+            f"……另有 {left:,} 个权重更小的特征；--full 显示全部",
+        )
+        yield Text(f"  {more}", "dim")
 
 
-def _sums(found: Explanation, say: Callable[[str], str]) -> Iterator[Text]:
+def _sums(found: Explanation) -> Iterator[Text]:
     written = [_number(value, signed=True) for value in found.sums]
     width = max(map(len, written))
     for start in range(0, found.bits, _PER_LINE):
         top = found.bits - 1 - start
-        line = Text(say(f"  bits {top:>3} to {top - _PER_LINE + 1:>3}  "), "dim")
+        last = top - _PER_LINE + 1
+        line = Text(say(f"  bits {top:>3} to {last:>3}  ", f"  第 {top:>3} 至 {last:>3} 位  "), "dim")
         for value, text in zip(found.sums[start : start + _PER_LINE], written[start:], strict=False):
             line.append(f" {text:>{width}}", "green" if value > 0 else "red" if value < 0 else "yellow")
         digits = f"{found.fingerprint:0{found.bits}b}"[start : start + _PER_LINE]

@@ -14,12 +14,12 @@ import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
 
+from neardup.answers import Document
 from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
 from neardup.output.table_file import json_line
-from neardup.output.wording import duration, memory, noun, plural, visible
-from neardup.results import Document
-from neardup.stores.base import Run
+from neardup.report.wording import duration, memory, noun, plural, visible
+from neardup.stores.base import Import
 
 _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
 _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits")
@@ -37,11 +37,11 @@ def print_info(info: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
     if info["bytes"]:
         each = info["bytes_per_document"]
         rows.figure("Size", memory(info["bytes"]), "" if each is None else f"{each:,.1f} bytes a document")
-    for run in info["runs"]:
+    for staged in info["imports"]:
         rows.count(
-            "Open run",
-            run["num_documents"],
-            f"{noun(run['num_documents'], 'document')} staged in {visible(run['name'])}",
+            "Open import",
+            staged["num_documents"],
+            f"{noun(staged['num_documents'], 'document')} staged in {visible(staged['name'])}",
         )
     rows.line()
     rows.line("Index", visible(info["address"]), "bold cyan")
@@ -153,19 +153,21 @@ def print_documents(documents: Sequence[Document | None], *, quiet: bool, as_jso
         rows.line("Kept", "yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}")
         for name, key in (("First seen", "first_seen"), ("Last seen", "last_seen")):
             rows.line(name, f"{row[key]:%Y-%m-%d %H:%M:%S} UTC")
-        for name in ("payload", "run", "text"):
+        for name in ("payload", "import_name", "text"):
             if row[name] is not None:
                 rows.line(name.capitalize(), visible(row[name]))
         rows.line("Sketch", row["sketch"])
         rows.print(Console(highlight=False))
 
 
-def print_runs(runs: Sequence[Run], *, quiet: bool, as_json: bool) -> None:
-    """Print the open runs."""
+def print_imports(imports: Sequence[Import], *, quiet: bool, as_json: bool) -> None:
+    """Print the open imports."""
     if as_json:
-        reports.print_json({"runs": [run._asdict() for run in runs]})
+        reports.print_json({"imports": [staged._asdict() for staged in imports]})
     elif not quiet:
-        for run in runs:
-            click.echo(f"{visible(run.name)}  {plural(run.num_documents, 'document')}, opened {_moment(run.opened)}")
-        if not runs:
-            click.echo("No run is open.")
+        for staged in imports:
+            click.echo(
+                f"{visible(staged.name)}  {plural(staged.num_documents, 'document')}, opened {_moment(staged.opened)}"
+            )
+        if not imports:
+            click.echo("No import is open.")

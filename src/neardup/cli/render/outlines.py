@@ -11,7 +11,7 @@ from rich.text import Text
 
 from neardup.cli.render.table import is_unicode, two_columns
 from neardup.features.outline import Line
-from neardup.output.wording import plural, visible
+from neardup.report.wording import plural, visible
 from neardup.verify.outlines import Outlines, Pair
 
 _CONTEXT = 3  # shared lines that are shown next to a difference

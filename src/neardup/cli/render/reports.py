@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.table import Rows
-from neardup.output.wording import duration, memory, noun, percent, plural, visible, what_copies_share
+from neardup.report.wording import duration, memory, noun, percent, plural, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
 
@@ -27,13 +27,13 @@ def print_json(record: dict[str, Any]) -> None:
 _WITHOUT_FEATURES = {
     "dedup": "no token: always kept",
     "cluster": "nothing to compare: single",
-    "pairs": "no token: equal to nothing",
+    "find-pairs": "no token: equal to nothing",
     "sign": "no token: null",
 }
 _FILES = {
     "dedup": {"Report": "report.html", "Removed": "removed.parquet"},
     "cluster": {"Report": "report.html", "Clusters": "cluster_summary.parquet", "Documents": "clusters.parquet"},
-    "pairs": {"Pairs": ""},
+    "find-pairs": {"Pairs": ""},
     "sign": {"Output": ""},
 }
 
@@ -153,7 +153,7 @@ def _likeness(report: dict[str, Any]) -> str:
     if report.get("fingerprints") is None:
         structure = settings.get("min_structure")
         besides = "" if structure is None else f", structure {structure:g} or more"
-        return f"{settings['similarity']} {settings['threshold']:g} or more{besides}"
+        return f"{settings.get('similarity', 'similarity')} {settings['threshold']:g} or more{besides}"
     within = f"{plural(settings['max_distance'], 'bit')} apart or less"
     return within + (f", jaccard {settings['threshold']:g} or more" if settings["confirm"] == "jaccard" else "")
 
@@ -180,9 +180,10 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         table.figure("Recall", "-", reason)
     else:
         table.figure(
-            "Recall", percent(recall["estimated"]),
+            "Recall",
+            percent(recall["estimated"]),
             f"estimated, without copies; {percent(recall['low'])} to {percent(recall['high'])}",
-        )  # fmt: skip
+        )
     if near is not None and report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
         table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
     if audit is None:
@@ -192,15 +193,16 @@ def _add_recall(table: Rows, report: dict[str, Any]) -> None:
         table.figure("Audit", "-", f"{documents} compared with all others: no duplicate among them")
         return
     table.figure(
-        "Audit", percent(audit["recall"]),
+        "Audit",
+        percent(audit["recall"]),
         f"measured, without copies; {percent(audit['low'])} to {percent(audit['high'])}; "
         f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}"
         f"{', with those that full buckets hide' if unlisted else ''}",
-    )  # fmt: skip
+    )
 
 
 def print_frequencies(report: dict[str, Any], output: Path) -> None:
-    """Print the closing table of `neardup idf`."""
+    """Print the closing table of `neardup document-frequencies`."""
     console, rows, rejected = Console(highlight=False), Rows(), len(report["rejected"])
     rows.count("Documents", report["documents"], "counted once for each of their features")
     rows.count("Features", report["features"], "distinct", "bold green")

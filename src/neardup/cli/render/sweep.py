@@ -8,7 +8,7 @@ from rich.text import Text
 from neardup.cli.render.compare import print_differences
 from neardup.cli.render.diff import Marks
 from neardup.cli.render.table import is_unicode
-from neardup.output.wording import percent, visible
+from neardup.report.wording import percent, visible
 from neardup.results import Sweep
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rich.cells import cell_len
@@ -32,10 +31,9 @@ def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tupl
 
 
 class Rows:
-    """A table of a name, a right-aligned figure, and a remark; say : translates names and remarks."""
+    """A table of a name, a right-aligned figure, and a remark."""
 
-    def __init__(self, say: Callable[[str], str] = str) -> None:
-        self._say = say
+    def __init__(self) -> None:
         self._rows: list[tuple[str, Text, str | None]] = []
 
     def count(self, name: str, value: int, remark: str = "", style: str = "") -> None:
@@ -44,11 +42,11 @@ class Rows:
 
     def figure(self, name: str, value: str, remark: str = "", style: str = "") -> None:
         """Add a figure."""
-        self._rows.append((self._say(name), Text(value, style), self._say(remark)))
+        self._rows.append((name, Text(value, style), remark))
 
     def line(self, name: str = "", value: str = "", style: str = "") -> None:
         """Add a line whose value is never broken; an empty line separates sections."""
-        self._rows.append((self._say(name), Text(value, style), None))
+        self._rows.append((name, Text(value, style), None))
 
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""

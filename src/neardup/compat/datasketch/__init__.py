@@ -15,9 +15,14 @@ from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.weighted_minhash import WeightedMinHash, WeightedMinHashGenerator
 
 _NOT_HERE = (
-    "HNSW", "HyperLogLog", "HyperLogLogPlusPlus", "MinHashLSHBloom", "MinHashLSHInsertionSession",
-    "MinHashLSHDeletionSession", "AsyncMinHashLSH",
-)  # fmt: skip
+    "HNSW",
+    "HyperLogLog",
+    "HyperLogLogPlusPlus",
+    "MinHashLSHBloom",
+    "MinHashLSHInsertionSession",
+    "MinHashLSHDeletionSession",
+    "AsyncMinHashLSH",
+)
 
 
 def __getattr__(name: str) -> object:

@@ -16,8 +16,12 @@ _PROTOCOL = 5 if sys.version_info >= (3, 14) else 4  # of pickle.dumps: keys are
 _FRAME = b"\x95"
 _MEMOIZE = b"\x94"  # behind a text or bytes, which pickle could refer to again
 _LENGTHS = {  # opcode: format of the length, and the type of the content
-    b"\x8c": ("<B", str), b"X": ("<I", str), b"C": ("<B", bytes), b"B": ("<I", bytes), b"\x8a": ("<B", int),
-}  # fmt: skip
+    b"\x8c": ("<B", str),
+    b"X": ("<I", str),
+    b"C": ("<B", bytes),
+    b"B": ("<I", bytes),
+    b"\x8a": ("<B", int),
+}
 _NUMBERS = {b"K": "<B", b"M": "<H", b"J": "<i"}
 _RANGES = {b"K": range(2**8), b"M": range(2**16), b"J": range(-(2**31), 2**31)}
 

@@ -29,10 +29,7 @@ class WeightedMinHash:
 
     def jaccard(self, other: WeightedMinHash) -> float:
         """Estimate the weighted Jaccard similarity, sum of minima by sum of maxima: the share of equal samples."""
-        for name, mine, its in (
-            ("seed", self.seed, other.seed),
-            ("number of hash values", len(self), len(other)),
-        ):
+        for name, mine, its in (("seed", self.seed, other.seed), ("number of hash values", len(self), len(other))):
             if mine != its:
                 raise SchemeError(
                     f"WeightedMinHash of two kinds do not compare: the {name} is {mine!r} and {its!r}. "

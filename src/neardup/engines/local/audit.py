@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup import kernels, schemas
-from neardup.candidates.bands import Bands
+from neardup.engines.local.searches import key_columns
 from neardup.engines.local.sets import SetSource, build_sets
 from neardup.progress import Progress
 from neardup.verify.recall import Recall, audit_recall
@@ -14,14 +14,7 @@ _SEED = 20261121  # fixed: the same corpus and settings draw the same documents
 _STRETCH = 8192
 
 
-def audit(
-    source: SetSource,
-    bands: Bands,
-    threshold: float,
-    num_documents: int,
-    threads: int,
-    progress: Progress,
-) -> Recall | None:  # fmt: skip
+def audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:
     """Return the share of true pairs of sampled documents that the bands propose, or None if there are none.
 
     Copies share every band; they are left out here and in the estimate.
@@ -37,7 +30,7 @@ def audit(
     postings = kernels.sieve.make_postings(num_hashes, num_hashes)
     kernels.audit.fill(postings, sets.hashes, sets.starts[samples], sets.sizes[samples])
     content = scratch.column(schemas.CONTENT)
-    columns = [scratch.column(schemas.KEYS.at(band)) for band in range(bands.num_bands)]
+    columns = key_columns(scratch)
     sample_keys = np.stack([column[samples] for column in columns])
     found, true = np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64)
     sampled = kernels.audit.Sample(samples, sets.sizes[samples], content[samples], sample_keys)

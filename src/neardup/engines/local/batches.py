@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.reading import Task
 from neardup.executor import group_small, map_ordered
+from neardup.formats.reading import Task
 from neardup.progress import Progress
 
 T = TypeVar("T")

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from neardup.documents.batch import Rejected
-from neardup.documents.reading import Task
 from neardup.engines.local.batches import map_batches
 from neardup.engines.local.scratch import Scratch
 from neardup.features.document_counts import DocumentCounts
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import shingle_documents
 from neardup.features.weights import DistinctFeatures, distinct_features
+from neardup.formats.reading import Task
 from neardup.progress import Progress
 from neardup.settings.shingling import Shingling
 

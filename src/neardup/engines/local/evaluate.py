@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,20 +15,22 @@ import pyarrow.compute as pc
 
 from neardup.decide.connected import connect, roots
 from neardup.decide.outcome import Outcome
-from neardup.documents.labels import Verdicts, read_labels
-from neardup.documents.reading import Task
+from neardup.engines.duplicate_ids import find_repeated_id
 from neardup.engines.local import pipeline
-from neardup.engines.local.duplicate_ids import find_repeated_id
 from neardup.engines.local.evaluation_errors import find_errors
+from neardup.engines.local.pipeline import Search
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import count_threads
+from neardup.formats.reading import Task
 from neardup.methods.base import Method
-from neardup.output.evaluation_html import Errors
-from neardup.output.report import build_report, warn_of_bound
-from neardup.output.wording import plural
 from neardup.output.write import read_rejected
 from neardup.progress import Stages
+from neardup.report.contents import build_report, warn_of_bound
+from neardup.report.evaluation_html import Errors
+from neardup.report.wording import plural
+from neardup.runs.labels import Verdicts, read_labels
+from neardup.schemas import ID_HASHES
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.scores import (
     SAME,
@@ -69,14 +71,6 @@ class Evaluated(NamedTuple):
     errors: Errors | None
 
 
-class _Curve(NamedTuple):
-    """Where to score: the limits, the method at the loosest of them, and the score of the method itself."""
-
-    limits: npt.NDArray[Any]
-    loosest: Method
-    at_threshold: Score
-
-
 class _Known(NamedTuple):
     """The truth, and the length class of each document, by document. counts : of the truth, for the report."""
 
@@ -106,15 +100,20 @@ def evaluate(
     curve_from: float | None = None,
     with_errors: bool = False,
 ) -> Evaluated:
-    """Search three times, and score the found pairs.
+    """Read once, search three times, and score the found pairs.
 
     given_truth : the column of labels, or judged pairs. curve_from : the threshold where the curve begins; None is the
     method's own choice. with_errors : whether to read examples of wrong and of missed pairs.
     """
-    method.curve(curve_from)  # refused before the first search
+    limits, loosest = method.curve(curve_from)
     errors, wide = None, method.in_all_pairs(selection)
-    with _scratch() as scratch:
-        outcome = pipeline.run_pipeline(tasks, method, wide, run_settings, scratch, stages, all_pairs=True)
+    searches = [Search(method, wide, True), Search(loosest, wide, True), Search(method, selection)]
+    with (
+        tempfile.TemporaryDirectory(prefix="neardup-") as directory,
+        Scratch(Path(directory)) as scratch,
+        closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as outcomes,
+    ):
+        outcome = next(outcomes)
         rejected = read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, given_truth, outcome, scratch)
@@ -122,14 +121,19 @@ def evaluate(
         if with_errors:
             with stages.stage("errors"):
                 errors = find_errors(
-                    tasks, known.truth, outcome.pairs, int(positives.sum()), method,
-                    pipeline.locations(tasks, outcome.corpus, scratch), scratch, count_threads(run_settings.threads),
-                )  # fmt: skip
-    found = _known_pairs(outcome, known.truth, method)
-    at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
-    limits = _Curve(*method.curve(curve_from), at_threshold)
-    curve, warnings = _search_curve(tasks, known.truth, method, limits, wide, run_settings, stages)
-    clusters = _score_clusters(tasks, known.truth, outcome, method, selection, run_settings, stages)
+                    tasks,
+                    known.truth,
+                    outcome.pairs,
+                    int(positives.sum()),
+                    method,
+                    pipeline.locations(tasks, outcome.corpus, scratch),
+                    scratch,
+                    count_threads(run_settings.threads),
+                )
+        found = _known_pairs(outcome, known.truth, method)
+        at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
+        curve, warnings = _score_curve(next(outcomes), known.truth, method, limits, at_threshold, wide)
+        clusters = _score_clusters(known.truth, outcome, outcomes)
     summary = build_report("evaluate", tasks, method, wide, outcome, stages, [*warnings, *known.warnings])
     unknown = len(outcome.pairs.left) - at_threshold.found
     summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
@@ -145,12 +149,6 @@ def evaluate(
     return Evaluated(at_threshold, best, curve, by_length, clusters, summary, errors)
 
 
-@contextmanager
-def _scratch() -> Iterator[Scratch]:
-    with tempfile.TemporaryDirectory(prefix="neardup-") as directory, Scratch(Path(directory)) as scratch:
-        yield scratch
-
-
 def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
     """Return the pairs of an outcome whose truth is known."""
     pairs = outcome.pairs
@@ -160,23 +158,19 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
     return _Pairs(pairs.left[known], pairs.right[known], verdicts[known] == SAME, values[known].astype(np.float64))
 
 
-def _search_curve(
-    tasks: list[Task],
+def _score_curve(
+    outcome: Outcome,
     truth: Truth,
     method: Method,
-    curve: _Curve,
-    selection: SelectionSettings,
-    run_settings: RunSettings,
-    stages: Stages,
+    limits: npt.NDArray[Any],
+    at_threshold: Score,
+    wide: SelectionSettings,
 ) -> tuple[list[Score], list[str]]:
-    """Search once at the loosest limit, and count the pairs at each limit; return the scores and the warnings.
+    """Count the pairs of a search at the loosest limit at each limit; return the scores and the warnings.
 
     Bands of the settings stay. Other bands are chosen for the lowest threshold, and find nearly all pairs at higher
     thresholds. At the limit of the method itself the score is that of the method, with its own bands.
     """
-    limits, loose, at_threshold = curve
-    with _scratch() as scratch:
-        outcome = pipeline.run_pipeline(tasks, loose, selection, run_settings, scratch, stages, all_pairs=True)
     found = _known_pairs(outcome, truth, method)
     at_least = method.limit.at_least
     all_found = count_within(limits, found.limits, at_least=at_least)
@@ -185,19 +179,15 @@ def _search_curve(
     scores = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
     return scores, [
         f"In the search for the curve, {warning}"
-        for warning in warn_of_bound(outcome.num_bucket_overflows, selection.max_bucket_size or loose.max_bucket_size)
+        for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket_size or method.max_bucket_size)
     ]
 
 
-def _score_clusters(
-    tasks: list[Task], truth: Truth, outcome: Outcome, method: Method, selection: SelectionSettings,
-    run_settings: RunSettings, stages: Stages,
-) -> tuple[float | None, float | None]:  # fmt: skip
+def _score_clusters(truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]) -> tuple[float | None, float | None]:
     """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; None for judged pairs."""
     if isinstance(truth, Judgements):
         return None, None
-    with _scratch() as scratch:
-        removals = pipeline.run_pipeline(tasks, method, selection, run_settings, scratch, stages).removals
+    removals = next(sieves).removals
     sieved = np.arange(len(truth.codes))
     sieved[removals.documents] = removals.kept
     parents = np.arange(len(truth.codes), dtype=np.uint32)
@@ -245,7 +235,7 @@ def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome
     if isinstance(given_truth, str):
         truth, counts = _truth_of_labels(pa.concat_arrays(labels), given_truth)
         return _Known(truth, classes, counts, [])
-    repeated = find_repeated_id(scratch, outcome.corpus, locations)
+    repeated = find_repeated_id(scratch.column(ID_HASHES), outcome.corpus, locations)
     if repeated is not None:
         raise InputError(f"{repeated} Judged pairs refer to documents by id. Use another id_column (--id-column).")
     judgements, counts, warnings = _truth_of_verdicts(given_truth, locations.ids(documents))
@@ -289,10 +279,14 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, d
     }
     if not num_lost:
         return judgements, counts, []
-    return judgements, counts, [
-        f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: {_named(absent)}. "
-        f"{plural(num_lost, 'pair')} with such an id counted for nothing."
-    ]  # fmt: skip
+    return (
+        judgements,
+        counts,
+        [
+            f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: {_named(absent)}. "
+            f"{plural(num_lost, 'pair')} with such an id counted for nothing."
+        ],
+    )
 
 
 def _once(

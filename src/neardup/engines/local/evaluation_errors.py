@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
 from neardup.arrays import arrow_of_strings
 from neardup.decide.decisions import Pairs, Removals
-from neardup.documents.reading import Task
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
 from neardup.features.weights import distinct_lists
+from neardup.formats.reading import Task
 from neardup.methods.base import Described, Method
 from neardup.output import write
-from neardup.output.evaluation_html import Errors
-from neardup.output.report_items import Example
 from neardup.output.tables import DocumentLocations
 from neardup.progress import NullProgress
-from neardup.verify.measured import Measured
+from neardup.report.evaluation_html import Errors
+from neardup.report.items import Example
 from neardup.verify.scores import DIFFERENT, Truth, pair_keys
 
 NUM_EXAMPLES = 20
 _SEED = 20261122  # fixed: the same corpus and settings give the same pairs
-
-
-class _Sample(NamedTuple):
-    """Pairs of documents to show. left, right : uint32."""
-
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
-    measured: Measured
-
-    def ordered(self, method: Method) -> Removals:
-        """Return the pairs as the report's examples, most similar first."""
-        order = np.argsort(-method.strength(self.measured), kind="stable")
-        return Removals(self.left[order], self.right[order], self.measured.take(order))
 
 
 def find_errors(
@@ -75,15 +58,17 @@ def find_errors(
         sizes = distinct_lists(features.sets).sizes
         rows = [np.where(sizes[rows[0]] < sizes[rows[1]], *ends) for ends in (rows[::-1], rows)]
     samples = (
-        _Sample(found.left[picked], found.right[picked], found.measured.take(picked)),
-        _Sample(left, right, method.measure(described, described, *rows)),
+        Removals(found.left[picked], found.right[picked], found.measured.take(picked)),
+        Removals(left, right, method.measure(described, described, *rows)),
     )
-    wrong_shown, missed_shown = (_examples(one.ordered(method), texts, locations, method) for one in samples)
+    wrong_shown, missed_shown = (_examples(one, texts, locations, method) for one in samples)
     correct = int(np.count_nonzero(verdicts > DIFFERENT))
     return Errors(wrong_shown, missed_shown, len(wrong), positives - correct)
 
 
 def _examples(pairs: Removals, texts: dict[int, str], locations: DocumentLocations, method: Method) -> list[Example]:
+    """Return pairs as the examples of a report, most similar first."""
+    pairs = pairs.take(np.argsort(-method.strength(pairs.measured), kind="stable"))
     documents = np.union1d(pairs.documents, pairs.kept).astype(np.uint32)
     own = {document: texts[document] for document in documents.tolist()}
     ones = np.ones(len(pairs.documents), np.int64)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import schemas
-from neardup.candidates.bands import Bands
+from neardup import kernels, schemas
 from neardup.candidates.buckets import find_copies
 from neardup.decide.connected import connect, roots
 from neardup.decide.decisions import Pairs, Removals
+from neardup.decide.edits import Edits
 from neardup.decide.outcome import SHORT, Outcome, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.documents.corpus import Corpus
-from neardup.documents.reading import Task, known_total
 from neardup.engines.local.audit import audit
 from neardup.engines.local.document_frequencies import count_or_open
-from neardup.engines.local.first_run import compile_kernels
 from neardup.engines.local.reading import Reading, describe_all
-from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.scratch import Scratch, ScratchOfSearch
 from neardup.engines.local.searches import (
     Compared,
     Confirmed,
@@ -28,10 +31,13 @@ from neardup.engines.local.searches import (
     make_search,
     measure_pairs,
     read_described,
+    search_of,
     stores_sets,
 )
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.executor import count_threads
+from neardup.features.described import Features, Keys
+from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
@@ -54,11 +60,49 @@ def run_pipeline(
 
     all_pairs : whether to measure every proposed pair and remove nothing.
     """
-    compile_kernels(method, stages)
+    source = _read(tasks, method, selection, run_settings, scratch, stages, resume=resume)
+    return _decide(source, selection, run_settings, stages, all_pairs=all_pairs)
+
+
+class Search(NamedTuple):
+    """A search among documents that are read once. method : differs from the others in its limit only."""
+
+    method: Method
+    selection: SelectionSettings
+    all_pairs: bool = False
+
+
+def run_searches(
+    tasks: list[Task], searches: Sequence[Search], run_settings: RunSettings, scratch: Scratch, stages: Stages
+) -> Generator[Outcome, None, None]:
+    """Yield the result of `run_pipeline` for each search; the documents are read once.
+
+    Requires: the selections of all searches differ in nothing that reading depends on.
+    """
+    methods: list[Method] = []
+    for search in searches:
+        if all(search.method is not method for method in methods):
+            methods.append(search.method)
+    source = _read(tasks, methods[0], searches[0].selection, run_settings, scratch, stages, limits=methods)
+    empty = source.method.describe(pa.array([""], pa.large_string()))
+    num_keys = [keys.values.shape[1] for keys in source.method.summarise_at(methods, empty)]
+    for search in searches:
+        place = next(place for place, method in enumerate(methods) if method is search.method)
+        keys = range(sum(num_keys[:place]), sum(num_keys[: place + 1]))
+        with (
+            tempfile.TemporaryDirectory(dir=scratch.directory) as path,
+            ScratchOfSearch(Path(path), scratch, keys) as columns,
+        ):
+            found = source._replace(method=search.method.with_idf(source.method.idf), scratch=columns)
+            yield _decide(found, search.selection, run_settings, stages, all_pairs=search.all_pairs)
+
+
+def _decide(
+    source: SetSource, selection: SelectionSettings, run_settings: RunSettings, stages: Stages, *, all_pairs: bool
+) -> Outcome:
+    """Find the duplicates among documents that were read."""
+    _, corpus, method, scratch, _ = source
     threads = count_threads(run_settings.threads)
-    stored = stores_sets(method, selection)
-    method, corpus = _read(tasks, method, selection, run_settings, scratch, stages, resume, stored)
-    source = SetSource(tasks, corpus, method, scratch, stored)
     with stages.stage("propose"):
         queue, short = _queue(scratch, corpus, selection)
         search = make_search(scratch, method, queue, selection, run_settings, all_pairs=all_pairs)
@@ -75,16 +119,26 @@ def run_pipeline(
     kept = np.ones(corpus.num_documents, np.bool_)
     kept[removals.documents] = False
     audited = None
-    if selection.audit_sample and isinstance(method.search, Bands):
+    if selection.audit_sample:
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
-            audited = audit(source, method.search, method.settings.threshold, selection.audit_sample, threads, progress)
+            audited = audit(source, method.settings.threshold, selection.audit_sample, threads, progress)
     order, near, lengths = queue.order, search.near, scratch.column(schemas.LENGTHS)
     pairs = Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured)
     return Outcome(
-        corpus, count_decisions(removals, pairs, corpus, lengths), confirmed.compared, confirmed.num_bucket_overflows,
-        confirmed.collisions, 0 if near is None else near.num_fingerprints, 0 if near is None else near.num_pairs,
-        _recall(confirmed, method, queue, compared), audited, short, kept, removals, pairs,
-    )  # fmt: skip
+        corpus,
+        count_decisions(removals, pairs, corpus, lengths),
+        confirmed.compared,
+        confirmed.num_bucket_overflows,
+        confirmed.collisions,
+        0 if near is None else near.num_fingerprints,
+        0 if near is None else near.num_pairs,
+        _recall(confirmed, method, queue, compared),
+        audited,
+        short,
+        Edits(kept),
+        removals,
+        pairs,
+    )
 
 
 def _read(
@@ -94,28 +148,49 @@ def _read(
     run_settings: RunSettings,
     scratch: Scratch,
     stages: Stages,
-    resume: bool,
-    stored: bool,
-) -> tuple[Method, Corpus]:
-    """Read all documents, after a pass that counts their features if needed; return the method with the counts."""
+    *,
+    resume: bool = False,
+    limits: Sequence[Method] = (),
+) -> SetSource:
+    """Read all documents, after a pass that counts their features if needed.
+
+    limits : methods whose keys are stored instead of those of `method`, one after the other.
+    """
     threads, total = count_threads(run_settings.threads), known_total(tasks)
+    stored = bool(limits and method.confirms_sets) or stores_sets(method, selection)
     if method.counted is not None:
         with stages.stage("count", total) as progress:
             method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, progress))
-    reading = Reading(tasks, method, scratch, selection, run_settings.on_error, stores_sets=stored)
+
+    limits = [limit.with_idf(method.idf) for limit in limits]
+
+    def summarise(features: Features) -> Keys:
+        keys = method.summarise_at(limits, features)
+        return keys[0]._replace(values=np.concatenate([part.values for part in keys], axis=1))
+
+    reading = Reading(
+        tasks,
+        method,
+        scratch,
+        selection,
+        run_settings.on_error,
+        stores_sets=stored,
+        summarise=summarise if limits else None,
+    )
     if resume:
         reading.resume()
     with stages.stage("read", total) as progress:
-        return method, describe_all(reading, threads, run_settings.batch_rows, progress)
+        if search_of(method).compiles_first:
+            kernels.first_run.compile_kernels()
+        corpus = describe_all(reading, threads, run_settings.batch_rows, progress)
+    return SetSource(tasks, corpus, method, scratch, stored)
 
 
 def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tuple[Queue, int]:
     """Return the queue of documents, and the number of short ones."""
     lengths = scratch.column(schemas.LENGTHS)
     ranks = [scratch.column(schemas.RANKS.at(place)) for place in range(len(rank_columns(selection.keep)))]
-    order = priority_order(
-        selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends
-    )  # fmt: skip
+    order = priority_order(selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends)
     sizes = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=corpus.tally.shingles)
     featured = sizes > 0
     short = int(np.count_nonzero(featured & (sizes < SHORT)))

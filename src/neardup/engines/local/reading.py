@@ -13,17 +13,16 @@ import pyarrow as pa
 
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of, flatten_strings
-from neardup.candidates.bands import Bands
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, rejecter
-from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.grouping import partition_by_group
 from neardup.features.shingles import Workspaces
+from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.progress import Progress
 from neardup.settings.run import SelectionSettings
@@ -54,8 +53,10 @@ class Reading:
         on_error: str,
         *,
         stores_sets: bool,
+        summarise: Callable[[Features], Keys] | None = None,
     ) -> None:
         self.tasks, self.method, self.scratch, self.stores_sets = tasks, method, scratch, stores_sets
+        self.summarise = summarise or method.summarise
         self.num_ranks = len(rank_columns(selection.keep))
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
@@ -195,16 +196,16 @@ class Reading:
 
 def describe_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:
     """Read all parts, and store the features and keys of their documents."""
-    workspaces = Workspaces()
+    workspaces, lookup = Workspaces(), reading.method.lookup
 
     def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
         texts = [batch.text for batch in batches]
         with workspaces.borrow() as workspace:
             features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
-            keys = reading.method.summarise(features)
+            keys = reading.summarise(features)
             if reading.is_within:
                 groups = [hash_values(batch.values[0]) for batch in batches]
-                mixes_keys = isinstance(reading.method.search, Bands)
+                mixes_keys = lookup.radius is None
                 features, keys = partition_by_group(features, keys, np.concatenate(groups), mixes_keys=mixes_keys)
             hashes, offsets = features.sets
             hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import ResumeError
+from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.settings.run import SelectionSettings
 from neardup.version import __version__

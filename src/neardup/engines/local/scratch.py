@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import ResumeError
-from neardup.schemas import Column
+from neardup.schemas import KEYS, Column
 
 _MAX_MAPPED_BYTES = 192 << 20
 _NOT_COLUMNS = (".json", ".parquet")
@@ -153,6 +153,30 @@ class Scratch:
         self._others.close()
         self.close_columns()
         self._maps.clear()
+
+
+class ScratchOfSearch(Scratch):
+    """A folder of the columns of one search, beside those of documents that several searches share.
+
+    keys : the numbers of the shared columns of keys that belong to this search.
+    """
+
+    def __init__(self, directory: Path, documents: Scratch, keys: range) -> None:
+        super().__init__(directory)
+        self._documents = documents
+        self._keys = {KEYS.at(part).name: KEYS.at(number) for part, number in enumerate(keys)}
+
+    def column(self, column: Column) -> npt.NDArray[Any]:
+        """Return a column of the search, or of the documents."""
+        shared = self._keys.get(column.name) if column.name.startswith(f"{KEYS.name}-") else column
+        if shared is None or (self.directory / column.name).exists():
+            return super().column(column)
+        return self._documents.column(shared)
+
+    def release_all_pages(self) -> None:
+        """Release the pages of the mapped columns of both."""
+        super().release_all_pages()
+        self._documents.release_all_pages()
 
 
 def _mapped_bytes() -> int:

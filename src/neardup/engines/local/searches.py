@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels, schemas
-from neardup.candidates.bands import Bands
-from neardup.candidates.blocks import Radius
 from neardup.candidates.buckets import NO_BUCKET, fill_buckets
+from neardup.candidates.corpus import propose
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.hamming_neighbours import HammingNeighbours, find_neighbours
-from neardup.candidates.samples import Samples, needed_by_size
+from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
 from neardup.decide.sieve import decide
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
@@ -101,9 +99,13 @@ class LocalSearch(ABC):
     """By document: whether its set will be compared."""
     near: HammingNeighbours | None = None
     """What is near among fingerprints, if there are any."""
+    lookup: Any
+    compiles_first: ClassVar[bool] = False
+    """Whether a default run needs its kernels, which are then compiled before it begins."""
 
     def __init__(self, scratch: Scratch, method: Method, queue: Queue, scope: Scope) -> None:
         self.scratch, self.method, self.queue, self.scope = scratch, method, queue, scope
+        self.lookup = method.lookup
 
     @abstractmethod
     def propose(self) -> None:
@@ -129,15 +131,16 @@ class LocalSearch(ABC):
     def _rules(self) -> Rules:
         """Return the rules of a method for the kernels of kernels/sieve.py."""
         rule = self.method.rule or Rule("jaccard", 1.0)
-        measures = {
-            "jaccard": kernels.sieve.JACCARD, "containment": kernels.sieve.CONTAINMENT, "cosine": kernels.sieve.COSINE,
-            "hamming": kernels.sieve.HAMMING,
-        }  # fmt: skip
         return kernels.sieve.Rules(
-            rule.threshold, measures[rule.similarity], self.scope.max_bucket_size, self.queue.num_against,
-            self.scope.all_pairs or self.scope.connected, rule.bits, rule.min_structure,
+            rule.threshold,
+            kernels.sorted_sets.MEASURES[rule.similarity],
+            self.scope.max_bucket_size,
+            self.queue.num_against,
+            self.scope.all_pairs or self.scope.connected,
+            rule.bits,
+            rule.min_structure,
             self.scope.connected,
-        )  # fmt: skip
+        )
 
     def _pass(self, step: Step, capacity: int, progress: Progress) -> Confirmed:
         """Run a kernel over the documents in ranges, and write its pairs to the scratch files.
@@ -168,11 +171,13 @@ Step = Callable[[int, int, "Order", "Found"], int]
 class BandSearch(LocalSearch):
     """Documents that share the key of a band."""
 
+    lookup: BandLookup
+    compiles_first = True
+
     def propose(self) -> None:
         """Group documents by band, one band at a time, and write the bucket of each to the columns `buckets`."""
         assert kernels.bands.NO_BUCKET == NO_BUCKET
-        bands, queue, scratch = self.method.search, self.queue, self.scratch
-        assert isinstance(bands, Bands)
+        bands, queue, scratch = self.lookup.bands, self.queue, self.scratch
         order, representative = queue.order, queue.representative
         positions = np.arange(len(order), dtype=np.uint32)
         copies = np.flatnonzero(representative != positions).astype(np.uint32)
@@ -215,17 +220,18 @@ class BandSearch(LocalSearch):
 class SampleSearch(LocalSearch):
     """Documents that share enough of the sampled shingles of another document."""
 
+    lookup: SampleLookup
+
     def propose(self) -> None:
         """Do nothing: the sieve finds the candidates."""
         self.wanted = self.queue.featured
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        arrays, rules, samples = kernels.sieve.Compared(*compared), self._rules(), self.method.search
-        assert isinstance(samples, Samples)
+        arrays, rules, samples = kernels.sieve.Compared(*compared), self._rules(), self.lookup.samples
         sizes = compared.sets.sizes
         self._order_by_size(sizes)
         order = self.queue.order
-        needed = needed_by_size(self.method.settings.threshold, self.method.settings.recall, samples)
+        needed = np.array(self.lookup.needed)
         originals = order[self.queue.representative == np.arange(len(order))]
         num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
         postings = kernels.sieve.make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
@@ -247,21 +253,16 @@ class DistanceSearch(LocalSearch):
     """Documents whose fingerprints are within a Hamming distance."""
 
     near: HammingNeighbours
+    lookup: DistanceLookup
 
     def propose(self) -> None:
         """Join the distinct fingerprints of all documents with features."""
-        radius, queue = self.method.search, self.queue
-        assert isinstance(radius, Radius)
+        radius, queue = self.lookup.radius, self.queue
         members = queue.featured[queue.order]
         if self.scope.connected:
             members &= queue.representative == np.arange(len(queue.order))
         self.near = find_neighbours(
-            read_keys(self.scratch),
-            queue.order,
-            members,
-            radius,
-            threads=self.scope.threads,
-            collect=self._collect,
+            read_keys(self.scratch), queue.order, members, radius, threads=self.scope.threads, collect=self._collect
         )
         self.wanted = self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
 
@@ -283,20 +284,21 @@ class DistanceSearch(LocalSearch):
 
 
 class ComposedSearch(LocalSearch):
-    """Any method, with its own stages: `propose`, `measure`, then `decide`."""
+    """Any method, with the stages one after the other: `propose`, `measure`, `decide`."""
 
     def propose(self) -> None:
-        """Propose the candidates with the method."""
+        """Propose the candidates by the look-up of the method."""
         self._documents = read_described(self.scratch, self.queue.featured)
         self._order_by_size(distinct_lists(self._documents.features.sets).sizes)
-        self._candidates = self.method.propose(
-            self._documents.keys, self.queue.order, self.scope.max_bucket_size, all_pairs=self.scope.all_pairs
+        keys, scope = self._documents.keys, self.scope
+        self._candidates = propose(
+            self.method.lookup, keys, self.queue.order, scope.max_bucket_size, all_pairs=scope.all_pairs
         )
         self.wanted = np.zeros_like(self.queue.featured)
         self.wanted[self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]] = True
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        left, right, _, left_out = self._candidates
+        left, right, left_out = self._candidates
         queue, removes = self.queue, not (self.scope.all_pairs or self.scope.connected)
         first = queue.representative
         if self.scope.connected:  # copies are of one cluster anyway
@@ -323,17 +325,24 @@ class ComposedSearch(LocalSearch):
         num_bucket_overflows = int(np.count_nonzero(left_out[queue.num_against if removes else 0 :]))
         progress.advance(len(queue.order), 0)
         return Confirmed(
-            kept, left[by_right], right[by_right], measured.take(by_right), best[by_right], len(self._candidates.left),
-            num_bucket_overflows, 0,
-        )  # fmt: skip
+            kept,
+            left[by_right],
+            right[by_right],
+            measured.take(by_right),
+            best[by_right],
+            len(self._candidates.left),
+            num_bucket_overflows,
+            0,
+        )
 
 
-SEARCHES: dict[type, type[LocalSearch]] = {
-    Bands: BandSearch,
-    Samples: SampleSearch,
-    Radius: DistanceSearch,
-    NoneType: ComposedSearch,
-}
+FUSED: dict[str, type[LocalSearch]] = {"bands": BandSearch, "samples": SampleSearch, "fingerprints": DistanceSearch}
+"""The searches with a kernel, by the name of a look-up."""
+
+
+def search_of(method: Method) -> type[LocalSearch]:
+    """Return the search with a kernel for the look-up of a method, if its rule is one of kernels; else its stages."""
+    return ComposedSearch if method.rule is None else FUSED.get(method.lookup.name, ComposedSearch)
 
 
 def stores_sets(method: Method, selection: SelectionSettings) -> bool:
@@ -345,7 +354,7 @@ def stores_sets(method: Method, selection: SelectionSettings) -> bool:
     """
     if not method.confirms_sets:
         return False
-    needs_all = SEARCHES[type(method.search)] is ComposedSearch or selection.linkage != "sieve"
+    needs_all = search_of(method) is ComposedSearch or selection.linkage != "sieve"
     return needs_all or selection.within is not None or not method.describes_again
 
 
@@ -365,14 +374,20 @@ def make_search(
         method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size,
         count_threads(run_settings.threads),
     )
-    return SEARCHES[type(method.search)](scratch, method, queue, scope)
+    return search_of(method)(scratch, method, queue, scope)
+
+
+def key_columns(scratch: Scratch) -> list[npt.NDArray[np.uint64]]:
+    """Return the columns of the keys, one for each band or word."""
+    columns: list[npt.NDArray[np.uint64]] = []
+    while len(column := scratch.column(schemas.KEYS.at(len(columns)))):
+        columns.append(column)
+    return columns
 
 
 def read_keys(scratch: Scratch) -> npt.NDArray[np.uint64]:
     """Return the keys of all documents, uint64 (num_documents, num_keys)."""
-    columns: list[npt.NDArray[np.uint64]] = []
-    while len(column := scratch.column(schemas.KEYS.at(len(columns)))):
-        columns.append(column)
+    columns = key_columns(scratch)
     if len(columns) == 1:
         only: npt.NDArray[np.uint64] = columns[0].reshape(-1, 1)
         return only

@@ -16,11 +16,11 @@ from neardup import kernels, schemas
 from neardup.arrays import arrow_of
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import Corpus
-from neardup.documents.reading import Task
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspaces
+from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.progress import Progress
 from neardup.schemas import Column
@@ -102,11 +102,7 @@ def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress
 
 
 def _from_columns(
-    source: SetSource,
-    wanted: Mask,
-    threads: int,
-    columns: tuple[Column, Column],
-    num_shingles: int,
+    source: SetSource, wanted: Mask, threads: int, columns: tuple[Column, Column], num_shingles: int
 ) -> Iterator[SortedSets]:
     """Yield the sets of stored shingles, which stay unchanged, so that an interrupted run can resume."""
     hashes, starts = (source.scratch.column(column) for column in columns)

@@ -15,15 +15,17 @@ from pyspark import Broadcast, SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from neardup import schemas
 from neardup.candidates.blocks import Radius, choose_join_blocks
-from neardup.candidates.samples import Samples
-from neardup.engines.spark import stages as workers
 from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
-from neardup.engines.spark.source import SLICES_PER_CORE, Corpus, Read
+from neardup.engines.spark.source import SLICES_PER_CORE, Corpus
+from neardup.engines.spark.workers import Stage, declare, run_stage, timing
 from neardup.features.idf import IdfTable, describe_features
+from neardup.methods import stages
 from neardup.methods.base import Method
 from neardup.progress import Progress, Stages
 from neardup.settings.run import SelectionSettings
+from neardup.settings.shingling import Shingling
 
 BROADCAST_ROWS = 10_000_000  # sent to every executor at most, 24 bytes each; longer lists are shuffled
 _CELL_BYTES = 64 << 20
@@ -37,11 +39,10 @@ _POLL_S = 1.0
 class Outcome(NamedTuple):
     """The result of a run, as DataFrames.
 
-    light : all documents and rejected rows, as stages.DOCUMENT_KEYS. documents : those with features, with their
-    `position` in the order of priority and those of the first and the last copy. pairs : the candidates, as
-    stages.PAIR. found : the duplicate pairs: `left`, `right` and their measures; in a sieve, each removed document with
-    all kept ones. removed : the same, with the most similar kept one alone; None if all pairs are wanted. rounds : of
-    the sieve; 0 if the driver decided. connected : whether chains of documents were removed.
+    light : all documents and rejected rows, schemas.DESCRIBED. documents : those with features, schemas.PLACED.
+    pairs : schemas.CANDIDATES. found : the duplicate pairs, schemas.confirmed_schema; in a sieve, each removed document
+    with all kept ones. removed : the same, with the most similar kept one alone; None if all pairs are wanted.
+    rounds : of the sieve; 0 if the driver decided. connected : whether chains of documents were removed.
     """
 
     light: DataFrame
@@ -65,36 +66,35 @@ class Run:
         corpus: Corpus,
         method: Method,
         selection: SelectionSettings,
-        stages: Stages,
+        timed: Stages,
         *,
         all_pairs: bool = False,
     ) -> None:
-        self.spark, self.corpus, self.selection, self.stages = spark, corpus, selection, stages
+        self.spark, self.corpus, self.selection, self.timed = spark, corpus, selection, timed
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
+        self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
         if method.counted is not None:
             with self.named("count"):
-                method = method.with_idf(self._count(method))
-        self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
+                self.method = spark.sparkContext.broadcast(method.with_idf(self._count(method.counted)))
         most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
-        # Documents of one fingerprint have equal distances: the earliest represents them.
-        self.most = 1 if isinstance(method.search, Radius) and not (method.confirms_sets or all_pairs) else most
+        self.most = method.lookup.limit(most, all_pairs=all_pairs)
 
     def __enter__(self) -> Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stages.compile_seconds += self.compile_seconds.value
+        self.timed.compile_seconds += self.compile_seconds.value
         if self._sets_partitions:
             self.spark.conf.unset(_PARTITIONS)
 
     def decide(self) -> Outcome:
         """Run all workers."""
         with self.named("describe"):
-            schema = f"document {self.corpus.key_type}, {workers.DOCUMENT_KEYS}"
-            describe = partial(workers.describe_light, read=self.corpus.read, method=self.method, schema=schema)
-            light = self._map(self.corpus.all(), describe, schema).persist()
+            describe = partial(stages.describe_documents, read=self.corpus.read)
+            described = f"document {self.corpus.key_type}, {declare(schemas.DESCRIBED)}"
+            light = self._map(self.corpus.all(), describe, described).persist()
             if self._sets_partitions:
                 self._fit_partitions(light)
             self.documents = self._collapse(light).persist()
@@ -129,15 +129,14 @@ class Run:
         num_cores = self.spark.sparkContext.defaultParallelism
         self.spark.conf.set(_PARTITIONS, str(fit_partitions(total[0], total[1], num_cores)))
 
-    def _map(self, frame: DataFrame, function: Read, schema: str) -> DataFrame:
-        return frame.mapInArrow(partial(workers.timed, function=function, seconds=self.compile_seconds), schema)
+    def _map(self, frame: DataFrame, stage: Stage, columns: str) -> DataFrame:
+        run = partial(run_stage, stage=stage, method=self.method, seconds=self.compile_seconds)
+        return frame.mapInArrow(run, columns)
 
-    def _count(self, method: Method) -> IdfTable:
+    def _count(self, counted: Shingling) -> IdfTable:
         """Count the documents of each feature."""
-        counted = method.counted
-        assert counted is not None
-        count = partial(workers.count_documents, read=self.corpus.read, counted=counted)
-        rows = self._map(self.corpus.all(), count, "feature long, documents long")
+        count = partial(stages.count_documents, read=self.corpus.read)
+        rows = self._map(self.corpus.all(), count, declare(schemas.COUNTS))
         table = rows.groupBy("feature").agg(F.sum("documents").cast("long").alias("documents")).toArrow()
         hashes, documents = table["feature"].to_numpy().view(np.uint64), table["documents"].to_numpy()
         order = np.argsort(hashes)[1:]  # the first is 0, no hash: the number of all documents
@@ -145,7 +144,7 @@ class Run:
         return IdfTable(num_documents, hashes[order], counts, describe_features(counted))
 
     def _collapse(self, light: DataFrame) -> DataFrame:
-        """Return the documents with features, their position, and the first and last position of the same content."""
+        """Return the documents with features, as schemas.PLACED."""
         documents = self._number(light.filter("size > 0").drop("rejected"))
         copies = Window.partitionBy("position" if self.all_pairs else "content")
         return documents.withColumns({"first": F.min("position").over(copies), "last": F.max("position").over(copies)})
@@ -166,42 +165,33 @@ class Run:
 
     def _propose(self) -> DataFrame:
         """Return the candidates, each once, with the cell in which the pair is measured."""
-        search = self.method.value.search
+        lookup = self.method.value.lookup
         nodes = self.nodes.withColumn("last", F.col("position")) if self.connected else self.nodes
-        if isinstance(search, Radius):
-            pairs = self._near(nodes, search)
+        if lookup.radius is not None:
+            members = self._list_near(nodes, lookup.radius)
         else:
-            self.heavy = self._describe_again(nodes).persist() if isinstance(search, Samples) else nodes
-            members = self._map(self.heavy, partial(workers.list_members, method=self.method), workers.BUCKET_MEMBERS)
-            members = members.repartition("bucket").sortWithinPartitions("bucket", "position")
-            pair = partial(workers.pair_sorted, most=self.most, rule=self.method.value.rule)
-            pairs = self._map(members, pair, workers.PAIR)
+            self.heavy = self._describe_again(nodes).persist() if lookup.by_sets else nodes
+            members = self._map(self.heavy, stages.list_entries, declare(schemas.ENTRIES))
+        members = members.repartition("bucket").sortWithinPartitions("bucket", F.col("needed") < 0, "position")
+        pairs = self._map(members, partial(stages.pair_sorted, most=self.most), declare(schemas.CANDIDATES))
         pairs = pairs.withColumn("cell", self._cell("right")).repartition("cell").groupBy("cell", "left", "right")
         hits = pairs.agg(F.count("*").alias("hits"), F.max("needed").alias("needed"))
         return hits.filter("left < 0 or hits >= needed")
 
-    def _near(self, nodes: DataFrame, radius: Radius) -> DataFrame:
-        """Pair the documents of each fingerprint with the earliest of each one within the distance."""
-        same = Window.partitionBy("keys").orderBy("position")
-        members = nodes.select("keys", "position", "last").withColumns(
-            {"rank": F.row_number().over(same), "leader": F.first("position").over(same)}
-        )
-        leaders = members.filter("rank = 1").select("leader", "keys")
+    def _list_near(self, nodes: DataFrame, radius: Radius) -> DataFrame:
+        """Return a bucket for each fingerprint, as schemas.ENTRIES: those within the distance query it too."""
+        same = Window.partitionBy("keys")
+        members = nodes.select("keys", "position", "last").withColumn("leader", F.min("position").over(same))
+        leaders = members.filter("position = leader").select("leader", "keys")
         num_blocks = radius.num_blocks or choose_join_blocks(max(2, self.num_nodes), radius.bits, radius.max_distance)
-        block = partial(workers.list_blocks, radius=radius, num_blocks=num_blocks)
-        blocks = self._map(leaders, block, workers.BLOCK).withColumn("cell", self._cell("bits"))
-        cells = blocks.groupBy("block", "cell")
-        near = cells.applyInArrow(
-            lambda key, rows: workers.join_blocks(key, rows, radius, num_blocks), workers.NEAR_PAIRS
+        block = partial(stages.list_blocks, num_blocks=num_blocks)
+        blocks = self._map(leaders, block, declare(schemas.FINGERPRINTS)).withColumn("cell", self._cell("bits"))
+        near = blocks.groupBy("block", "cell").applyInArrow(
+            lambda key, rows: stages.join_blocks(key[0].as_py(), rows, radius, num_blocks), declare(schemas.NEAR)
         )
-        near = near.unionByName(leaders.selectExpr("leader as left", "leader as right"))
-        listed = members.filter(F.col("rank") <= self.most + 1)
-        listed = listed.selectExpr("leader as left", "position as member", "rank")
-        queries = members.selectExpr("leader as right", "position", "last")
-        pairs = near.join(queries, "right").join(listed, "left").filter("member < last")
-        pairs = pairs.filter((F.col("member") != F.col("position")) | (F.col("rank") > self.most))
-        left = F.when(F.col("rank") <= self.most, F.col("member")).otherwise(F.bitwise_not("member"))
-        return pairs.select(left.alias("left"), F.col("position").alias("right"), F.lit(1).alias("needed"))
+        listed = members.selectExpr("leader as bucket", "position", "last", "0 as size", "1 as needed")
+        queries = near.join(members.withColumnRenamed("leader", "right"), "right")
+        return listed.unionByName(queries.selectExpr("left as bucket", "position", "last", "0 as size", "-1 as needed"))
 
     def _cell(self, name: str) -> Column:
         return F.pmod(F.xxhash64(name), F.lit(self.num_cells)).cast("int")
@@ -210,13 +200,11 @@ class Run:
         """Return the features of documents."""
         if not self.method.value.confirms_sets:
             none = {name: F.lit(None).cast("binary") for name in ("features", "structure")}
-            return nodes.withColumns(none).select(
-                *(field.split()[0] for field in workers.DOCUMENT_FEATURES.split(", "))
-            )
+            return nodes.withColumns(none).select(*schemas.SETS.names)
         wanted = nodes.select("document", "against", "position", "last")
         rows = self.corpus.chosen(wanted, broadcast=self.num_nodes < BROADCAST_ROWS)
-        describe = partial(workers.describe_heavy, read=self.corpus.read, method=self.method)
-        return self._map(rows, describe, workers.DOCUMENT_FEATURES)
+        describe = partial(stages.describe_sets, read=self.corpus.read)
+        return self._map(rows, describe, declare(schemas.SETS))
 
     def _confirm(self, pairs: DataFrame, *, every: bool = False) -> DataFrame:
         """Measure pairs, the columns cell, left and right; return the duplicates, or all pairs.
@@ -224,7 +212,7 @@ class Run:
         A pair is measured in the cell of its right document; the features of a left document are sent once to a cell.
         """
         needed = pairs.select("cell", F.explode(F.array("left", "right")).alias("position")).distinct()
-        if isinstance(self.method.value.search, Samples):
+        if self.method.value.lookup.by_sets:
             heavy = self.heavy
         else:
             heavy = self._describe_again(self.nodes.join(needed.select("position").distinct(), "position", "left_semi"))
@@ -234,10 +222,11 @@ class Run:
         method, seconds = self.method, self.compile_seconds
 
         def measure(documents: pa.Table, part: pa.Table) -> pa.Table:
-            with workers.timing(seconds):
-                return workers.measure_cell(documents, part, method, every)
+            with timing(seconds):
+                return stages.measure_pairs(documents, part, method.value, every)
 
-        return cells.cogroup(rows).applyInArrow(measure, workers.duplicate_schema(self.method.value.measures))
+        columns = declare(schemas.confirmed_schema(self.method.value.measures))
+        return cells.cogroup(rows).applyInArrow(measure, columns)
 
     def _remove(self, edges: DataFrame, gone: DataFrame) -> DataFrame:
         """Return the new documents with the earlier ones that remove them: those of `edges`, or the document they copy.
@@ -266,7 +255,7 @@ class Run:
         context.setLocalProperty(_GROUP, group)
         context.setLocalProperty(_DESCRIPTION, f"neardup: {stage}")
         try:
-            with self.stages.stage(stage) as progress, _watched(context, group, progress):
+            with self.timed.stage(stage) as progress, _watched(context, group, progress):
                 yield
         except BaseException:
             with suppress(Exception):
@@ -296,8 +285,8 @@ def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[
         while not ended.wait(_POLL_S):
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
             ours = {stage for job in jobs if job is not None for stage in job.stageIds}
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in ours]
-            running = [stage for stage in stages if stage is not None]
+            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in ours]
+            running = [stage for stage in active if stage is not None]
             if running:
                 report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
 

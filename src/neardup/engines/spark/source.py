@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,14 +11,12 @@ from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from neardup.documents.reading import Task
-from neardup.documents.rows import PART_SHIFT, read_part, read_rows
+from neardup.formats.reading import Task
+from neardup.formats.rows import PART_SHIFT, read_part, read_rows
+from neardup.methods.stages import Batches, Read
 
 PART = f"cast(shiftright(document, {PART_SHIFT}) as int)"
 SLICES_PER_CORE = 64
-Batches = Iterable[pa.RecordBatch]
-Read = Callable[[Batches], Iterator[pa.RecordBatch]]
-"""Reads documents in a worker: the columns of documents/rows.py, and those by which documents were chosen."""
 
 
 @dataclass(frozen=True)

@@ -7,100 +7,77 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-from neardup.stores.base import Layout, Store
+from neardup.stores.base import Store
 from neardup.stores.embedded.backup import check_new
 from neardup.stores.embedded.database import NAME, create_database
 from neardup.stores.embedded.failures import store_errors
 from neardup.stores.embedded.folder import sync_folder
 from neardup.stores.embedded.loading import COUNTERS, Counters
 from neardup.stores.embedded.lock import WriterLock
-from neardup.stores.embedded.settings import LAYOUT, META, attachment_name, dump, dump_layout
 from neardup.stores.embedded.store import MEMORY_BYTES, EmbeddedStore
+from neardup.stores.settings import StoreSettings, dump
 
 
 def create(
-    address: str,
-    meta: Mapping[str, Any],
-    layout: Layout,
-    attachments: Mapping[str, bytes] | None = None,
-    memory_bytes: int = MEMORY_BYTES,
+    address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None, memory_bytes: int = MEMORY_BYTES
 ) -> Store:
     """Create an index in a folder, which appears when it is complete, and open it for writing.
 
     Parameters
     ----------
     address : the folder, which is not there yet or empty.
-    meta : settings of the index, values for JSON.
-    layout : of the tables of keys.
-    attachments : files by name.
+    settings : of the store.
+    fill : writes the first documents. Until it has returned, the index is in the folder NAME.partial, which is replaced
+        if it is there from an interrupted call.
     memory_bytes : as for `open`.
 
     Raises
     ------
     StoreError
-        If there is something at the address, or it cannot be written.
+        If there is something at the address, or it cannot be written, or another process fills it.
     """
     folder = Path(address)
     check_new(folder)
-    settings = {META: dump(meta), LAYOUT: dump_layout(layout), COUNTERS: dump(Counters()._asdict())}
-    settings |= {attachment_name(name): data for name, data in (attachments or {}).items()}
+    if fill is None:
+        _create_empty(folder, settings)
+    else:
+        _create_filled(folder, settings, fill)
+    return EmbeddedStore(address, False, memory_bytes)
+
+
+def _create_empty(folder: Path, settings: StoreSettings) -> None:
     partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
     with store_errors(folder):
         try:
             partial.mkdir(parents=True)
-            create_database(partial / NAME, settings)
+            create_database(partial / NAME, settings.encode() | {COUNTERS: dump(Counters()._asdict())})
             sync_folder(partial)
             partial.rename(folder)
             sync_folder(folder.parent)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-    return EmbeddedStore(address, False, memory_bytes)
 
 
-def create_filled(
-    address: str,
-    meta: Mapping[str, Any],
-    layout: Layout,
-    attachments: Mapping[str, bytes] | None,
-    fill: Callable[[Store], None],
-) -> Store:
-    """Create an index in a folder, which appears when `fill` has written its documents, and open it for writing.
-
-    Until then it is in the folder NAME.partial, which is replaced if it is there from an interrupted call.
-
-    Parameters
-    ----------
-    address, meta, layout, attachments : as for `create`.
-    fill : writes documents to the store.
-
-    Raises
-    ------
-    StoreError
-        If there is something at the address, or it cannot be written, or another process creates it.
-    """
-    folder = Path(address)
-    check_new(folder)
+def _create_filled(folder: Path, settings: StoreSettings, fill: Callable[[Store], None]) -> None:
     partial = folder.with_name(f"{folder.name}.partial")
     with store_errors(folder):
         if partial.exists():
             WriterLock(partial).release()
             shutil.rmtree(partial)
-    store = create(str(partial), meta, layout, attachments)
+    _create_empty(partial, settings)
     try:
-        fill(store)
-        store.close()
+        with closing(EmbeddedStore(str(partial), False)) as store:
+            fill(store)
         with store_errors(folder):
             partial.rename(folder)
             sync_folder(folder.parent)
     except BaseException:
-        store.close()
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    return open(address)
 
 
 def open(address: str, read_only: bool = False, memory_bytes: int = MEMORY_BYTES) -> Store:

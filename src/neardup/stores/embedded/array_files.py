@@ -27,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.stores.damage import damaged
-from neardup.stores.embedded.failures import later_version
 
 MAGIC, VERSION = b"ndarrays", 1
 _HEAD = struct.Struct("<8sIII")
@@ -123,7 +122,7 @@ def open_arrays(folder: Path, info: FileInfo, checked: Collection[str] = ()) -> 
     Raises
     ------
     StoreError
-        If the header or such an array is damaged or of a later version, or the file is not as long as listed.
+        If the header or such an array is damaged, or the file is not as long as listed.
     FileNotFoundError
         If there is no such file.
     """
@@ -169,10 +168,8 @@ def _open(folder: Path, info: FileInfo) -> tuple[mmap.mmap, Mapping[str, Any]]:
     """Return a file in memory and its description."""
     path, data = folder / info.name, map_file(folder, info)
     magic, version, checksum, length = _HEAD.unpack_from(data)
-    if magic != MAGIC:
-        raise damaged(path, "it does not begin as a file of arrays")
-    if version > VERSION:
-        raise later_version(path, version, VERSION)
+    if (magic, version) != (MAGIC, VERSION):
+        raise damaged(path, f"it does not begin as a file of arrays of version {VERSION}")
     header = data[: _HEAD.size + length]
     if zlib.crc32(header) != info.checksum or zlib.crc32(header[_HEAD.size :]) != checksum:
         raise damaged(path, "the checksum of its header differs")

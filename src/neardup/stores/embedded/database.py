@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import zlib
@@ -12,10 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.errors import StoreError
-from neardup.stores.base import Run
+from neardup.stores.base import Import
 from neardup.stores.damage import damaged
 from neardup.stores.embedded.array_files import FileInfo
-from neardup.stores.embedded.failures import later_version
 
 NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
 _PAGE_BYTES = 8192
@@ -28,17 +26,17 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, data BLOB NOT NULL, checksum INTEG
 CREATE TABLE files (name TEXT PRIMARY KEY, kind TEXT NOT NULL, first INTEGER NOT NULL, stop INTEGER NOT NULL,
     bytes INTEGER NOT NULL, file_checksum INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE journal (number INTEGER PRIMARY KEY, data BLOB NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE runs (name TEXT PRIMARY KEY, opened INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE staged (number INTEGER PRIMARY KEY, run TEXT NOT NULL, documents INTEGER NOT NULL, data BLOB NOT NULL,
-    checksum INTEGER NOT NULL);
-CREATE INDEX staged_by_run ON staged (run);
+CREATE TABLE imports (name TEXT PRIMARY KEY, opened INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE staged (number INTEGER PRIMARY KEY, import_name TEXT NOT NULL, documents INTEGER NOT NULL,
+    data BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE INDEX staged_by_import ON staged (import_name);
 """
 _COLUMNS = {  # those of a row that its checksum covers
     "settings": ("name", "data"),
     "files": ("name", "kind", "first", "stop", "bytes", "file_checksum"),
     "journal": ("number", "data"),
-    "runs": ("name", "opened"),
-    "staged": ("number", "run", "documents", "data"),
+    "imports": ("name", "opened"),
+    "staged": ("number", "import_name", "documents", "data"),
 }
 
 
@@ -84,7 +82,10 @@ class Database:
         if version < FORMAT:
             raise damaged(self.path, f"its user_version is {version}, which no version of neardup writes")
         if version > FORMAT:
-            raise later_version(self.path, version, FORMAT)
+            raise StoreError(
+                f"The file {self.path} has format {version}; this version of neardup reads formats up to {FORMAT}. "
+                "Install a later version of neardup."
+            )
 
     def close(self) -> None:
         """Close the connection."""
@@ -142,12 +143,12 @@ class Database:
             return bytes(data)
         return None
 
-    def json_setting(self, name: str) -> Any:
-        """Return a setting that is JSON. Raises StoreError if it is missing."""
+    def needed_setting(self, name: str) -> bytes:
+        """Return a setting. Raises StoreError if it is missing."""
         data = self.setting(name)
         if data is None:
             raise damaged(self.path, f"the setting {name} is missing")
-        return json.loads(data)
+        return data
 
     def set_setting(self, name: str, data: bytes) -> None:
         """Write a setting."""
@@ -191,32 +192,34 @@ class Database:
         """Remove the records up to a number."""
         self._run("DELETE FROM journal WHERE number <= ?", (last,))
 
-    # Runs.
+    # Imports.
 
-    def runs(self) -> list[Run]:
-        """Return the open runs, by the time they were opened."""
-        counts = dict(self._run("SELECT run, sum(documents) FROM staged GROUP BY run"))
-        return [Run(name, opened, counts.get(name, 0)) for name, opened in self._rows("runs", "ORDER BY opened, name")]
+    def imports(self) -> list[Import]:
+        """Return the open imports, by the time they were opened."""
+        counts = dict(self._run("SELECT import_name, sum(documents) FROM staged GROUP BY import_name"))
+        return [
+            Import(name, opened, counts.get(name, 0)) for name, opened in self._rows("imports", "ORDER BY opened, name")
+        ]
 
-    def open_run(self, name: str, opened: int) -> None:
-        """Open a run, unless it is open."""
-        if not self._run("SELECT 1 FROM runs WHERE name = ?", (name,)).fetchone():
-            self._insert("runs", name, opened)
+    def open_import(self, name: str, opened: int) -> None:
+        """Open an import, unless it is open."""
+        if not self._run("SELECT 1 FROM imports WHERE name = ?", (name,)).fetchone():
+            self._insert("imports", name, opened)
 
-    def end_run(self, name: str) -> None:
-        """Drop a run and its documents."""
-        self._run("DELETE FROM staged WHERE run = ?", (name,))
-        self._run("DELETE FROM runs WHERE name = ?", (name,))
+    def end_import(self, name: str) -> None:
+        """Drop an import and its documents."""
+        self._run("DELETE FROM staged WHERE import_name = ?", (name,))
+        self._run("DELETE FROM imports WHERE name = ?", (name,))
 
-    def stage(self, run: str, num_documents: int, data: bytes) -> None:
-        """Append documents to a run."""
+    def stage(self, import_name: str, num_documents: int, data: bytes) -> None:
+        """Append documents to an import."""
         number = self._run("SELECT coalesce(max(number), 0) + 1 FROM staged").fetchone()[0]
-        self._insert("staged", number, run, num_documents, data)
+        self._insert("staged", number, import_name, num_documents, data)
 
-    def staged(self, run: str, after: int) -> Record | None:
-        """Return the first staged documents of a run behind a number, or None."""
+    def staged(self, import_name: str, after: int) -> Record | None:
+        """Return the first staged documents of an import behind a number, or None."""
         for number, _, _, data in self._rows(
-            "staged", "WHERE run = ? AND number > ? ORDER BY number LIMIT 1", (run, after)
+            "staged", "WHERE import_name = ? AND number > ? ORDER BY number LIMIT 1", (import_name, after)
         ):
             return Record(number, data)
         return None

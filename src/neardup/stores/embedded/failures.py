@@ -11,14 +11,6 @@ from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
 
-def later_version(path: Path, version: int, known: int) -> StoreError:
-    """Return the error of a file of a later format."""
-    return StoreError(
-        f"The file {path} has format {version}; this version of neardup reads formats up to {known}. Install a later "
-        "version of neardup."
-    )
-
-
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
     """Raise StoreError instead of errors of files and of SQLite."""

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.stores.base import Changes, Entries, Rows
+from neardup.candidates.entries import Entries
+from neardup.stores.base import Changes, Rows
 from neardup.stores.chunks import as_batch
 from neardup.stores.documents import Seen, seen_at
 
@@ -76,13 +77,13 @@ def _encode_rows(rows: Rows) -> npt.NDArray[Any]:
     return np.packbits(bits, bitorder="little")
 
 
-def replay(records: Sequence[bytes], schema: pa.Schema | None) -> Replayed:
+def replay(records: Sequence[bytes], schema: pa.Schema) -> Replayed:
     """Return the changes of records as one.
 
     Parameters
     ----------
     records : as `encode` returned them, in their order.
-    schema : of the documents; None if there are none.
+    schema : of the documents.
     """
     batches: list[pa.RecordBatch] = []
     columns: tuple[list[npt.NDArray[Any]], ...] = ([], [], [], [], [], [])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
-from neardup.stores.base import Layout
 from neardup.stores.chunks import Chunk
 from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen
@@ -17,10 +16,9 @@ from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database, Record
 from neardup.stores.embedded.journal import replay
+from neardup.stores.settings import StoreSettings
 from neardup.stores.state import State
 
-SCHEMA = "schema"
-"""The setting that contains the columns of documents, as a schema of Arrow IPC."""
 COUNTERS = "counters"
 """The setting that contains `Counters`, as JSON."""
 _ATTEMPTS = 100
@@ -41,7 +39,7 @@ class Loader:
     ----------
     folder : of the index.
     database : a connection.
-    layout : of the tables of keys.
+    settings : of the store.
 
     Attributes
     ----------
@@ -49,9 +47,9 @@ class Loader:
     of the file that was written last. flushed : the last record that is in files. forgotten_on_disk : bits in files.
     """
 
-    def __init__(self, folder: Path, database: Database, layout: Layout) -> None:
-        self.folder, self.database, self.layout = folder, database, layout
-        self.state = State(layout)
+    def __init__(self, folder: Path, database: Database, settings: StoreSettings) -> None:
+        self.folder, self.database, self._settings = folder, database, settings
+        self.state = State(settings.layout, settings.schema)
         self.files: dict[str, FileInfo] = {}
         self.number = self.file_number = self.flushed = 0
         self.forgotten_on_disk = self.state.forgotten
@@ -71,20 +69,23 @@ class Loader:
             with self.database.transaction(writing=False):
                 files = self.database.files()
                 known = self._loaded and {info.name: info for info in files} == self.files
-                schema = self.database.setting(SCHEMA)
-                counters = Counters(**self.database.json_setting(COUNTERS))
+                counters = self.counters()
                 records = self.database.records(self.number if known else counters.record)
             if missing is not None and str(missing.filename) in {str(self.folder / info.name) for info in files}:
                 raise damaged(Path(missing.filename), "it is missing") from missing
             try:
                 if not known:
                     self._take_files(files, counters)
-                self._take_records(records, None if schema is None else pa.ipc.read_schema(pa.py_buffer(schema)))
+                self._take_records(records)
             except FileNotFoundError as error:  # the writer has replaced it since
                 missing = error
                 continue
             return
         raise damaged(self.folder, "its files change faster than they can be opened")
+
+    def counters(self) -> Counters:
+        """Return the counters in the database."""
+        return Counters(**json.loads(self.database.needed_setting(COUNTERS)))
 
     def keep(self, info: FileInfo, opened: Any) -> None:
         """Take note of a file that this process wrote."""
@@ -103,16 +104,15 @@ class Loader:
         self.flushed, self.forgotten_on_disk = counters.record, self.state.forgotten.copy()
         self._loaded = True
 
-    def _take_records(self, records: list[Record], schema: pa.Schema | None) -> None:
-        if schema is not None:
-            self.state.documents.schema = schema
+    def _take_records(self, records: list[Record]) -> None:
         if records:
-            self.state.apply_all(*replay([record.data for record in records], schema))
+            self.state.apply_all(*replay([record.data for record in records], self._settings.schema))
             self.number = records[-1].number
 
     def _restore(self, files: Sequence[FileInfo]) -> State:
         """Return the state that files contain."""
-        num_tables = len(self.layout.prefix_bits) + 2
+        state = State(self._settings.layout, self._settings.schema)
+        num_tables = len(state.keys.prefix_bits)
         by_kind = {kind: [info for info in files if info.kind == kind] for kind in row_files.KINDS}
         keys = [
             self._open(info, lambda i: row_files.open_keys(self.folder, i, num_tables))
@@ -134,7 +134,6 @@ class Loader:
         for info in by_kind[row_files.FORGOTTEN]:
             bits = self._open(info, lambda i: row_files.open_forgotten(self.folder, i))
             row_files.place_bits(bits, 0, info.stop, forgotten)
-        state = State(self.layout)
         state.restore([run for run, _ in keys], chunks, seen, kept, forgotten)
         return state
 

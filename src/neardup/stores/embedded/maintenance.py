@@ -134,7 +134,7 @@ class Maintenance:
         self._unmerged = False  # until files are installed: those of this job, or if it fails, of a flush
         return self._begin_merge_of_keys() or self._begin_merge_of_documents() or self._begin_merge_of_seen()
 
-    def write_through(self, parts: Iterable[Changes], write_settings: Callable[[Changes], None]) -> Changes:
+    def write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files at once, not to the journal: it takes a third of the time.
 
         Requires: the journal is in files, and nothing else is written. Raises OSError, sqlite3.Error; nothing has
@@ -143,12 +143,6 @@ class Maintenance:
         Parameters
         ----------
         parts : each of the state after those before it; only one is in memory at a time.
-        write_settings : is called in the transaction with what is returned.
-
-        Returns
-        -------
-        Changes
-            All of them as one, without the documents and their entries.
         """
         state, record = self._state, self._loader.number + 1
         rest = Changes()
@@ -157,25 +151,22 @@ class Maintenance:
         def write(job: Job) -> None:
             nonlocal rest
             others: list[Changes] = []
-            stop, schema = state.num_rows, state.documents.schema
+            stop = state.num_rows
             kept, forgotten = state.kept.copy(), state.forgotten.copy()
             for part in parts:
-                check_changes(part, stop, schema)
+                check_changes(part, stop, state.documents.schema)
                 others.append(replace(part, documents=None, entries=None))
                 first, stop = stop, stop + (0 if part.documents is None else len(part.documents))
                 kept, forgotten = lengthen(kept, stop), lengthen(forgotten, stop)
                 kernels.key_tables.set_bits(forgotten, part.forgotten)
                 if part.documents is None or first == stop:
                     continue
-                schema = part.documents.schema
                 is_kept = part.documents.column("state").to_numpy() == KEPT
                 kernels.key_tables.set_bits(kept, first + np.flatnonzero(is_kept))
                 entries = state.entries_of(part.documents, part.entries, first)
                 self._write_keys(job, [sort_entries(entries, state.keys.prefix_bits, first, stop)], kept, forgotten)
-                self._write_documents(job, [Chunk(first, stop, as_batch(part.documents))], schema)
+                self._write_documents(job, [Chunk(first, stop, as_batch(part.documents))])
                 added.append((is_kept, job.opened[-2][0], job.opened[-1]))
-            assert schema is not None
-            others.append(Changes(documents=schema.empty_table()))
             rest = join_changes(others)
             if len(rest.seen):
                 times = np.full(len(rest.seen), rest.seen_at, np.int64)
@@ -186,8 +177,6 @@ class Maintenance:
                 self._write_forgotten(job, stop, forgotten)
 
         def use(job: Job) -> None:
-            assert rest.documents is not None
-            state.documents.schema = rest.documents.schema
             for is_kept, run, chunk in added:
                 state.append_files(is_kept, run, chunk)
             for info, opened in zip(job.infos, job.opened, strict=True):
@@ -199,8 +188,7 @@ class Maintenance:
         job = self._job(write, [], record)
         job.numbers = self._file_numbers()
         self.run(job)
-        clean(self._folder, self.install(job, use, lambda: write_settings(rest)))
-        return rest
+        clean(self._folder, self.install(job, use, rest.ended_import))
 
     def _file_numbers(self) -> Iterator[int]:
         while True:
@@ -307,8 +295,8 @@ class Maintenance:
         job.infos.append(info)
         job.opened.append(row_files.open_keys(self._folder, info, len(prefix_bits)))
 
-    def _write_documents(self, job: Job, chunks: Sequence[Chunk], schema: pa.Schema | None = None) -> None:
-        schema = schema or self._state.documents.schema
+    def _write_documents(self, job: Job, chunks: Sequence[Chunk]) -> None:
+        schema = self._state.documents.schema
         first, stop = chunks[0].first, chunks[-1].stop
         batch = as_batch(pa.concat_tables([all_of(chunk, schema) for chunk in chunks]))
         info = row_files.write_documents(self._folder, next(job.numbers), first, stop, batch)
@@ -332,16 +320,14 @@ class Maintenance:
             self.run(job)
             clean(self._folder, self.install(job))
 
-    def install(
-        self, job: Job, use: Callable[[Job], None] | None = None, write_settings: Callable[[], None] | None = None
-    ) -> list[str]:
+    def install(self, job: Job, use: Callable[[Job], None] | None = None, ended_import: str | None = None) -> list[str]:
         """List the files of a job in the database, and use them; return the files that may be removed.
 
         Parameters
         ----------
         job : was run.
         use : is called with the lock held, after the commit, instead of `_use`.
-        write_settings : is called in the transaction, if given.
+        ended_import : is dropped in the same transaction.
         """
         with self._lock:
             record = self.flushed if job.record is None else job.record
@@ -349,8 +335,8 @@ class Maintenance:
             counters = Counters(record, self._loader.file_number)
             self._leftovers += [info.name for info in job.infos]
             with self._database.transaction():
-                if write_settings is not None:
-                    write_settings()
+                if ended_import is not None:
+                    self._database.end_import(ended_import)
                 self._database.drop_files(replaced)
                 for info in job.infos:
                     self._database.add_file(info)

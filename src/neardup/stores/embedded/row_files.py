@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.errors import StoreError
 from neardup.stores.chunks import Chunk, bits_at
 from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen
@@ -53,6 +54,18 @@ def check_file(folder: Path, info: FileInfo) -> None:
         check_arrays(folder, info)
     elif zlib.crc32(map_file(folder, info)) != info.checksum:
         raise damaged(folder / info.name, "its checksum differs")
+
+
+def check_files(folder: Path, list_files: Callable[[], list[FileInfo]]) -> Iterator[str]:
+    """Yield what is wrong with files, a sentence each; files that were replaced meanwhile are left out."""
+    for info in list_files():
+        try:
+            check_file(folder, info)
+        except StoreError as error:  # noqa: PERF203 - a file is read
+            yield str(error)
+        except FileNotFoundError:
+            if info in list_files():
+                yield f"{info.name}: it is missing"
 
 
 # Documents.

@@ -15,17 +15,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Run, Store, Writer, join_changes
-from neardup.stores.embedded import backup, checks, row_files
+from neardup.stores.base import Changes, Import, Store, Writer, join_changes
+from neardup.stores.checks import check_rows
+from neardup.stores.embedded import backup, row_files
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.failures import store_errors
 from neardup.stores.embedded.folder import remove_files
 from neardup.stores.embedded.journal import encode
-from neardup.stores.embedded.loading import COUNTERS, SCHEMA, Counters, Loader
+from neardup.stores.embedded.loading import Loader
 from neardup.stores.embedded.lock import WriterLock
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
 from neardup.stores.embedded.reserve import Reserve
-from neardup.stores.embedded.settings import LAYOUT, META, attachment_name, dump, layout_of
+from neardup.stores.packed_rows import decode_table, encode_table
+from neardup.stores.settings import attachment_name, decode_settings
 from neardup.stores.state import View
 from neardup.stores.writing import StateWriter
 
@@ -73,10 +75,9 @@ class EmbeddedStore(Store):
     )
 
     def __init__(self, address: str, read_only: bool, memory_bytes: int = MEMORY_BYTES) -> None:
-        self.address, self._folder, self._read_only = address, Path(address), read_only
-        self._memory_bytes = memory_bytes
+        super().__init__(address, address, read_only)
+        self._folder, self._memory_bytes = Path(address), memory_bytes
         self._lock, self._writers = RLock(), RLock()
-        self._closed = False
         self._reserve = Reserve(self._folder)
         with store_errors(self._folder):
             # Before the lock makes a file where there is no index.
@@ -98,19 +99,18 @@ class EmbeddedStore(Store):
                 raise
 
     def _connect(self, read_only: bool) -> Database:
-        if self._read_only:
+        if self.read_only:
             return Database(self._folder, True)
         return self._reserve.use(lambda: Database(self._folder, read_only))
 
     def _open(self, database: Database) -> None:
         self._database = database
         self._version = database.data_version()
-        self.layout = layout_of(database.json_setting(LAYOUT))
-        self.meta = database.json_setting(META)
-        self._loader = Loader(self._folder, database, self.layout)
+        self.settings = decode_settings(database.needed_setting)
+        self._loader = Loader(self._folder, database, self.settings)
         self._loader.load()
         self._publish()
-        if not self._read_only:
+        if not self.read_only:
             files = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
             remove_files(self._folder, files - set(self._loader.files))
             self._maintenance = Maintenance(self._folder, database, self._loader, self._lock, self._publish)
@@ -122,36 +122,32 @@ class EmbeddedStore(Store):
     @contextmanager
     def reading(self) -> Iterator[View]:
         """Open the latest state."""
-        if self._read_only:
+        if self.read_only:
             with self._lock, store_errors(self._folder):
-                self._check_open()
+                self.require_open()
                 self._follow()
-        self._check_open()
+        self.require_open()
         yield self._latest
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
         """Wait for other writers of this process, and open the store."""
-        if self._read_only:
-            raise StoreError(
-                f"The index {self.address} was opened for reading only. Open it without read_only to change it."
-            )
         with self._writers:
-            self._check_open()
+            self.require_open(for_writing=True)
             yield StateWriter(lambda: self._latest, self._write, self._stage, self._write_all)
 
     def attachment(self, name: str) -> bytes | None:
         """Return a file that was stored when the index was created, or None."""
         with self._lock, store_errors(self._folder):
-            self._check_open()
+            self.require_open()
             return self._database.setting(attachment_name(name))
 
     def describe(self) -> dict[str, Any]:
         """Return sizes for `info`."""
         with self._lock, store_errors(self._folder):
-            self._check_open()
+            self.require_open()
             infos = self._database.files()
-            records = self._database.count_records(Counters(**self._database.json_setting(COUNTERS)).record)
+            records = self._database.count_records(self._loader.counters().record)
         sizes = {kind: sum(info.num_bytes for info in infos if info.kind == kind) for kind in row_files.KINDS}
         database = self._database.num_bytes()
         return {
@@ -165,11 +161,11 @@ class EmbeddedStore(Store):
 
     def verify(self) -> list[str]:
         """Return a sentence for each damaged part."""
-        with self.reading() as view, store_errors(self._folder):
+        with self.reading() as snapshot, store_errors(self._folder):
             with self._lock:
                 problems = list(self._database.problems())
-            problems += checks.check_files(self._folder, self._list_files)
-            return problems or list(checks.check_rows(view))
+            problems += row_files.check_files(self._folder, self._list_files)
+            return problems or check_rows(snapshot)
 
     def compact(self) -> None:
         """Drop the documents of forgotten rows, and merge what makes lookups slower."""
@@ -189,7 +185,7 @@ class EmbeddedStore(Store):
 
     def backup(self, path: str) -> None:
         """Write a copy of the latest state to a new folder, while the store is in use."""
-        self._check_open()
+        self.require_open()
         with store_errors(Path(path)):
             backup.copy_index(self._folder, Path(path))
 
@@ -199,19 +195,19 @@ class EmbeddedStore(Store):
         Every change is on disk before. A disk that is full, or a file that is found damaged, is a warning here.
         """
         with self._writers:
-            if self._closed:
+            if self.closed:
                 return
             try:
-                if not self._read_only:
+                if not self.read_only:
                     with store_errors(self._folder):
                         self._reserve.use(self._tidy)
             except StoreError as error:
                 warnings.warn(f"The index was closed, and all its documents are stored. {error}", stacklevel=2)
             finally:
-                if not self._read_only:
+                if not self.read_only:
                     self._pool.shutdown()
                 with self._lock:
-                    self._closed = True
+                    self.closed = True
                     self._database.close()
                     if self._writer_lock is not None:
                         with suppress(OSError):
@@ -240,39 +236,38 @@ class EmbeddedStore(Store):
         version = self._database.data_version()
         if version != self._version:
             self._loader.load()
-            self.meta = self._database.json_setting(META)
             self._version = version
             self._publish()
 
     def _publish(self) -> None:
         """Let calls of `reading` return the state of now. Requires: the lock."""
-        self._latest = self._loader.state.view(self._list_runs, self._read_staged)
+        self._latest = self._loader.state.view(self._list_imports, self._read_staged)
 
     def _list_files(self) -> list[Any]:
         with self._lock:
             return self._database.files()
 
-    def _list_runs(self) -> list[Run]:
+    def _list_imports(self) -> list[Import]:
         with self._lock, store_errors(self._folder):
-            self._check_open()
-            return self._database.runs()
+            self.require_open()
+            return self._database.imports()
 
-    def _read_staged(self, run: str) -> Iterator[pa.Table]:
+    def _read_staged(self, import_name: str) -> Iterator[pa.Table]:
         number = 0
         while True:
             with self._lock, store_errors(self._folder):
-                self._check_open()
-                record = self._database.staged(run, number)
+                self.require_open()
+                record = self._database.staged(import_name, number)
             if record is None:
                 return
             number = record.number
-            yield pa.ipc.open_stream(record.data).read_all()
+            yield decode_table(record.data)
 
     # Writing.
 
     def _write(self, changes: Changes) -> None:
         with store_errors(self._folder):
-            self._check_open()
+            self.require_open()
             self._loader.state.check(changes)
             if changes.documents is None:
                 self._reserve.use(lambda: self._write_journal(changes))
@@ -297,7 +292,7 @@ class EmbeddedStore(Store):
             self._write(join_changes(small))
             return
         with store_errors(self._folder):
-            self._check_open()
+            self.require_open()
             self._limit_memory()
             self._keep_reserve()
             self._write_through(chain([join_changes(small)], rest))
@@ -315,22 +310,19 @@ class EmbeddedStore(Store):
         if self._loader.number > self._maintenance.flushed:
             self._maintenance.flush()
             self._pending_bytes = 0
-        rest = self._maintenance.write_through(parts, self._write_settings)
-        if rest.meta is not None:
-            self.meta = dict(rest.meta)
+        self._maintenance.write_through(parts)
 
     def _write_journal(self, changes: Changes) -> None:
         records = encode(changes, _RECORD_BYTES)
         with self._lock:
             with self._database.transaction():
-                self._write_settings(changes)
+                if changes.ended_import is not None:
+                    self._database.end_import(changes.ended_import)
                 for number, record in enumerate(records, self._loader.number + 1):
                     self._database.append(number, record)
                 self._maintenance.trim_journal()
             self._loader.number += len(records)
             self._loader.state.apply(changes)
-            if changes.meta is not None:
-                self.meta = dict(changes.meta)
             self._publish()
         rows = 0 if changes.documents is None else len(changes.documents)
         self._pending_bytes += sum(map(len, records)) + _BYTES_A_ROW * rows
@@ -340,29 +332,17 @@ class EmbeddedStore(Store):
         files = sum(info.num_bytes for info in self._loader.files.values())
         self._reserve.keep(self._latest.num_rows, self._database.num_bytes() + files)
 
-    def _write_settings(self, changes: Changes) -> None:
-        documents = changes.documents
-        if documents is not None and self._loader.state.documents.schema is None:
-            self._database.set_setting(SCHEMA, documents.schema.serialize().to_pybytes())
-        if changes.ended_run is not None:
-            self._database.end_run(changes.ended_run)
-        if changes.meta is not None:
-            self._database.set_setting(META, dump(changes.meta))
-
-    def _stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
+    def _stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
         with store_errors(self._folder), self._lock:
-            self._check_open()
+            self.require_open()
             self._keep_reserve()
             with self._database.transaction():
-                self._database.open_run(run, opened)
+                self._database.open_import(import_name, opened)
                 if documents is not None:
                     rows = max(1, len(documents) * _RECORD_BYTES // max(1, documents.nbytes))
                     for begin in range(0, len(documents), rows):
                         part = documents.slice(begin, rows)
-                        sink = pa.BufferOutputStream()
-                        with pa.ipc.new_stream(sink, part.schema) as writer:
-                            writer.write_table(part)
-                        self._database.stage(run, len(part), sink.getvalue().to_pybytes())
+                        self._database.stage(import_name, len(part), encode_table(part))
 
     @property
     def _through_bytes(self) -> int:
@@ -412,7 +392,3 @@ class EmbeddedStore(Store):
             self._finish_flushing()
         finally:
             self._finish_merging()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreError(f"The index {self.address} was closed. Open it again.")

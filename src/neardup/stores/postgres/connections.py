@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format, TransactionStatus
 
 from neardup.errors import StoreError
-from neardup.stores.server_address import ServerAddress
+from neardup.stores.servers import ServerAddress
 
 WRITER_TIMEOUT_S = 60
 CONNECT_TIMEOUT_S = 10
@@ -226,10 +226,6 @@ class Pool:
 
     def _next(self) -> Session | None:
         with self._lock:
-            if self._closed:
-                raise StoreError(
-                    f"The index was closed: {self._address.shown}. An open index is needed. Open it again first."
-                )
             while self._idle:
                 session = self._idle.pop()
                 if session.usable:

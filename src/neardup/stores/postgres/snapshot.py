@@ -9,36 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.candidates.entries import Entries, Found
 from neardup.errors import StoreError
-from neardup.stores.base import Counts, Entries, Found, Layout, Rows, Run, Snapshot
-from neardup.stores.documents import EMPTY_SCHEMA
+from neardup.stores.base import Counts, Import, Rows, StoredSnapshot
 from neardup.stores.packed_rows import decode_table, unpack_table
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Bigints, Session, bigints, slices_of_bigints
+from neardup.stores.settings import StoreSettings
 
 _ROWS_A_CALL, _LARGE_ROWS_A_CALL = 4_000, 200
 _SIGN = np.uint64(1 << 63)
 
 
-class Columns:
-    """The columns of the documents of an index: unknown until the first document came, then never changed."""
-
-    def __init__(self) -> None:
-        self._schema: pa.Schema | None = None
-
-    def read(self, session: Session) -> pa.Schema | None:
-        """Return the columns; None if there is no document yet."""
-        if self._schema is None:
-            (data,) = session.row(statements.FIELDS)
-            self._schema = None if data is None else pa.ipc.read_schema(pa.py_buffer(data))
-        return self._schema
-
-
-class PostgresSnapshot(Snapshot):
+class PostgresSnapshot(StoredSnapshot):
     """The reads that a transaction, or the writer, makes over one connection."""
 
-    def __init__(self, session: Session, layout: Layout, columns: Columns) -> None:
-        self.session, self.layout, self._columns = session, layout, columns
+    def __init__(self, session: Session, settings: StoreSettings) -> None:
+        self.session, self.layout, self.schema = session, settings.layout, settings.schema
         self._num_rows, kept, removed = session.row(statements.COUNTS)
         self._counts = Counts(kept, removed)
         self._hidden = np.empty(0, np.int64)  # rows that are skipped
@@ -104,12 +91,12 @@ class PostgresSnapshot(Snapshot):
     def count(self) -> Counts:
         return self._counts
 
-    def runs(self) -> list[Run]:
-        return [Run(name.decode(), opened, size) for name, opened, size in self.session.rows(statements.RUNS)]
+    def imports(self) -> list[Import]:
+        return [Import(name.decode(), opened, size) for name, opened, size in self.session.rows(statements.IMPORTS)]
 
-    def staged(self, run: str) -> Iterator[pa.Table]:
+    def staged(self, import_name: str) -> Iterator[pa.Table]:
         last = 0
-        while found := self.session.rows(statements.STAGED, run.encode(), last):
+        while found := self.session.rows(statements.STAGED, import_name.encode(), last):
             ((last, data),) = found
             yield decode_table(data)
 
@@ -122,8 +109,7 @@ class PostgresSnapshot(Snapshot):
         return found
 
     def _table(self, records: list[bytes], num_rows: int, columns: Sequence[str]) -> pa.Table:
-        schema = self._columns.read(self.session) or EMPTY_SCHEMA
-        fields = [schema.field(name) for name in columns]
+        fields = [self.schema.field(name) for name in columns]
         if num_rows == 0:
             return pa.schema(fields).empty_table()
         try:

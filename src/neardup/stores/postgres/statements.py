@@ -15,14 +15,15 @@ from functools import cache
 
 import pyarrow as pa
 
-from neardup.stores.base import Layout
+from neardup.candidates.entries import Layout
 
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 COUNTS = "SELECT num_rows, kept, removed FROM counts"
-FIELDS = "SELECT fields FROM settings"
-LOCK, UNLOCK = "SELECT pg_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)"
-RUNS = "SELECT name, opened, num_documents FROM runs ORDER BY opened, name"
-STAGED = "SELECT part, data FROM staged WHERE run = %s AND part > %s ORDER BY part LIMIT 1"
+EXISTS = "SELECT to_regclass('settings')"
+_LOCK = "(hashtextextended(current_schema(), 0))"  # the same number on all hosts
+LOCK, UNLOCK = f"SELECT pg_advisory_lock{_LOCK}", f"SELECT pg_advisory_unlock{_LOCK}"
+IMPORTS = "SELECT name, opened, num_documents FROM imports ORDER BY opened, name"
+STAGED = "SELECT part, data FROM staged WHERE import_name = %s AND part > %s ORDER BY part LIMIT 1"
 IDS = (
     "SELECT string_agg(int8send(n - 1) || int8send(row), '') "
     "FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted(id, n) JOIN documents USING (id) "
@@ -41,60 +42,59 @@ FORGET = (
 FORGET_ENTRIES = "DELETE FROM entries WHERE row = ANY(%s)"
 SEE = "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = ANY(%s)"
 COUNT_ON = "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE num_rows = %s"
-OPEN_RUN = (
-    "INSERT INTO runs VALUES (%s, %s, %s) "
-    "ON CONFLICT (name) DO UPDATE SET num_documents = runs.num_documents + excluded.num_documents"
+OPEN_IMPORT = (
+    "INSERT INTO imports VALUES (%s, %s, %s) "
+    "ON CONFLICT (name) DO UPDATE SET num_documents = imports.num_documents + excluded.num_documents"
 )
-STAGE = "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE run = %s"
-END_RUN = ("DELETE FROM staged WHERE run = %s", "DELETE FROM runs WHERE name = %s")
-META, SET_META, SET_FIELDS = (
-    "SELECT meta FROM settings",
-    "UPDATE settings SET meta = %s",
-    "UPDATE settings SET fields = %s",
-)
+STAGE = "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE import_name = %s"
+END_IMPORT = ("DELETE FROM staged WHERE import_name = %s", "DELETE FROM imports WHERE name = %s")
 # Not current_schema()::regnamespace, which reads a name as SQL does: without capital letters.
 _OURS = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 SIZES = (
     f"SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE {_OURS} AND relkind = 'r' ORDER BY relname"
 )
 CHECKS = {
-    "SELECT count(*) FROM documents WHERE row >= (SELECT num_rows FROM counts)": "{} documents have a row that was "
-    "never given out",
-    "SELECT abs((SELECT kept FROM counts) - count(*)) FROM documents WHERE state = 1": "the number of kept documents "
-    "differs by {} from the number that was counted",
-    "SELECT abs((SELECT removed FROM counts) - count(*)) FROM documents WHERE state = 2": "the number of removed "
-    "documents differs by {} from the number that was counted",
-    "SELECT count(*) FROM documents AS d WHERE member AND NOT EXISTS (SELECT FROM entries AS e WHERE e.row = d.row)":
-    "{} documents are in no table of keys",
-    "SELECT count(*) FROM entries AS e WHERE NOT EXISTS (SELECT FROM documents AS d WHERE d.row = e.row AND d.member)":
-    "{} entries of tables of keys have no document",
-    "SELECT count(*) FROM entries AS e JOIN documents AS d USING (row) WHERE e.kept <> (d.state = 1)": "{} entries of "
-    "tables of keys have another state than their document",
-    "SELECT count(*) FROM staged AS s WHERE NOT EXISTS (SELECT FROM runs AS r WHERE r.name = s.run)": "{} staged "
-    "tables belong to no run",
-    "SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND "
-    f"{_OURS}": "{} indexes of the database are not valid: REINDEX "
-    "makes them anew",
-}  # fmt: skip
+    "{} documents have a row that was never given out.": """
+        SELECT count(*) FROM documents WHERE row >= (SELECT num_rows FROM counts)""",
+    "The number of kept documents differs by {} from the number that was counted.": """
+        SELECT abs((SELECT kept FROM counts) - count(*)) FROM documents WHERE state = 1""",
+    "The number of removed documents differs by {} from the number that was counted.": """
+        SELECT abs((SELECT removed FROM counts) - count(*)) FROM documents WHERE state = 2""",
+    "{} documents are in no table of keys.": """
+        SELECT count(*) FROM documents AS d
+        WHERE member AND NOT EXISTS (SELECT FROM entries AS e WHERE e.row = d.row)""",
+    "{} entries of tables of keys have no document.": """
+        SELECT count(*) FROM entries AS e
+        WHERE NOT EXISTS (SELECT FROM documents AS d WHERE d.row = e.row AND d.member)""",
+    "{} entries of tables of keys have another state than their document.": """
+        SELECT count(*) FROM entries AS e JOIN documents AS d USING (row) WHERE e.kept <> (d.state = 1)""",
+    "{} staged tables belong to no import.": """
+        SELECT count(*) FROM staged AS s WHERE NOT EXISTS (SELECT FROM imports AS r WHERE r.name = s.import_name)""",
+    "{} indexes of the database are not valid: REINDEX makes them anew.": f"""
+        SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND {_OURS}""",
+}
+"""What is wrong, and the query that counts it."""
 _TYPES = {
-    pa.bool_(): "boolean", pa.uint8(): "smallint", pa.uint16(): "integer", pa.uint32(): "bigint",
-    pa.float32(): "real", pa.float64(): "double precision",
-}  # fmt: skip
+    pa.bool_(): "boolean",
+    pa.uint8(): "smallint",
+    pa.uint16(): "integer",
+    pa.uint32(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+}
 LARGE = ("features", "tags", "text")  # no table of PostgreSQL compresses them further
 
 
-def create_statements(fields: Sequence[pa.Field], layout: Layout) -> list[str]:
+def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
     """Return the statements that make the tables of an index in the schema of the connection."""
     keys = [f"key_{table}" for table in range(len(layout.prefix_bits))]
-    columns = ", ".join(f'"{field.name}" {_type_of(field)}' for field in fields)
+    columns = ", ".join(f'"{field.name}" {_type_of(field)}' for field in schema)
     return [
-        "CREATE TABLE settings (format integer NOT NULL, meta text NOT NULL, prefix_bits integer[] NOT NULL, "
-        "max_distance integer NOT NULL, fields bytea)",
+        "CREATE TABLE settings (name text PRIMARY KEY, data bytea NOT NULL)",
         "CREATE TABLE counts (num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint NOT NULL)",
         "INSERT INTO counts VALUES (0, 0, 0)",
-        "CREATE TABLE attachments (name text PRIMARY KEY, data bytea NOT NULL)",
-        "CREATE TABLE runs (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents bigint NOT NULL)",
-        "CREATE TABLE staged (run bytea, part bigint, data bytea NOT NULL, PRIMARY KEY (run, part))",
+        "CREATE TABLE imports (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents bigint NOT NULL)",
+        "CREATE TABLE staged (import_name bytea, part bigint, data bytea NOT NULL, PRIMARY KEY (import_name, part))",
         # Room on each page lets last_seen change without a change of the indexes. A hash index takes ids of any length.
         f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)",
         "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
@@ -108,11 +108,6 @@ def create_statements(fields: Sequence[pa.Field], layout: Layout) -> list[str]:
             for key, equal, bits in zip(keys, tables_of_equal_keys(layout), layout.prefix_bits, strict=True)
         ),
     ]
-
-
-def add_column(field: pa.Field) -> str:
-    """Return the statement that adds a column to the documents."""
-    return f'ALTER TABLE documents ADD COLUMN "{field.name}" {_type_of(field)}'
 
 
 @cache

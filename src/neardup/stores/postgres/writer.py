@@ -2,60 +2,47 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.candidates.entries import Entries
 from neardup.errors import StoreError
-from neardup.schemas import KEPT, indexed_schema
-from neardup.stores.base import Changes, Counts, Entries, Layout, Rows, Writer, check_changes
+from neardup.schemas import KEPT
+from neardup.stores.base import Changes, Counts, Rows, Writer, check_changes
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.postgres import statements
-from neardup.stores.postgres.connections import Session, bigints
-from neardup.stores.postgres.snapshot import Columns, PostgresSnapshot, bigints_of
+from neardup.stores.postgres.connections import bigints
+from neardup.stores.postgres.snapshot import PostgresSnapshot, bigints_of
 
 
 class PostgresWriter(PostgresSnapshot, Writer):
     """The writer of an index: it has the advisory lock of the index on its connection."""
 
-    def __init__(
-        self, session: Session, layout: Layout, columns: Columns, set_meta: Callable[[dict[str, Any]], None]
-    ) -> None:
-        super().__init__(session, layout, columns)
-        self._set_meta = set_meta
-
     def write(self, changes: Changes) -> None:
         self.write_all([changes])
 
     def write_all(self, parts: Iterable[Changes]) -> None:
-        before, meta = (self._num_rows, self._counts), None
+        before = self._num_rows, self._counts
         try:
             with self.session.transaction():
                 for changes in parts:
                     self._write(changes)
-                    meta = meta if changes.meta is None else dict(changes.meta)
         except BaseException:
             self._num_rows, self._counts = before
             raise
-        if meta is not None:
-            self._set_meta(meta)
 
     def _write(self, changes: Changes) -> None:
         session, documents = self.session, changes.documents
         added = 0 if documents is None else documents.num_rows
-        check_changes(changes, self.num_rows, self._columns.read(self.session) if added else None)
-        if changes.meta is not None:
-            session.execute(statements.SET_META, json.dumps(dict(changes.meta)))
-        if changes.ended_run is not None:
-            for statement in statements.END_RUN:
-                session.execute(statement, changes.ended_run.encode())
+        check_changes(changes, self.num_rows, self.schema)
+        if changes.ended_import is not None:
+            for statement in statements.END_IMPORT:
+                session.execute(statement, changes.ended_import.encode())
         kept, removed = self._forget(changes.forgotten)
         if documents is not None and added:
-            self._add_columns(documents.schema)
             lasting = ~np.isin(self.num_rows + np.arange(added), changes.forgotten)
             new_kept, new_removed = self._add(documents, changes.entries, lasting)
             kept, removed = kept + new_kept, removed + new_removed
@@ -69,12 +56,13 @@ class PostgresWriter(PostgresSnapshot, Writer):
         self._num_rows += added
         self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)
 
-    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
+    def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
         size = 0 if documents is None else documents.num_rows
         with self.session.transaction():
-            self.session.execute(statements.OPEN_RUN, run.encode(), opened, size)
+            name = import_name.encode()
+            self.session.execute(statements.OPEN_IMPORT, name, opened, size)
             if documents is not None:
-                self.session.execute(statements.STAGE, run.encode(), encode_table(documents), run.encode())
+                self.session.execute(statements.STAGE, name, encode_table(documents), name)
 
     def _forget(self, rows: Rows) -> tuple[int, int]:
         """Delete documents and their keys; return by how much the numbers of kept and of removed documents change."""
@@ -83,13 +71,6 @@ class PostgresWriter(PostgresSnapshot, Writer):
         kept, removed = self.session.row(statements.FORGET, bigints(rows))
         self.session.execute(statements.FORGET_ENTRIES, bigints(rows))
         return -kept, -removed
-
-    def _add_columns(self, schema: pa.Schema) -> None:
-        """Add the columns that the first documents have beside those of every index: the measures of the method."""
-        if self.num_rows == 0:
-            for field in list(schema)[len(indexed_schema(())) :]:
-                self.session.execute(statements.add_column(field))
-            self.session.execute(statements.SET_FIELDS, bytes(schema.serialize()))
 
     def _add(self, documents: pa.Table, entries: Entries | None, lasting: npt.NDArray[np.bool_]) -> tuple[int, int]:
         """Insert the lasting documents and their keys; return the number of kept and of removed ones."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import begins_run
 from neardup.kernels.packed_entries import WIDTH
 from neardup.stores.base import Rows
 
@@ -30,9 +31,7 @@ def group_entries(table: Rows, keys: npt.NDArray[np.uint64], row: Rows, buckets:
     table, level, number = table[order], level[order], number[order]
     entries = np.empty(len(order), ENTRY)
     entries["key"], entries["row"] = keys[order], row[order]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (table[1:] != table[:-1]) | (level[1:] != level[:-1]) | (number[1:] != number[:-1])
-    begins = np.append(np.flatnonzero(new), len(order))
+    begins = np.append(np.flatnonzero(begins_run(table, level, number)), len(order))
     for first in range(0, len(begins) - 1, _GROUPS_A_CALL):
         bounds = begins[first : first + _GROUPS_A_CALL + 1]
         heads = np.empty(len(bounds) - 1, _HEAD)

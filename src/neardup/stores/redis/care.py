@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from neardup import kernels
-from neardup.errors import StoreError
-from neardup.stores.base import Rows
+from neardup.stores.checks import check_rows
 from neardup.stores.redis import scripts
 from neardup.stores.redis.buckets import ENTRY, bucket_of
 from neardup.stores.redis.connection import Connection
 from neardup.stores.redis.lock import WriterLock
-from neardup.stores.redis.rows import alive_of
 from neardup.stores.redis.snapshot import LETTERS, RedisSnapshot
 from neardup.stores.redis.writer import RedisWriter
-from neardup.stores.state import contents_of, hash_ids
 
 _BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
 
@@ -27,32 +24,27 @@ _BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
 def describe(connection: Connection, snapshot: RedisSnapshot) -> dict[str, Any]:
     """Return sizes for `info`. Memory is estimated: from some buckets, documents and values, chosen at random."""
     num_rows, chance = snapshot.num_rows, random.Random(0)
-    lists, times = -(-num_rows // scripts.DOCUMENTS_A_LIST), -(-num_rows // scripts.TIMES_A_STRING)
-    buckets = [(table, count) for table, count in enumerate(snapshot.header.buckets.tolist())]
-    names = {
-        "tables": [
-            _bucket_name(table, count, number) for table, count in buckets for number in _sample(range(count), chance)
-        ],
-        "documents": [f"d{i}" for i in _sample(range(lists), chance)],
-        "times": [f"s{i}" for i in _sample(range(times), chance)],
-        **{letter: [f"{letter}{row}" for row in _sample(range(num_rows), chance)] for letter in LETTERS.values()},
-    }
-    totals = {
-        "tables": int(snapshot.header.buckets.sum()), "documents": lists, "times": times,
-        **dict.fromkeys(LETTERS.values(), num_rows),
-    }  # fmt: skip
-    sizes = {kind: _memory_of(connection, keys) * totals[kind] / max(len(keys), 1) for kind, keys in names.items()}
-    rest = _memory_of(connection, ["settings", "state", "states", "forgotten", "attachments", "buckets", "runs"])
+
+    def estimate(number: int, name_of: Callable[[int], str]) -> int:
+        """Return the memory of so many keys."""
+        chosen = chance.sample(range(number), min(number, _SAMPLES))
+        return _memory_of(connection, map(name_of, chosen)) * number // max(len(chosen), 1)
+
+    buckets = enumerate(snapshot.header.buckets.tolist())
+    tables = sum(estimate(count, partial(_bucket_name, table, count)) for table, count in buckets)
+    documents = estimate(-(-num_rows // scripts.DOCUMENTS_A_LIST), "d{}".format)
+    documents += estimate(-(-num_rows // scripts.TIMES_A_STRING), "s{}".format)
+    documents += sum(estimate(num_rows, f"{letter}{{}}".format) for letter in LETTERS.values())
+    rest = _memory_of(connection, ["settings", "state", "states", "forgotten", "buckets", "imports"])
     with connection.our_errors():
         server, memory = connection.client.info("server"), connection.client.info("memory")
-    documents = sizes["documents"] + sizes["times"] + sum(sizes[letter] for letter in LETTERS.values())
     return {
         "store": "redis",
         "server": server["redis_version"],
         "prefix": connection.prefix.decode(),
-        "bytes": int(sum(sizes.values()) + rest),
-        "documents_bytes": int(documents),
-        "tables_bytes": int(sizes["tables"]),
+        "bytes": documents + tables + rest,
+        "documents_bytes": documents,
+        "tables_bytes": tables,
         "server_bytes": memory["used_memory"],
     }
 
@@ -62,46 +54,8 @@ def verify(snapshot: RedisSnapshot) -> list[str]:
     states = snapshot.connection.call("STRLEN", snapshot.connection.key("states"))
     if states != snapshot.num_rows:
         return [f"There are states of {states} rows, but {snapshot.num_rows} rows."]
-    rows, alive = np.empty(snapshot.num_rows, np.int64), np.zeros(snapshot.num_rows, np.bool_)
-    number, _ = kernels.packed_entries.list_alive(0, alive_of(snapshot.header), rows)
-    alive[rows[:number]] = True
-    found: list[str] = []
-    num_tables = len(snapshot.layout.prefix_bits)
-    listed, of_id, of_content = (np.zeros(snapshot.num_rows, np.int64) for _ in range(3))
-    id_keys, content_keys = np.zeros(snapshot.num_rows, np.uint64), np.zeros(snapshot.num_rows, np.uint64)
-    for table in range(num_tables + 2):
-        keys, row, wrong = _entries_of(snapshot, table)
-        found += wrong
-        keys, row = keys[row < snapshot.num_rows], row[row < snapshot.num_rows]
-        numbers = listed if table < num_tables else of_id if table == num_tables else of_content
-        numbers += np.bincount(row, minlength=snapshot.num_rows)
-        if table >= num_tables:
-            (id_keys if table == num_tables else content_keys)[row] = keys
-    members = np.zeros(snapshot.num_rows, np.bool_)
-    kept, ids = 0, set[str]()
-    try:
-        for documents in snapshot.scan(_verified_columns(snapshot)):
-            row = documents.column("row").to_numpy()
-            members[row] = documents.column("member").to_numpy()
-            state = documents.column("state").to_numpy()
-            kept += int((state == 1).sum())
-            ids.update(documents.column("id").to_pylist())
-            differ = (
-                (state != snapshot.header.states[row])
-                | (hash_ids(documents.column("id")) != id_keys[row])
-                | (members[row] & (contents_of(documents.column("content"))[:, 0] != content_keys[row]))
-            )
-            if differ.any():
-                found.append(f"{int(differ.sum())} documents from row {row[differ][0]} on differ from their entries.")
-    except StoreError as error:
-        return [*found, str(error)]
-    if (len(ids), (kept, len(ids) - kept)) != (int(alive.sum()), tuple(snapshot.count())):
-        found.append(f"{int(alive.sum())} rows, {len(ids)} ids and the numbers {tuple(snapshot.count())} do not agree.")
-    wrong_rows = alive & ((of_id != 1) | (of_content != members) | ((listed > 0) != members))
-    if wrong_rows.any():
-        first = np.flatnonzero(wrong_rows)[0]
-        found.append(f"{int(wrong_rows.sum())} documents from row {first} on have no entries, or too many.")
-    return found
+    tables = range(len(snapshot.header.buckets))
+    return [*chain.from_iterable(_check_table(snapshot, table) for table in tables), *check_rows(snapshot)]
 
 
 def compact(writer: RedisWriter, lock: WriterLock) -> None:
@@ -134,17 +88,13 @@ def compact(writer: RedisWriter, lock: WriterLock) -> None:
         pipeline.hset(key("state"), "dropped", header.num_forgotten)
 
 
-def _sample(numbers: range, chance: random.Random) -> list[int]:
-    return chance.sample(numbers, min(len(numbers), _SAMPLES))
-
-
-def _memory_of(connection: Connection, names: list[str]) -> int:
+def _memory_of(connection: Connection, names: Iterable[str]) -> int:
     """Return the memory of keys; that of missing ones is 0."""
     with connection.our_errors():
         pipeline = connection.client.pipeline(transaction=False)
         for name in names:
             pipeline.memory_usage(connection.key(name), samples=0)
-        return sum(size or 0 for size in pipeline.execute())
+        return int(sum(size or 0 for size in pipeline.execute()))
 
 
 def _bucket_name(table: int, count: int, number: int) -> str:
@@ -166,15 +116,14 @@ def _buckets_of(snapshot: RedisSnapshot, table: int) -> Iterator[tuple[list[str]
         yield [name for name, _ in there], [value for _, value in there]
 
 
-def _entries_of(snapshot: RedisSnapshot, table: int) -> tuple[npt.NDArray[np.uint64], Rows, list[str]]:
-    """Return the keys and rows of all entries of a table, and what is wrong with its buckets."""
-    found: list[str] = []
-    keys, rows = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+def _check_table(snapshot: RedisSnapshot, table: int) -> Iterator[str]:
+    """Yield what is wrong with the buckets of a table."""
+    num_entries = 0
     for names, values in _buckets_of(snapshot, table):
         sizes = np.array([len(value) for value in values], np.int64)
         if np.any(sizes % ENTRY.itemsize):
             cut = names[int(np.flatnonzero(sizes % ENTRY.itemsize)[0])]
-            found.append(f"The size of the bucket {cut} is no multiple of {ENTRY.itemsize} bytes.")
+            yield f"The size of the bucket {cut} is no multiple of {ENTRY.itemsize} bytes."
             continue
         entries = np.frombuffer(b"".join(values), ENTRY)
         key, row = entries["key"].astype(np.uint64), entries["row"].astype(np.int64)
@@ -184,18 +133,7 @@ def _entries_of(snapshot: RedisSnapshot, table: int) -> tuple[npt.NDArray[np.uin
         wrong = (level != place[bucket, 0]) | (number != place[bucket, 1])
         wrong[1:] |= (bucket[1:] == bucket[:-1]) & (row[1:] < row[:-1])
         if wrong.any():
-            first = names[bucket[wrong][0]]
-            found.append(f"The bucket {first} has entries of other buckets, or not in the order of rows.")
-        keys.append(key)
-        rows.append(row)
-    number_of_entries = sum(map(len, rows))
-    if number_of_entries != snapshot.header.entries[table]:
-        found.append(
-            f"The table {table} has {number_of_entries} entries, but {snapshot.header.entries[table]} were written."
-        )
-    return np.concatenate(keys), np.concatenate(rows), found
-
-
-def _verified_columns(snapshot: RedisSnapshot) -> list[str]:
-    schema = snapshot.columns.read()
-    return [] if schema is None else schema.names
+            yield f"The bucket {names[bucket[wrong][0]]} has entries of other buckets, or not in the order of rows."
+        num_entries += len(entries)
+    if num_entries != snapshot.header.entries[table]:
+        yield f"The table {table} has {num_entries} entries, but {snapshot.header.entries[table]} were written."

@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from neardup.errors import StoreError
-from neardup.stores.server_address import ServerAddress
+from neardup.stores.servers import ServerAddress
 
 NAMES = "neardup:indexes"
 _CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 60  # the address may set others
@@ -34,9 +34,12 @@ class Connection:
         of_tcp = {"socket_connect_timeout": _CONNECT_TIMEOUT_S, "socket_keepalive": True} if scheme != "unix" else {}
         try:  # a change is never sent twice: whether it arrived is not known when a connection breaks
             self.client: Any = redis.Redis.from_url(
-                url, socket_timeout=_ANSWER_TIMEOUT_S, retry=Retry(NoBackoff(), 0),
-                redis_connect_func=self._connected, **of_tcp,
-            )  # fmt: skip
+                url,
+                socket_timeout=_ANSWER_TIMEOUT_S,
+                retry=Retry(NoBackoff(), 0),
+                redis_connect_func=self._connected,
+                **of_tcp,
+            )
         except ValueError as error:
             raise StoreError(
                 f"The address is not one of a Redis server: got {address.shown}: {error}. An address is like "
@@ -56,12 +59,6 @@ class Connection:
         """Send a command and return the answer."""
         with self.our_errors():
             return self.client.execute_command(command, *arguments)
-
-    def hash(self, name: str) -> dict[bytes, bytes]:
-        """Return the fields and values of a hash of the index."""
-        with self.our_errors():
-            found: dict[bytes, bytes] = self.client.hgetall(self.key(name))
-        return found
 
     def dropped(self) -> int:
         """Return how many forgotten rows have no entries and documents any more."""

@@ -78,9 +78,15 @@ class KnownRows:
                 known, forgotten = 0, dropped
             self._learn(states, known, rows, forgotten)
             return Header(
-                self._states, self._forgotten_at, num_rows, num_forgotten, dropping, Counts(kept, removed),
-                np.frombuffer(answer[6], ">u4").astype(np.int64), np.frombuffer(answer[9], "<u8").astype(np.int64),
-            )  # fmt: skip
+                self._states,
+                self._forgotten_at,
+                num_rows,
+                num_forgotten,
+                dropping,
+                Counts(kept, removed),
+                np.frombuffer(answer[6], ">u4").astype(np.int64),
+                np.frombuffer(answer[9], "<u8").astype(np.int64),
+            )
 
     def _forget_all(self, dropped: int) -> None:
         """Know nothing but that so many rows were dropped. Snapshots keep their arrays."""

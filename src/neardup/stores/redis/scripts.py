@@ -143,16 +143,15 @@ end
 CREATE = """
 local p = KEYS[1]
 if redis.call('EXISTS', p .. 'settings') == 1 then return 0 end
-redis.call('HSET', p .. 'settings', 'format', ARGV[1], 'meta', ARGV[2], 'layout', ARGV[3])
 redis.call('HSET', p .. 'state', 'rows', 0, 'forgotten', 0, 'dropping', 0, 'dropped', 0, 'kept', 0, 'removed', 0)
-redis.call('SET', p .. 'buckets', ARGV[4])
-redis.call('HSET', p .. 'state', 'entries', ARGV[5], 'id', ARGV[6])
-redis.call('SADD', KEYS[2], ARGV[7])
-for i = 8, #ARGV, 2 do redis.call('HSET', p .. 'attachments', ARGV[i], ARGV[i + 1]) end
+redis.call('SET', p .. 'buckets', ARGV[1])
+redis.call('HSET', p .. 'state', 'entries', ARGV[2], 'id', ARGV[3])
+redis.call('SADD', KEYS[2], ARGV[4])
+for i = 5, #ARGV, 2 do redis.call('HSET', p .. 'settings', ARGV[i], ARGV[i + 1]) end
 return 1
 """
-"""KEYS[2]: the set of names. ARGV: settings, the numbers of buckets and of entries of each table, a random
-id, the name, and attachments by name."""
+"""KEYS[2]: the set of names. ARGV: the numbers of buckets and of entries of each table, a random id, the name, and
+settings by name."""
 
 RELEASE = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end

@@ -10,15 +10,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import rank_in_run
+from neardup.candidates.entries import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
-from neardup.stores.base import Counts, Entries, Found, Layout, Rows, Run, Snapshot
-from neardup.stores.documents import EMPTY_SCHEMA
+from neardup.stores.base import Counts, Import, Rows
+from neardup.stores.hashed import NUM_HASHED, HashedSnapshot
 from neardup.stores.packed_rows import decode_table, unpack_table
 from neardup.stores.redis import scripts
 from neardup.stores.redis.connection import Connection
 from neardup.stores.redis.rows import Header, alive_of
-from neardup.stores.state import contents_of, hash_ids
+from neardup.stores.settings import StoreSettings
 
 LETTERS = {"features": "f", "tags": "g", "text": "x"}
 """Columns with a key of their own for each row that has a value; the others are packed together."""
@@ -26,31 +28,13 @@ APART = ("row", "last_seen", *LETTERS)
 _ROWS_A_CALL, _LARGE_ROWS_A_CALL = 4_000, 200
 _FIRST_BYTES, _GROWTH = kernels.packed_entries.WIDTH * 1024, 16
 _ALL_BYTES = 2**40
-_NO_LIMIT = 2**62
 
 
-class Columns:
-    """The columns of the documents of an index: unknown until the first document came, then never changed."""
+class RedisSnapshot(HashedSnapshot):
+    """The rows of one moment. Entries and documents are read when they are needed; later ones are ignored."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection, self._schema = connection, None
-
-    def read(self) -> pa.Schema | None:
-        """Return the columns; None if there is no document yet."""
-        if self._schema is None:
-            data = self._connection.call("HGET", self._connection.key("settings"), "schema")
-            self._schema = None if data is None else pa.ipc.read_schema(pa.py_buffer(data))
-        return self._schema
-
-
-class RedisSnapshot(Snapshot):
-    """The rows of one moment. Entries and documents are read when they are needed; later ones are ignored.
-
-    The last two tables of keys find rows by the hash of the id, and members by the first half of their content.
-    """
-
-    def __init__(self, connection: Connection, header: Header, layout: Layout, columns: Columns) -> None:
-        self.connection, self._header, self.layout, self.columns = connection, header, layout, columns
+    def __init__(self, connection: Connection, header: Header, settings: StoreSettings) -> None:
+        self.connection, self._header, self.settings = connection, header, settings
 
     @property
     def header(self) -> Header:
@@ -65,43 +49,21 @@ class RedisSnapshot(Snapshot):
         lookup, key, row = self._matches(lookups.table, lookups.key, limit)
         order = np.lexsort((row, key, lookup))
         lookup, key, row = lookup[order], key[order], row[order]
-        new = np.ones(len(row), np.bool_)
-        new[1:] = (lookup[1:] != lookup[:-1]) | (key[1:] != key[:-1])
-        begins = np.maximum.accumulate(np.where(new, np.arange(len(row)), 0))
-        listed = np.arange(len(row)) - begins < limit
+        listed = rank_in_run(lookup, key) < limit
         truncated = np.zeros(len(lookups.key), np.bool_)
         truncated[lookup[~listed]] = True
         lookup, row = lookup[listed], row[listed]
         order = np.lexsort((row, lookup))
         lookup, row = lookup[order], row[order]
-        return Found(lookup, row, self.header.states[row] == KEPT, truncated)
-
-    def rows_of_ids(self, ids: pa.Array) -> Rows:
-        result = np.full(len(ids), -1, np.int64)
-        number, row = self._equal(len(self.layout.prefix_bits), hash_ids(ids))
-        if len(row):
-            stored = self.take(row, ["id"]).column("id").to_pylist()
-            same = [id == ids[i].as_py() for i, id in zip(number.tolist(), stored, strict=True)]
-            result[number[same]] = row[same]
-        return result
-
-    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
-        result = np.full(len(contents), -1, np.int64)
-        number, row = self._equal(len(self.layout.prefix_bits) + 1, np.ascontiguousarray(contents[:, 0]))
-        if len(row):
-            same = (contents_of(self.take(row, ["content"]).column("content")) == contents[number]).all(axis=1)
-            number, row = number[same], row[same]
-            last = np.lexsort((-row, self.header.states[row] == KEPT, number))  # the last of equal numbers is assigned
-            result[number[last]] = row[last]
-        return result
+        return Found(lookup, row, self.are_kept(row), truncated)
 
     def without(self, rows: Rows) -> RedisSnapshot:
         states = self.header.states.copy()
         states[rows] = kernels.packed_entries.GONE
-        return RedisSnapshot(self.connection, self.header._replace(states=states), self.layout, self.columns)
+        return RedisSnapshot(self.connection, self.header._replace(states=states), self.settings)
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
-        schema = self.columns.read() or EMPTY_SCHEMA
+        schema = self.settings.schema
         wanted = pa.schema([schema.field(name) for name in columns])
         size = _rows_a_call(columns)
         parts = [self._take(rows[i : i + size], wanted, schema) for i in range(0, len(rows), size)]
@@ -117,21 +79,27 @@ class RedisSnapshot(Snapshot):
     def count(self) -> Counts:
         return self.header.counts
 
-    def runs(self) -> list[Run]:
-        found = self.connection.hash("runs")
-        runs = [Run(name.decode(), *json.loads(value)) for name, value in found.items()]
-        return sorted(runs, key=lambda run: (run.opened, run.name))
+    def imports(self) -> list[Import]:
+        found = self.connection.call("HGETALL", self.connection.key("imports"))
+        imports = [Import(name.decode(), *json.loads(value)) for name, value in found.items()]
+        return sorted(imports, key=lambda staged: (staged.opened, staged.name))
 
-    def staged(self, run: str) -> Iterator[pa.Table]:
+    def staged(self, import_name: str) -> Iterator[pa.Table]:
         number = 0
-        while (data := self.connection.call("LINDEX", self.connection.key(f"run:{run}"), number)) is not None:
+        while (
+            data := self.connection.call("LINDEX", self.connection.key(f"import:{import_name}"), number)
+        ) is not None:
             yield decode_table(data)
             number += 1
 
-    def _equal(self, table: int, keys: npt.NDArray[np.uint64]) -> tuple[Rows, Rows]:
-        """Return the numbers of keys, and the rows that have them in a table."""
-        number, _, row = self._matches(np.full(len(keys), table, np.uint16), keys, _NO_LIMIT)
-        return number, row
+    def _find_equal(self, table: int, keys: npt.NDArray[np.uint64], limit: int) -> tuple[Rows, Rows]:
+        number = len(self.settings.layout.prefix_bits) + table
+        lookup, _, row = self._matches(np.full(len(keys), number, np.uint16), keys, limit)
+        return lookup, row
+
+    def are_kept(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        kept: npt.NDArray[np.bool_] = self.header.states[rows] == KEPT
+        return kept
 
     def _matches(
         self, table: npt.NDArray[np.uint16], key: npt.NDArray[np.uint64], limit: int
@@ -140,8 +108,8 @@ class RedisSnapshot(Snapshot):
 
         A bucket lists rows in their order, so of equal keys its beginning is enough where one of them is very common.
         """
-        bits = np.array([*self.layout.prefix_bits, 64, 64])[table]
-        equal = (bits == 64) | (self.layout.max_distance == 0)
+        bits = np.array([*self.settings.layout.prefix_bits, *[64] * NUM_HASHED])[table]
+        equal = (bits == 64) | (self.settings.layout.max_distance == 0)
         same = np.where(equal, np.uint64(2**64 - 1), ~((np.uint64(1) << (64 - np.maximum(bits, 1)).astype("u8")) - 1))
         same[(bits == 0) & ~equal] = 0
         parts = []
@@ -165,7 +133,7 @@ class RedisSnapshot(Snapshot):
     ) -> tuple[Rows, npt.NDArray[np.uint64], Rows]:
         size = len(data) // kernels.packed_entries.WIDTH
         found = np.empty(size, np.int64), np.empty(size, np.uint64), np.empty(size, np.int64)
-        lookups = kernels.packed_entries.Lookups(key, same, self.layout.max_distance)
+        lookups = kernels.packed_entries.Lookups(key, same, self.settings.layout.max_distance)
         entries = sizes // kernels.packed_entries.WIDTH
         number = kernels.packed_entries.match(data, entries, lookups, alive_of(self.header), *found)
         return found[0][:number], found[1][:number], found[2][:number]

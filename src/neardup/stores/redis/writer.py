@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from neardup.candidates.entries import Entries
 from neardup.kernels import packed_entries
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Entries, Layout, Rows, Writer, check_changes
+from neardup.stores.base import Changes, Rows, Writer, check_changes
+from neardup.stores.hashed import NUM_HASHED, entries_of
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.redis import scripts
 from neardup.stores.redis.buckets import group_entries
 from neardup.stores.redis.connection import Connection
 from neardup.stores.redis.lock import WriterLock
 from neardup.stores.redis.rows import Header, KnownRows
-from neardup.stores.redis.snapshot import APART, LETTERS, Columns, RedisSnapshot
-from neardup.stores.state import contents_of, hash_ids
+from neardup.stores.redis.snapshot import APART, LETTERS, RedisSnapshot
+from neardup.stores.settings import StoreSettings
 
 _ENTRIES_A_BUCKET = 32
 _ROWS_A_CALL = 100_000
@@ -29,12 +31,9 @@ _ROWS_A_CALL = 100_000
 class RedisWriter(RedisSnapshot, Writer):
     """The writer of an index."""
 
-    def __init__(
-        self, connection: Connection, known: KnownRows, layout: Layout, columns: Columns, lock: WriterLock,
-        set_meta: Callable[[dict[str, Any]], None],
-    ) -> None:  # fmt: skip
-        super().__init__(connection, known.read(), layout, columns)
-        self._known, self._lock, self._set_meta, self._outdated_header = known, lock, set_meta, False
+    def __init__(self, connection: Connection, known: KnownRows, settings: StoreSettings, lock: WriterLock) -> None:
+        super().__init__(connection, known.read(), settings)
+        self._known, self._lock, self._outdated_header = known, lock, False
 
     @property
     def header(self) -> Header:
@@ -46,7 +45,7 @@ class RedisWriter(RedisSnapshot, Writer):
     def write(self, changes: Changes) -> None:
         documents, header = changes.documents, self.header
         added = 0 if documents is None else documents.num_rows
-        check_changes(changes, self.num_rows, self.columns.read() if added else None)
+        check_changes(changes, self.num_rows, self.settings.schema)
         key, counts = self.connection.key, np.array(header.counts)
         size = 0 if changes.entries is None else len(changes.entries.key)
         with self._lock.guarded(size) as pipeline, self._changing():
@@ -67,18 +66,16 @@ class RedisWriter(RedisSnapshot, Writer):
                 pipeline.append(key("forgotten"), forgotten.astype("<u4").tobytes())
                 kept = int((states[forgotten] == KEPT).sum())
                 counts -= kept, len(forgotten) - kept
-            if changes.ended_run is not None:
-                pipeline.delete(key(f"run:{changes.ended_run}"))
-                pipeline.hdel(key("runs"), changes.ended_run.encode())
-            if changes.meta is not None:
-                pipeline.hset(key("settings"), "meta", json.dumps(dict(changes.meta)))
+            if changes.ended_import is not None:
+                pipeline.delete(key(f"import:{changes.ended_import}"))
+                pipeline.hdel(key("imports"), changes.ended_import.encode())
             state = {
-                "rows": header.num_rows + added, "forgotten": header.num_forgotten + len(forgotten),
-                "kept": int(counts[0]), "removed": int(counts[1]),
-            }  # fmt: skip
+                "rows": header.num_rows + added,
+                "forgotten": header.num_forgotten + len(forgotten),
+                "kept": int(counts[0]),
+                "removed": int(counts[1]),
+            }
             pipeline.hset(key("state"), mapping=state)
-        if changes.meta is not None:
-            self._set_meta(dict(changes.meta))
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -88,14 +85,14 @@ class RedisWriter(RedisSnapshot, Writer):
         finally:
             self._outdated_header = True
 
-    def stage(self, run: str, opened: int, documents: pa.Table | None) -> None:
-        found = self.connection.call("HGET", self.connection.key("runs"), run.encode())
+    def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
+        found = self.connection.call("HGET", self.connection.key("imports"), import_name.encode())
         opened, before = (opened, 0) if found is None else json.loads(found)
         size = 0 if documents is None else documents.num_rows
         with self._lock.guarded() as pipeline:
-            pipeline.hset(self.connection.key("runs"), run.encode(), json.dumps([opened, before + size]))
+            pipeline.hset(self.connection.key("imports"), import_name.encode(), json.dumps([opened, before + size]))
             if documents is not None:
-                pipeline.rpush(self.connection.key(f"run:{run}"), encode_table(documents))
+                pipeline.rpush(self.connection.key(f"import:{import_name}"), encode_table(documents))
 
     def _still_there(self, rows: Rows) -> Rows:
         """Return those of some rows that were not forgotten before; new rows too."""
@@ -109,8 +106,6 @@ class RedisWriter(RedisSnapshot, Writer):
     def _add(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
         """Put new documents and their entries in the transaction."""
         key, first = self.connection.key, self.num_rows
-        if first == 0:
-            pipeline.hset(key("settings"), "schema", bytes(documents.schema.serialize()))
         packed = pack_table(documents.drop_columns(list(APART)), compact=True)
         data, offsets = memoryview(packed.data.tobytes()), packed.offsets.tolist()
         for begin, end in chunks(first, documents.num_rows, scripts.DOCUMENTS_A_LIST):
@@ -135,27 +130,16 @@ class RedisWriter(RedisSnapshot, Writer):
 
     def _enter(self, pipeline: Any, documents: pa.Table, entries: Entries | None) -> None:
         """Put the entries of new documents in the transaction: of keys, ids and contents."""
-        first, num_tables = self.num_rows, len(self.layout.prefix_bits)
-        rows = np.arange(first, first + documents.num_rows)
-        members = documents.column("member").to_numpy()
-        parts = [
-            (np.full(len(rows), num_tables), hash_ids(documents.column("id")), rows),
-            (
-                np.full(int(members.sum()), num_tables + 1), contents_of(documents.column("content"))[members, 0],
-                rows[members],
-            ),
-        ]  # fmt: skip
-        if entries is not None:
-            parts.append((entries.table.astype(np.int64), entries.key, entries.document + first))
-        table, keys, row = (np.concatenate(part) for part in zip(*parts, strict=True))
-        buckets = self._grow(pipeline, np.bincount(table, minlength=num_tables + 2))
-        for packed in group_entries(table, keys, row, buckets):
+        num_tables = len(self.settings.layout.prefix_bits)
+        table, keys, row = entries_of(documents, entries, self.num_rows, num_tables)
+        buckets = self._grow(pipeline, np.bincount(table, minlength=num_tables + NUM_HASHED))
+        for packed in group_entries(table.astype(np.int64), keys, row.astype(np.int64), buckets):
             self._eval(pipeline, scripts.ENTER, packed)
 
     def _grow(self, pipeline: Any, added: Rows) -> Rows:
         """Split buckets so that they stay short; return the number of buckets of each table."""
         before = self.header.buckets
-        bits = np.minimum([*self.layout.prefix_bits, 64, 64], 31)
+        bits = np.minimum([*self.settings.layout.prefix_bits, *[64] * NUM_HASHED], 31)
         entries = self.header.entries + added
         after: Rows = np.maximum(np.minimum(entries // _ENTRIES_A_BUCKET, 2**bits), before)
         for table in np.flatnonzero(after > before).tolist():

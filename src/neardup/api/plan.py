@@ -1,0 +1,278 @@
+"""Estimate a run or an index beforehand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
+from neardup.candidates.blocks import choose_blocks, plan_blocks
+from neardup.documents.batch_cache import default_cache_bytes
+from neardup.errors import InputError, SettingError
+from neardup.index import meta
+from neardup.index.incoming import FEATURES, TEXT
+from neardup.methods.minhash import MinHashMethod
+from neardup.methods.registry import method_of
+from neardup.output.table_file import check_output
+from neardup.report.charts import s_curve, save_drawing
+from neardup.settings.index import IndexSettings, Storage
+from neardup.settings.methods import MethodSettings, MinHash, SimHash
+from neardup.settings.presets import method_named, named_as
+
+_BYTES_PER_TOKEN = 6.6  # of English text in UTF-8, a word and its separator
+# A run on one machine, bytes per document. On disk: the columns of docs/architecture.md. In memory: the limit that
+# tests/engines/test_runs.py checks for whole runs; 47 were measured between half a million and two million documents.
+_DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8 + 8, 8 + 4, 8
+_MEMORY_DOCUMENT = 64
+_MEMORY_BASE = 500e6
+# A cached document: its text, and the row that is written if it is kept. Besides, a row number, offsets, and its id.
+_CACHE_COPIES, _CACHE_DOCUMENT = 2, 64
+# On Spark, measured by tools/measure_spark.py on windows of documentation, compressed as Spark does. A document in a
+# candidate pair is shuffled once to its cell, and once before if the list of such documents is too long to broadcast.
+_COLLAPSE_FIXED, _COLLAPSE_BAND, _BAND_ROW, _BAND_PAIRS, _FEATURE_COPIES = 57, 8, 22.3, 74, 2.3
+_CLUSTER_SECONDS_PER_GB = 350.0
+_CORE_MEMORY = 2e9
+# An index, bytes a document in the files of docs/index-format.md; tests/api/test_plan.py compares them with indexes.
+_ENTRY, _STARTS = 8 + 4, 1.07  # a key with its row; the array of starts beside them
+_FIXED = 4 + 1 + 16 + 8 + 0.4  # offset of the id, state, content, first_seen, bits
+_OFFSET, _HASH, _ID = 4, 8, 20
+_COMPRESSED = 0.41  # of English text, by zstd
+_ENGINES = ("local", "spark", "index", "memory")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The estimate of a run or of an index; a field that does not apply is None.
+
+    num_tables : bands, or tables of an index. bands, threshold, recall : of MinHash; recall is the share of the pairs
+    just at the threshold that are compared. num_blocks : of SimHash. false_candidates : pairs below the threshold that
+    a run compares, as in manual pages and chapters; with the defaults, 4 a document there, 16 in licences, which share
+    sentences, and 0.03 in poems. comparisons : of a query with the fingerprints in memory, if all bits are random.
+    curve : pairs of a similarity and the probability of a comparison, from 0 to 1 in steps of 0.05.
+
+    memory_bytes : of a local run, an upper limit, with the cached documents; on Spark, for each core of an executor,
+    the JVM and the Python worker together. cache_bytes : of a local run, the part for its documents, if they fit into a
+    quarter of the memory of this machine, else 0: a run decodes its files again. A compressed file is cached until it
+    does not fit. Columns besides text and id take more. parts : bytes by content: of scratch files, an upper limit for
+    English, reached if each document has a candidate and none is cached, and twice as much for Chinese, where a
+    character is a token; shuffled on Spark; or of the files of an index after compaction. core_hours : on Spark, of a
+    core like the measured one.
+    """
+
+    documents: int
+    text_bytes: float
+    engine: str
+    num_tables: int
+    bands: Bands | None = None
+    threshold: float | None = None
+    recall: float | None = None
+    num_blocks: int | None = None
+    false_candidates: float | None = None
+    comparisons: float | None = None
+    memory_bytes: float | None = None
+    cache_bytes: float | None = None
+    core_hours: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    curve: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def disk_bytes(self) -> float:
+        """The sum of the parts: scratch files, shuffled bytes, or the files of an index."""
+        return sum(self.parts.values())
+
+    def __str__(self) -> str:
+        """Return the plan in one sentence."""
+        search = f"{self.num_tables} tables"
+        if self.bands is not None:
+            search = f"{self.bands.num_bands} bands of {self.bands.rows_per_band} rows"
+        if self.recall is not None:
+            search += f" find {self.recall:.1%} of the pairs at {self.threshold:g}"
+        sizes = [] if self.memory_bytes is None else [f"{self.memory_bytes / 1e9:,.1f} GB of memory"]
+        if self.parts:
+            sizes.append(f"{self.disk_bytes / 1e9:,.1f} GB {'shuffled' if self.engine == 'spark' else 'on disk'}")
+        return f"{self.documents:,} documents: {search}; {', '.join(sizes)}"
+
+
+def plan(
+    *,
+    documents: float,
+    document_bytes: float = 4000,
+    method: MethodSettings | str = "minhash",
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    engine: str = "local",
+    storage: Storage | None = None,
+    document_features: float | None = None,
+    memory_bytes: float | None = None,
+    plot: str | os.PathLike[str] | None = None,
+) -> Plan:
+    """Estimate a run or an index: its bands or blocks, false candidates, memory and disk.
+
+    Parameters
+    ----------
+    documents : the number of documents; of an index, those that are kept. A removed document takes its keys and
+        fingerprint alone.
+    document_bytes : the average size of a text in bytes of UTF-8.
+    method, threshold, max_distance : as in `dedup`.
+    engine : "local" or "spark" for a run with a method based on MinHash; "index" for an `Index` in a folder; "memory"
+        for a `HammingIndex` of SimHash fingerprints.
+    storage : of an index, as in `Index.create`. Default: features.
+    document_features : of an index, the average number of distinct features of a text; estimated for English when None.
+    memory_bytes : the maximum memory of a `HammingIndex`, for which the number of blocks is chosen; no limit when None.
+    plot : of a local run, an SVG file for the plot of the S-curve, the probability of a comparison by similarity. An
+        existing file is replaced.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If a number is not from 1 to 1e15.
+    SettingError
+        If the engine is unknown, does not support the method or an argument; or if no number of blocks fits into the
+        memory. The message names a distance and a number of fingerprints that would fit.
+
+    Examples
+    --------
+    >>> import neardup
+    >>> neardup.plan(documents=2**34, method=neardup.SimHash(num_blocks=4), engine="memory").comparisons
+    1048576.0
+    """
+    numbers = {"documents": documents, "document_bytes": document_bytes}
+    optional = {"document_features": document_features, "memory_bytes": memory_bytes}
+    _check(numbers | {name: value for name, value in optional.items() if value is not None})
+    _check_engine(
+        engine,
+        local={"plot": plot},
+        index={"storage": storage, "document_features": document_features},
+        memory={"memory_bytes": memory_bytes},
+    )
+    count, settings = int(documents), method_named(method, threshold, max_distance)
+    if engine == "index":
+        return _plan_index(settings, storage or IndexSettings().storage, count, document_bytes, document_features)
+    if engine == "memory":
+        return _plan_memory(named_as(SimHash, settings), count, document_bytes, memory_bytes)
+    chosen = named_as(MinHash, settings)
+    bands = MinHashMethod(chosen).bands
+    if plot is not None:
+        save_drawing(s_curve(*bands, chosen.threshold), check_output(plot, (".svg",), overwrite=True))
+    return (_plan_spark if engine == "spark" else _plan_local)(chosen, bands, count, document_bytes)
+
+
+def _check(numbers: Mapping[str, float]) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not (isinstance(value, (int, float, np.number)) and 1 <= value <= 1e15):
+            raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")
+
+
+def _check_engine(engine: str, **options: Mapping[str, object]) -> None:
+    """Raise SettingError unless the engine is known, and every option that is given is one of its options."""
+    if engine not in _ENGINES:
+        raise SettingError(f"engine must be one of {', '.join(_ENGINES)}: got {engine!r}. Change engine.")
+    for other, values in options.items():
+        for name, value in values.items():
+            if value is not None and engine != other:
+                raise SettingError(
+                    f"{name} goes with engine={other!r}: got {name}={value!r} and engine={engine!r}. Leave {name} out, "
+                    f"or use engine={other!r} (--engine {other})."
+                )
+
+
+def _plan_local(method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
+    steps = [i / 20 for i in range(21)]
+    cache = documents * (_CACHE_COPIES * document_bytes + _CACHE_DOCUMENT)
+    cache = cache if cache <= default_cache_bytes() else 0
+    return Plan(
+        documents,
+        documents * document_bytes,
+        "local",
+        bands.num_bands,
+        bands,
+        method.threshold,
+        float(candidate_probability(method.threshold, bands)),
+        false_candidates=documents * expected_false_candidates(bands, method.threshold),
+        memory_bytes=_MEMORY_BASE + _MEMORY_DOCUMENT * documents + cache,
+        cache_bytes=cache,
+        parts={
+            "documents": _DISK_FIXED * documents,
+            "bands": _DISK_BAND * bands.num_bands * documents,
+            "features": _DISK_SHINGLE * document_bytes / _BYTES_PER_TOKEN * documents,
+        },
+        curve=tuple(zip(steps, candidate_probability(steps, bands).tolist(), strict=True)),
+    )
+
+
+def _plan_spark(method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
+    text_bytes = documents * document_bytes
+    return Plan(
+        documents,
+        text_bytes,
+        "spark",
+        bands.num_bands,
+        bands,
+        method.threshold,
+        float(candidate_probability(method.threshold, bands)),
+        memory_bytes=_CORE_MEMORY,
+        core_hours=_CLUSTER_SECONDS_PER_GB * text_bytes / 1e9 / 3600,
+        parts={
+            "copies": documents * (_COLLAPSE_FIXED + _COLLAPSE_BAND * bands.num_bands),
+            "bands": documents * (_BAND_ROW * bands.num_bands + _BAND_PAIRS),
+            "features": _FEATURE_COPIES * _DISK_SHINGLE * text_bytes / _BYTES_PER_TOKEN,
+        },
+    )
+
+
+def _plan_index(
+    settings: MethodSettings, storage: Storage, documents: int, document_bytes: float, num_features: float | None
+) -> Plan:
+    """Return the estimate of an index; num_features : of a document, None for those of English text."""
+    index = IndexSettings(storage=storage, expected_documents=min(documents, 2**32 - 1))
+    method = meta.fixed(method_of(settings), index)
+    features = method.describe(pa.array([""], pa.large_string()))
+    sketch = method.sketch(features)
+    count = num_features or _distinct(document_bytes / _BYTES_PER_TOKEN, method.settings.ngram)
+    num_tables = len(method.lookup.layout.prefix_bits)
+    by_samples = method.keys_of(sketch, features).samples is not None
+    entries = (count if by_samples else num_tables) + 2  # the tables of ids and contents
+    parts = {
+        "keys": _STARTS * _ENTRY * entries,
+        "fingerprints": _FIXED + _ID + sketch.itemsize * int(np.prod(sketch.shape[1:])),
+        "features": _OFFSET + _HASH * count if storage == FEATURES or by_samples else 0.0,
+        "texts": _OFFSET + _COMPRESSED * document_bytes if storage == TEXT else 0.0,
+    }
+    return Plan(
+        documents,
+        documents * document_bytes,
+        "index",
+        num_tables,
+        num_blocks=getattr(method.settings, "num_blocks", None),
+        parts={name: documents * size for name, size in parts.items()},
+    )
+
+
+def _distinct(tokens: float, ngram: int) -> float:
+    """Return the number of distinct n-grams of an English text: of words by Heaps' law; nearly all longer ones."""
+    return min(tokens, 4.0 * tokens**0.62) if ngram == 1 else {2: 0.9}.get(ngram, 1.0) * tokens
+
+
+def _plan_memory(method: SimHash, documents: int, document_bytes: float, memory_bytes: float | None) -> Plan:
+    if method.num_blocks is None:
+        chosen = choose_blocks(documents, method.bits, method.max_distance, memory_bytes)
+    else:
+        plans = plan_blocks(documents, method.bits, method.max_distance)
+        chosen = plans[method.num_blocks - method.max_distance - 1]
+    return Plan(
+        documents,
+        documents * document_bytes,
+        "memory",
+        chosen.num_tables,
+        num_blocks=chosen.num_blocks,
+        comparisons=chosen.comparisons,
+        memory_bytes=chosen.memory_bytes,
+    )

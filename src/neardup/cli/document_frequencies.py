@@ -1,0 +1,54 @@
+"""The command `neardup document-frequencies`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from neardup.cli.methods import build_method, text_options
+from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.settings import command, settings_options
+from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
+from neardup.settings.run import RunSettings
+
+_COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
+
+
+@command("Count the documents that contain each word.", common=_COMMON)
+@inputs_argument
+@file_options("The table to write, a Parquet file.")
+@partial(source_options, without_id=True)
+@partial(text_options, methods=("simhash",))
+@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
+@printing_options
+def document_frequencies(
+    inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any
+) -> None:
+    """Count the documents of a corpus that contain each word, and save the table for --weights tfidf.
+
+    The table depends on how texts are split into words: use it with the same --tokens, --ngram and other text options.
+    A run that weights its own corpus needs no table.
+
+    \b
+    Examples:
+      neardup document-frequencies corpus.parquet -o idf.parquet
+      neardup sign new.jsonl -o fp.parquet --method simhash --weights tfidf --idf idf.parquet
+      neardup document-frequencies zh.jsonl -o zh.parquet --tokens jieba
+    """
+    method = build_method(values, "simhash")
+    with running(lambda: f"Nothing was written to {output}."):
+        import neardup
+        from neardup.cli.render import reports
+        from neardup.output.table_file import check_output
+        from neardup.report.contents import incomplete_by
+
+        path = check_output(Path(output), (".parquet",), overwrite=overwrite)
+        table = neardup.document_frequencies(named(inputs), method=method, **values)
+        table.save(path)
+    report = table.describe() | {"rejected": [row._asdict() for row in table.rejected]}
+    if as_json:
+        reports.print_json(report)
+    elif not quiet:
+        reports.print_frequencies(report, path)
+    exit_if_incomplete(incomplete_by(list(table.rejected)), values["on_error"])

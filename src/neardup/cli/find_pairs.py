@@ -1,0 +1,47 @@
+"""The command `neardup find-pairs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from neardup.cli.config import config_option
+from neardup.cli.methods import build_method, method_options
+from neardup.cli.running import finish, running
+from neardup.cli.settings import command, settings_options
+from neardup.cli.sources import engine_options, file_options, inputs_argument, named, printing_options, source_options
+from neardup.settings.run import RunSettings, SelectionSettings
+
+_COMMON = ("output", "overwrite", "text_column", "id_column", "method", "threshold", "max_distance", "ngram", "threads")
+
+
+@command("List all pairs of near-duplicates.", common=_COMMON)
+@inputs_argument
+@file_options("The file to write: .parquet, .jsonl or .csv.")
+@source_options
+@method_options
+@settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
+@settings_options(RunSettings, "Running", without=("cache_bytes",))
+@config_option
+@engine_options
+@printing_options
+def find_pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
+    """Find all pairs of near-duplicates in a collection, with their exact similarity.
+
+    FILE contains a row for each pair: left_id, right_id, similarity (for fingerprints: distance), exact. It appears
+    once it is complete. INPUT can also be the fingerprints that `neardup sign --method simhash` writes to Parquet
+    files: no text is needed then, and --method simhash is the default.
+
+    \b
+    Examples:
+      neardup find-pairs corpus.parquet -o pairs.parquet
+      neardup find-pairs a.jsonl b.jsonl -o pairs.csv --threshold 0.5 --id-column url
+      neardup find-pairs fp.parquet --max-distance 3 -o pairs.parquet
+    """
+    with running(lambda: f"Nothing was written to {output}."):
+        import neardup
+        from neardup.api.pairs import fingerprint_paths
+
+        method = build_method(values, "simhash" if fingerprint_paths(named(inputs)) else "minhash")
+        result = neardup.find_pairs(named(inputs), method=method, output=output, tables=False, **values)
+    finish(result.report, Path(output), quiet, as_json, values["on_error"])

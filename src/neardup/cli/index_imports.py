@@ -1,0 +1,155 @@
+"""The commands of `neardup index imports`: documents that enter an index together, or leave it together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from neardup.cli.index_documents import file_options, finish
+from neardup.cli.index_options import address_argument, payload_option, result_options
+from neardup.cli.running import running
+from neardup.cli.settings import command, settings_options
+from neardup.cli.sources import inputs_argument, named, printing_options, source_options
+from neardup.errors import InputError
+from neardup.settings.run import RunSettings
+
+_name_argument = click.argument("name", metavar="RUN")
+
+
+@command("List the open imports.")
+@address_argument
+@result_options
+def list_imports(address: str, quiet: bool, as_json: bool) -> None:
+    """List the open imports, and the documents that are staged in them.
+
+    \b
+    Examples:
+      neardup index imports list news.index
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    with Index.open(address, read_only=True) as index:
+        rendering.print_imports(index.imports(), quiet=quiet, as_json=as_json)
+
+
+@command("Open an import.")
+@address_argument
+@_name_argument
+def open_import(address: str, name: str) -> None:
+    """Open an import. Documents staged in it enter the index when the import is committed.
+
+    \b
+    Examples:
+      neardup index imports open news.index monday
+    """
+    from neardup import Index
+
+    with Index.open(address) as index:
+        index.open_import(name)
+
+
+@command("Stage documents in an open import.", common=("text_column", "id_column", "payload_column"))
+@address_argument
+@_name_argument
+@inputs_argument
+@source_options
+@payload_option
+@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
+@printing_options
+def stage(address: str, name: str, inputs: tuple[str, ...], **values: Any) -> None:
+    """Stage documents in an open import. Queries find them only after the import is committed.
+
+    \b
+    Examples:
+      neardup index imports stage news.index monday pages.jsonl --payload-column url
+    """
+    with running(lambda: "Documents before the interruption are staged. Cancel the import, or commit it."):
+        from neardup import Index
+
+        with Index.open(address) as index:
+            report = index.stage_files(name, named(inputs), **file_options(values))
+    finish(report, values)
+
+
+@command("Add the new documents of an import, all at once.")
+@address_argument
+@_name_argument
+@result_options
+def commit(address: str, name: str, quiet: bool, as_json: bool) -> None:
+    """Add those documents of an import that are new, all at once, and close the import.
+
+    \b
+    Examples:
+      neardup index imports commit news.index monday
+    """
+    with running(lambda: "The import is open as before."):
+        from neardup import Index
+        from neardup.cli.render import index as rendering
+
+        with Index.open(address) as index:
+            rendering.print_merged(index.commit_import(name), quiet=quiet, as_json=as_json)
+
+
+@command("Drop an open import with its documents.")
+@address_argument
+@_name_argument
+def cancel(address: str, name: str) -> None:
+    """Drop an open import with its documents.
+
+    \b
+    Examples:
+      neardup index imports cancel news.index monday
+    """
+    from neardup import Index
+
+    with Index.open(address) as index:
+        index.cancel_import(name)
+
+
+@command("Forget all documents of an import.")
+@address_argument
+@_name_argument
+@result_options
+def remove(address: str, name: str, quiet: bool, as_json: bool) -> None:
+    """Forget all documents of a committed import, or of an import named by `add --import-name`.
+
+    \b
+    Examples:
+      neardup index imports remove news.index monday
+    """
+    from neardup import Index
+    from neardup.cli.render import index as rendering
+
+    with Index.open(address) as index:
+        count = index.remove_import(name)
+        if not count:
+            raise InputError(
+                f"No document was added by an import {name!r}: it is open, or there is none. To drop an open import, "
+                "use neardup index imports cancel."
+            )
+        rendering.print_count("forgotten", count, quiet=quiet, as_json=as_json)
+
+
+imports = click.Group(
+    "imports",
+    commands={
+        "list": list_imports,
+        "open": open_import,
+        "stage": stage,
+        "commit": commit,
+        "cancel": cancel,
+        "remove": remove,
+    },
+    short_help="Add or forget documents together.",
+    help="""Stage documents in an import, then add them all at once or drop them.
+
+    \b
+    Examples:
+      neardup index imports open news.index monday
+      neardup index imports stage news.index monday pages.jsonl
+      neardup index imports commit news.index monday
+      neardup index imports remove news.index monday       to forget them again
+    """,
+)

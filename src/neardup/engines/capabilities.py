@@ -1,0 +1,97 @@
+"""What each engine supports: the one place where it says so, and where everything else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from neardup.errors import SettingError
+
+COMMANDS = ("dedup", "cluster", "find_pairs", "sign", "evaluate", "document_frequencies")
+"""The functions that run over a collection, and the commands of the same names."""
+
+
+class Limit(NamedTuple):
+    """An option of which an engine takes some values only. reason : why, as a clause."""
+
+    option: str
+    accepted: tuple[object, ...]
+    reason: str
+
+    def takes(self, value: object) -> bool:
+        """Return whether the engine takes a value; max:COLUMN is any column."""
+        name, separator, column = str(value).partition(":")
+        return value in self.accepted or (f"{name}{separator}COLUMN" in self.accepted and "," not in column)
+
+
+class Capabilities(NamedTuple):
+    """What an engine supports.
+
+    name : of the engine. where : the engine in a sentence. commands : the functions it runs, of COMMANDS. limits : the
+    options that it does not take as the local engine does. advice : what to do instead; {option} is the option.
+    """
+
+    name: str
+    where: str
+    commands: tuple[str, ...]
+    limits: tuple[Limit, ...] = ()
+    advice: str = ""
+
+    def refuse(self, command: str, options: Mapping[str, object]) -> None:
+        """Raise SettingError if the engine does not run a command, or not with these values of its options."""
+        if command not in self.commands:
+            raise SettingError(self.refusal_of(command))
+        for limit in self.limits:
+            if not limit.takes(options.get(limit.option, limit.accepted[0])):
+                raise SettingError(self.refusal(limit, options[limit.option]))
+
+    def refusal_of(self, command: str) -> str:
+        """Return the sentence that refuses a command."""
+        return f"{command} does not run {self.where}: got {command}. It runs {', '.join(self.commands)}."
+
+    def refusal(self, limit: Limit, value: object) -> str:
+        """Return the sentence that refuses a value of an option."""
+        option, accepted = limit.option, " or ".join(map(repr, limit.accepted))
+        advice = self.advice.format(option=f"{option} (--{option.replace('_', '-')})")
+        return f"{option} must be {accepted} {self.where}: got {value!r}; {limit.reason}. {advice}"
+
+
+LOCAL = Capabilities("local", "on this machine", COMMANDS)
+
+INDEX = Capabilities(
+    "index",
+    "with an index as against",
+    ("dedup",),
+    (
+        Limit("keep", ("first",), "an index keeps the first document, which it has already"),
+        Limit("within", (None,), "an index compares all its documents"),
+        Limit("linkage", ("sieve",), "an index decides about each document once, and does not form chains"),
+        Limit("audit_sample", (0,), "an index has no scratch files to compare all documents from"),
+        Limit("cache_bytes", (None,), "the documents of the run are put into a store, not into memory"),
+    ),
+    "Leave {option} out.",
+)
+
+SPARK = Capabilities(
+    "spark",
+    "on Spark",
+    ("dedup", "cluster", "find_pairs"),
+    (
+        Limit(
+            "keep",
+            ("first", "last", "longest", "shortest", "max:COLUMN", "min:COLUMN"),
+            "Spark sorts by one key, and knows no order of inputs",
+        ),
+        Limit("within", (None,), "workers do not read the column"),
+        Limit("count_by", (None,), "workers do not read the column"),
+        Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
+        Limit("audit_sample", (0,), "the sample is compared on one machine, from scratch files"),
+        Limit("resume", (False,), "Spark repeats a task that fails, and keeps nothing of a run that does"),
+        Limit("threads", (None,), "Spark gives a worker its processors"),
+        Limit("batch_rows", (None,), "Spark cuts the batches"),
+        Limit("cache_bytes", (None,), "Spark gives a worker its memory"),
+    ),
+    "Leave {option} out, or use the local engine (--engine local).",
+)
+
+ENGINES = {engine.name: engine for engine in (LOCAL, INDEX, SPARK)}

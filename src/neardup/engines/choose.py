@@ -1,0 +1,63 @@
+"""Open the engine that a user named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from neardup.engines.base import Engine
+from neardup.engines.capabilities import SPARK
+from neardup.engines.local.engine import LocalEngine, open_cache
+from neardup.errors import MissingExtraError, SettingError
+from neardup.runs.run import Run
+
+
+@contextmanager
+def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iterator[Engine]:
+    """Open an engine for a run.
+
+    Parameters
+    ----------
+    engine : local or spark.
+    master : the address of the cluster; None on this machine.
+    command : the function that runs; see capabilities.COMMANDS.
+
+    Raises
+    ------
+    SettingError
+        If there is no such engine, or it does not take an option.
+    MissingExtraError
+        If PySpark is not installed.
+    """
+    if is_spark(engine, master):
+        SPARK.refuse(command, run.options)
+        from neardup.engines.spark.engine import SparkEngine
+
+        yield SparkEngine(run, master)
+        return
+    with open_cache(run) as cache:
+        yield LocalEngine(run, cache)
+
+
+def is_spark(engine: str, master: str | None) -> bool:
+    """Return whether the engine is that on Spark. Raises SettingError, or MissingExtraError without PySpark."""
+    if engine not in ("local", "spark"):
+        raise SettingError(f"engine must be 'local' or 'spark': got {engine!r}. Change engine (--engine).")
+    if engine == "local" and master is not None:
+        raise SettingError(
+            f"master (--master) is the address of a cluster: got master={master!r} with engine='local'. Add "
+            "engine='spark' (--engine spark), or leave it out."
+        )
+    if engine == "spark":
+        require_spark()
+    return engine == "spark"
+
+
+def require_spark() -> None:
+    """Raise MissingExtraError without PySpark."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "Spark needs PySpark, which is not installed. Install it: pip install 'neardup[spark]'."
+        ) from error

@@ -1,0 +1,1 @@
+"""The engine that decides on top of an index."""

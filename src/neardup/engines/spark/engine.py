@@ -1,0 +1,111 @@
+"""Decide about files on a cluster, and collect the decisions for the writers of a local run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import schemas
+from neardup.decide.decisions import Pairs, Removals
+from neardup.decide.edits import Edits
+from neardup.decide.outcome import Outcome, count_decisions
+from neardup.documents.corpus import Corpus
+from neardup.engines.base import Decided, Engine, check_ids
+from neardup.engines.local.reading import hash_values
+from neardup.engines.local.scratch import Scratch
+from neardup.engines.spark import output, pipeline
+from neardup.engines.spark.session import open_session, translated
+from neardup.engines.spark.source import Files
+from neardup.formats.reading import Task
+from neardup.methods.base import Method
+from neardup.output.directory import OutputDirectory
+from neardup.output.tables import DocumentLocations
+from neardup.progress import Stages
+from neardup.report.contents import drop_near_counts
+from neardup.runs.run import Run
+
+
+class SparkEngine(Engine):
+    """Decides about files on a cluster.
+
+    The driver collects what the local writers need: the id, the row and the length of each document, and all pairs.
+    `neardup.engines.spark.files` writes the folder of a larger run.
+    """
+
+    def __init__(self, run: Run, master: str | None) -> None:
+        super().__init__(run)
+        self.master, self.rounds = master, 0
+
+    @contextmanager
+    def open(
+        self, found: list[Task], method: Method, stages: Stages, shared: output.SharedFolder | None
+    ) -> Iterator[tuple[pipeline.Run, Files]]:
+        """Open the flow of the run on a cluster, over the parts that were found."""
+        run = self.run
+        selection = method.in_all_pairs(run.selection) if run.all_pairs else run.selection
+        with translated():
+            spark = open_session(self.master)
+            if shared is not None:
+                shared.use(spark)
+            corpus = Files(spark, spark.sparkContext.broadcast(found), run.settings.on_error)
+            with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.all_pairs) as flow:
+                yield flow, corpus
+
+    def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
+        """Read the inputs and decide about their documents."""
+        run = self.run
+        tasks, method, warnings = run.find()
+        method = method.resolve()
+        identities = [task.part.identity() for task in tasks]
+        if folder is not None:
+            folder.begin(resume=False)
+        with self.open(tasks, method, stages, None) as (flow, _):
+            outcome = flow.decide()
+            with flow.named("collect"):
+                self.rounds = outcome.rounds
+                lines = "".join(f"{line}\n" for line in output.rejected_lines(outcome.light))
+                scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
+                scratch.close_columns()
+                decided, locations, hashes = _collect(outcome, tasks, method)
+        warnings += check_ids(run, hashes, decided.corpus, locations)
+        return Decided(tasks, identities, method, decided, locations, warnings)
+
+    def complete(self, report: dict[str, Any]) -> None:
+        """Name the engine in the report, which has no counts of near fingerprints."""
+        report["engine"] = {"name": "spark", "rounds": self.rounds}
+        drop_near_counts(report)
+
+
+def _collect(
+    found: pipeline.Outcome, tasks: list[Task], method: Method
+) -> tuple[Outcome, DocumentLocations, npt.NDArray[np.uint64]]:
+    """Return the decisions, the locations of all documents, and the hashes of their ids, if there are any."""
+    corpus = output.corpus_of(found.light, tasks)
+    rows = found.light.filter("rejected is null").orderBy("document").select("id", "row", "bytes").toArrow()
+    ids = rows["id"].combine_chunks() if any(task.columns.id is not None for task in tasks) else None
+    names = [task.part.name for task in tasks]
+    locations = DocumentLocations(names, corpus, rows["row"].to_numpy(), ids, lambda: None)
+    listed = output.located(found, found.found).orderBy("right", "left").toArrow()
+    pairs = Pairs(*_sides(listed, corpus), output.measured_of(listed, method.measures))
+    gone = listed.slice(0, 0)
+    if found.removed is not None:
+        gone = output.located(found, found.removed).orderBy("document").toArrow()
+    kept_number, number = _sides(gone, corpus)
+    removals = Removals(number, kept_number, output.measured_of(gone, method.measures))
+    counts = count_decisions(removals, pairs, corpus, rows["bytes"].to_numpy().astype(np.int64))
+    kept = np.ones(corpus.num_documents, np.bool_)
+    kept[removals.documents] = False
+    totals = output.totals_of(found, corpus, counts, method)
+    hashes = np.empty(0, np.uint64) if ids is None else hash_values(ids)
+    return Outcome(**vars(totals), edits=Edits(kept), removals=removals, pairs=pairs), locations, hashes
+
+
+def _sides(rows: pa.Table, corpus: Corpus) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Return the running numbers of the earlier and of the later document of pairs."""
+    earlier, later = (output.numbers_of(rows[name].to_numpy(), corpus) for name in ("kept_document", "document"))
+    return earlier, later

@@ -1,0 +1,391 @@
+"""Write the result of a run over files: kept documents, removed.parquet, rejected.jsonl and what the reports need."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+import pyarrow.fs as pafs
+from pyspark import Broadcast
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from neardup.arrays import arrow_of
+from neardup.decide.connected import first_connected
+from neardup.decide.decisions import Removals
+from neardup.decide.outcome import SHORT, Counts, Totals
+from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
+from neardup.documents.sources import resolve
+from neardup.engines.spark.pipeline import Outcome
+from neardup.engines.spark.session import first_line
+from neardup.engines.spark.source import PART, Files
+from neardup.engines.spark.workers import declare
+from neardup.errors import ClusterError, OutputError
+from neardup.formats.reading import Task
+from neardup.formats.rows import PART_SHIFT
+from neardup.methods.base import Method
+from neardup.methods.stages import Batches, Read
+from neardup.output import write
+from neardup.output.directory import OutputDirectory
+from neardup.output.kept import KeptWriter
+from neardup.output.remote import RemoteFolder
+from neardup.output.tables import DocumentLocations, removed_batches
+from neardup.report.items import Example
+from neardup.report.losses import removed_by_input
+from neardup.schemas import Measures, removed_schema
+from neardup.verify.measured import Measured
+from neardup.verify.recall import Recall, estimate_recall
+
+_INDEX = (1 << PART_SHIFT) - 1
+_EXAMPLES_AMONG, _RECALL_AMONG = 100_000, 10_000_000
+"""Removed documents, and duplicate pairs, that the driver collects at most; of more, a sample."""
+
+
+def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
+    """Count what was read and decided; the driver collects numbers, and no rows."""
+    assert outcome.removed is not None
+    names = [measure.name for measure in method.measures]
+    groups = outcome.removed.groupBy(*names).agg(F.count("*").alias("repeats")).orderBy(*names).toArrow()
+    exact, repeats = groups["exact"].to_numpy(), groups["repeats"].to_numpy()
+    near = measured_of(groups, method.measures).take(~exact)
+    sizes = outcome.removed.groupBy("left").count().selectExpr("`count` + 1 as size").groupBy("size").count()
+    found = outcome.found.agg(F.count("*").alias("pairs"), F.count_if("exact").alias("exact")).first()
+    assert found is not None  # an aggregate of all rows
+    counts = Counts(
+        int(repeats.sum()),
+        int(repeats[exact].sum()),
+        int(found["pairs"]),
+        int(found["exact"]),
+        near,
+        repeats[~exact],
+        [list(row) for row in sizes.orderBy("size").collect()],
+        _by_inputs(outcome),
+    )
+    return totals_of(outcome, corpus_of(outcome.light, tasks), counts, method)
+
+
+def totals_of(outcome: Outcome, corpus: Corpus, counts: Counts, method: Method) -> Totals:
+    """Return the totals of a run whose documents and decisions are counted."""
+    compared, short = outcome.pairs.filter("left >= 0").count(), outcome.documents.filter(F.col("size") < SHORT).count()
+    num_overflows = _num_overflows(outcome)
+    recall = None if num_overflows else _recall(outcome.found, counts.pairs, method)
+    return Totals(corpus, counts, compared, num_overflows, 0, 0, 0, recall, None, short)
+
+
+def measured_of(rows: pa.Table, measures: Measures) -> Measured:
+    columns = {measure.name: rows[measure.name].cast(measure.type) for measure in measures}
+    return Measured({name: column.to_numpy() for name, column in columns.items()})
+
+
+def _sample(frame: DataFrame, count: int, most: int, column: str) -> DataFrame:
+    """Return all rows, or some `most` of them: all with the same number, or none."""
+    return frame.filter(F.pmod(F.xxhash64(column), F.lit(-(-count // most) or 1)) == 0)
+
+
+def _recall(found: DataFrame, count: int, method: Method) -> Recall | None:
+    if method.hit_probability is None:
+        return None
+    near = _sample(found.filter("not exact"), count, _RECALL_AMONG, "left").select("left", "right", "expected")
+    left, right, similarity = (column.to_numpy() for column in near.toArrow().columns)
+    order = np.lexsort((left, right))  # that of a local run: sums of floats depend on it
+    ends, firsts = first_connected(left, right)
+    clusters = np.searchsorted(ends, firsts[np.searchsorted(ends, left[order])]).astype(np.uint32)
+    return estimate_recall(similarity[order], clusters, method.hit_probability)
+
+
+def corpus_of(light: DataFrame, tasks: list[Task]) -> Corpus:
+    read = F.isnull("rejected")
+    rows = (
+        light.groupBy(F.expr(PART).alias("part"))
+        .agg(
+            F.count_if(read).alias("documents"),
+            F.count_if(~read).alias("rejected"),
+            F.sum("bytes").alias("bytes"),
+            F.count_if(read & (F.col("size") == 0)).alias("without"),
+        )
+        .toArrow()
+    )
+    counts = np.zeros((2, len(tasks)), np.int64)
+    counts[:, rows["part"].to_numpy()] = rows["documents"].to_numpy(), rows["rejected"].to_numpy()
+    num_against_parts = sum(task.against for task in tasks)
+    num_bytes = np.zeros(len(tasks), np.int64)
+    num_bytes[rows["part"].to_numpy()] = rows["bytes"].to_numpy()
+    lost = [row for row in map(json.loads, rejected_lines(light)) if row["rest_of_file"]]
+    tally = Tally(
+        documents=int(counts[0].sum()),
+        rejected=int(counts[1].sum()) - len(lost),
+        unread_files=len(lost),
+        without_features=sum(rows["without"].to_pylist()),
+        text_bytes=int(num_bytes.sum()),
+        against_bytes=int(num_bytes[:num_against_parts].sum()),
+    )
+    num_against = int(counts[0, :num_against_parts].sum())
+    names = tuple(row["file"] for row in lost[:MAX_UNREAD_NAMED])
+    return Corpus(np.cumsum(counts[0]), counts[1], names, num_against, tally)
+
+
+def rejected_lines(light: DataFrame) -> list[str]:
+    """Return the lines of rejected.jsonl, by file and row."""
+    rows = light.filter("rejected is not null")
+    order = [F.get_json_object("rejected", f"$.{name}").cast("long") for name in ("row", "line")]
+    return [row["rejected"] for row in rows.orderBy("document", *order).select("rejected").collect()]
+
+
+def _by_inputs(outcome: Outcome) -> npt.NDArray[np.int64]:
+    parts = located(outcome, outcome.removed).groupBy(
+        F.expr(PART).alias("removed"), F.expr(PART.replace("document", "kept_document")).alias("kept")
+    )
+    cells = (
+        parts.agg(F.count("*").alias("documents"), F.sum("bytes").alias("bytes")).orderBy("removed", "kept").toArrow()
+    )
+    return np.stack([column.to_numpy().astype(np.int64) for column in cells.columns], axis=1)
+
+
+def _num_overflows(outcome: Outcome) -> int:
+    """Return the number of documents behind a member that a bucket does not list, except those that the sieve removed.
+
+    With linkage="connected", copies do not query, and are left out.
+    """
+    hidden = outcome.pairs.filter("left < 0").groupBy(F.col("right").alias("first"))
+    unlisted = hidden.agg(F.min(F.bitwise_not("left")).alias("unlisted"))
+    if outcome.connected:
+        return int(unlisted.count())
+    behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
+    if outcome.removed is None:
+        return int(behind.count())
+    return int(behind.join(outcome.removed.selectExpr("right as position"), "position", "left_anti").count())
+
+
+class SharedFolder:
+    """The folder of the temporary files that the driver and all workers share.
+
+    address : a URI that Spark writes to.
+    """
+
+    def __init__(self, output: OutputDirectory, scratch: str | os.PathLike[str] | None) -> None:
+        self._remote = output.remote if scratch is None else None
+        self._local = output.scratch.absolute()
+        # Not `as_uri`: Hadoop would take the percent signs of an encoded path for a part of the name.
+        self.address = f"{output.path}.partial" if self._remote else f"file://{self._local}"
+
+    def use(self, spark: SparkSession) -> None:
+        """Let Spark keep its checkpoints here. Raises ClusterError if it cannot."""
+        self.delete()  # what a driver that was killed has left
+        try:
+            spark.sparkContext.setCheckpointDir(f"{self.address}/rounds")
+        except Exception as error:  # what py4j raises has no better name
+            raise ClusterError(
+                f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a client of this storage, such "
+                "as the package org.apache.hadoop:hadoop-aws for s3a://, or pass scratch (--scratch), a folder that "
+                "the driver and all workers share. For names beyond ASCII, start Java with LC_ALL=C.UTF-8."
+            ) from error
+
+    def read(self, name: str) -> pyarrow.dataset.Dataset:
+        """Return the Parquet files in a folder inside, in their order."""
+        filesystem, path = pafs.LocalFileSystem(), str(self._local / name)
+        if self._remote:
+            filesystem, path = resolve(f"{self.address}/{name}", self._remote.options)
+        found = filesystem.get_file_info(pafs.FileSelector(path))
+        parts = sorted(info.path for info in found if info.path.endswith(".parquet"))
+        return pyarrow.dataset.dataset(parts, filesystem=filesystem, format="parquet")
+
+    def delete(self) -> None:
+        """Delete what is on remote storage; a local folder is part of the output's temporary folder."""
+        if self._remote:
+            RemoteFolder(self.address + self._remote.options).delete()
+
+
+def write_removed(
+    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method, shared: SharedFolder, file: Path
+) -> None:
+    """Write removed.parquet: workers write its rows in order, and the driver puts them together, batch by batch."""
+    located(outcome, outcome.removed).orderBy("document").write.parquet(f"{shared.address}/removed")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in shared.read("removed").to_batches():
+            if not batch.num_rows:
+                continue
+            yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
+
+    write.write_parquet(batches(), removed_schema(method.measures), file)
+
+
+def located(outcome: Outcome, removed: DataFrame | None) -> DataFrame:
+    """Return removed documents with the keys, ids and rows of both."""
+    assert removed is not None
+    right = outcome.documents.selectExpr("position as right", "document", "id", "row", "bytes")
+    left = outcome.documents.selectExpr(
+        "position as left", "document as kept_document", "id as kept_id", "row as kept_row"
+    )
+    return removed.join(right, "right").join(left, "left")
+
+
+def numbers_of(keys: npt.NDArray[np.int64], corpus: Corpus) -> npt.NDArray[np.uint32]:
+    """Return the running numbers of documents, by their keys; see formats.rows.PART_SHIFT."""
+    firsts: npt.NDArray[np.int64] = np.append(0, corpus.part_ends)
+    numbers: npt.NDArray[np.uint32] = (firsts[keys >> PART_SHIFT] + (keys & _INDEX)).astype(np.uint32)
+    return numbers
+
+
+def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method) -> tuple[Removals, DocumentLocations]:
+    """Return removed documents under their running numbers."""
+    keys = np.concatenate([rows["document"].to_numpy(), rows["kept_document"].to_numpy()])
+    numbers = numbers_of(keys, corpus)
+    known, at = np.unique(numbers, return_index=True)
+    both = [pa.concat_arrays([*rows[name].chunks, *rows[f"kept_{name}"].chunks]) for name in ("id", "row")]
+    ids, places = (column.take(arrow_of(at)) for column in both)
+    ids = pc.coalesce(ids, arrow_of(known.astype(np.int64)).cast(pa.string()))
+    names = [task.part.name for task in tasks]
+    locations = DocumentLocations(names, corpus, places.to_numpy(), ids, lambda: None, known.astype(np.int64))
+    removed, kept = np.split(numbers, 2)
+    return Removals(removed, kept, measured_of(rows, method.measures)), locations
+
+
+def show_examples(corpus: Files, outcome: Outcome, totals: Totals, tasks: list[Task], method: Method) -> list[Example]:
+    """Return the removed documents that the report shows, with their texts, which workers read again."""
+    assert outcome.removed is not None
+    if not totals.counts.removed:
+        return []
+    some = _sample(outcome.removed, totals.counts.removed, _EXAMPLES_AMONG, "right")
+    rows = located(outcome, some).orderBy("document").toArrow()
+    removals, locations = _numbered(rows, totals.corpus, tasks, method)
+    shown = write.pick_examples(removals, method.strength(removals.measured))
+    numbers = shown.documents.astype(np.int64)
+    parts = np.searchsorted(totals.corpus.part_ends, numbers, "right")
+    keys = parts << PART_SHIFT | numbers - np.append(0, totals.corpus.part_ends)[parts]
+    chosen = corpus.spark.createDataFrame(pa.table(dict.fromkeys(("document", "position", "last"), keys)))
+    texts = corpus.chosen(chosen).mapInArrow(partial(_read_texts, read=corpus.read), "document long, text string")
+    for row in texts.collect():
+        shown.texts[int(numbers[np.searchsorted(keys, row["document"])])] = row["text"] or ""
+    return write.examples(shown, locations, method)
+
+
+def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
+    for texts in read(batches):
+        yield pa.RecordBatch.from_arrays([texts["document"], texts["text"].cast(pa.string())], ["document", "text"])
+
+
+class Written(NamedTuple):
+    """A part whose kept documents a worker has written: to `file`, if any.
+
+    documents, rows : that were read, and that were written. bytes : of the file; None if there is none.
+    """
+
+    part: int
+    file: str
+    documents: int
+    rows: int
+    bytes: int | None
+
+
+_WRITTEN = pa.schema(
+    {"part": pa.int64(), "file": pa.string(), "documents": pa.int64(), "rows": pa.int64(), "bytes": pa.int64()}
+)
+
+
+def write_kept(corpus: Files, outcome: Outcome, totals: Totals, output: OutputDirectory) -> None:
+    """Let the workers write the kept documents of each new part, in its format, and put them in place.
+
+    Spark may run several attempts of a task at once; the first to end counts. So each attempt writes files of its own,
+    and the driver moves those that count. Remote storage cannot move files, but they appear whole there, and each
+    attempt writes the same bytes.
+    """
+    assert outcome.removed is not None
+    gone = outcome.documents.join(outcome.removed.selectExpr("right as position"), "position", "left_semi")
+    index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
+    lists = gone.groupBy(F.expr(PART).alias("part")).agg(index)
+    attempts = output.partial.absolute() / "attempts"
+    attempts.mkdir()
+    remote = None if output.remote is None else output.remote.address + output.remote.options
+    function = partial(write_parts, tasks=corpus.tasks, attempts=attempts, remote=remote)
+    rows = corpus.spread(corpus.all().join(lists, "part", "left")).mapInArrow(function, declare(_WRITTEN)).toArrow()
+    place_kept([Written(**row) for row in rows.to_pylist()], corpus.tasks.value, totals, output)
+
+
+def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output: OutputDirectory) -> None:
+    """Move the files that count from `attempts` to `kept`.
+
+    Raises
+    ------
+    InputError
+        If an input had other documents when it was written than when they were decided about.
+    OutputError
+        If a file is not what a worker wrote.
+    """
+    sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
+    decided = {
+        part: (size, size - removed)
+        for part, (task, size, removed) in enumerate(zip(tasks, sizes, removed_by_input(totals), strict=True))
+        if not task.against
+    }
+    found = {row.part: (row.documents, row.rows) for row in written}
+    if found != decided:
+        raise write.changed(next(tasks[part].part.name for part in decided if found.get(part) != decided[part]))
+    files = {f"kept/{tasks[row.part].part.relative_name}": row for row in written if row.bytes is not None}
+    folder = output.partial / "attempts"
+    there = (
+        {name: (folder / row.file).stat().st_size for name, row in files.items() if (folder / row.file).exists()}
+        if output.remote is None
+        else output.remote.sizes()
+    )
+    for name, row in files.items():
+        if there.pop(name, None) != row.bytes:
+            raise OutputError(
+                f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a worker wrote it. Use a "
+                "folder that the driver and all workers share, or an address such as s3a://bucket/clean."
+            )
+        if output.remote is None:
+            (output.result / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(folder / row.file, output.result / name)
+
+
+def write_parts(
+    batches: Batches, tasks: Broadcast[list[Task]], attempts: Path, remote: str | None
+) -> Iterator[pa.RecordBatch]:
+    """Write the kept documents of parts, to the folder `attempts` or an address; in a worker."""
+    for batch in batches:
+        written = []
+        for part, removed in zip(batch["part"].to_pylist(), batch["removed"], strict=True):
+            task = tasks.value[part]
+            if task.against:
+                continue
+            gone = np.empty(0, np.int64) if removed.values is None else removed.values.to_numpy()
+            if remote is None:
+                if not attempts.is_dir():  # of a worker without the folder, or of an attempt that outlives the run
+                    raise OutputError(
+                        f"The worker {platform.node()} has no folder {attempts}. Use an output that the driver and all "
+                        "workers share, or an address such as s3a://bucket/clean."
+                    )
+                written.append(_write_part(part, task, gone, attempts, uuid4().hex))
+                continue
+            with tempfile.TemporaryDirectory(prefix="neardup-") as own:
+                written.append(_write_part(part, task, gone, Path(own, "kept"), task.part.relative_name))
+                RemoteFolder(remote).copy(Path(own))
+        yield pa.RecordBatch.from_pylist([row._asdict() for row in written], _WRITTEN)
+
+
+def _write_part(part: int, task: Task, removed: npt.NDArray[np.int64], directory: Path, name: str) -> Written:
+    documents = rows = 0
+    with KeptWriter(task.part, directory, name=name) as writer:
+        for batch in task.read(lambda _: None, with_payload=True):  # `describe` has listed the rejected rows
+            mask = np.ones(len(batch.rows), np.bool_)
+            low, high = np.searchsorted(removed, [documents, documents + len(mask)])
+            mask[removed[low:high] - documents] = False
+            documents += len(mask)
+            rows += int(np.count_nonzero(mask))
+            assert batch.payload is not None  # read with payload
+            writer.write(batch.payload, mask)
+    size = writer.path.stat().st_size if writer.path.exists() else None
+    return Written(part, name, documents, rows, size)

@@ -1,0 +1,103 @@
+"""Open a Spark session, and translate what goes wrong on a cluster into sentences."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import neardup.errors
+from neardup.errors import ClusterError, NeardupError
+
+_LEAST_JAVA = 17
+_SHIP = (
+    "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o neardup.tar.gz, then "
+    "spark-submit --archives neardup.tar.gz#environment --conf spark.pyspark.python=environment/bin/python"
+)
+
+
+def open_session(master: str | None = None) -> SparkSession:
+    """Return the active session, or open one.
+
+    Parameters
+    ----------
+    master : such as local[4] or spark://host:7077. Default: that of spark-submit, or all cores of this machine.
+
+    Raises
+    ------
+    ClusterError
+        If there is no Java, or one that Spark does not take, or the cluster cannot be reached.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java
+        check_java()
+    if master is None or master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("neardup").config("spark.ui.showConsoleProgress", "false")
+    # The driver collects what it decides about and what it writes; docs/spark.md says how much that is.
+    builder = builder.config("spark.driver.maxResultSize", "0")
+    if master is not None:
+        builder = builder.master(master)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:  # py4j and the launcher have many
+        raise ClusterError(
+            f"Spark cannot start with master={master!r}: {first_line(error)}. Check the address, or use local[*]."
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def check_java() -> None:
+    """Raise ClusterError unless there is a Java that Spark takes."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    needs = f"Spark needs Java {_LEAST_JAVA} or later"
+    advice = "Install it (apt install openjdk-17-jre-headless), or set JAVA_HOME to one."
+    if program is None or not os.access(program, os.X_OK):
+        where = f"JAVA_HOME={home} has none" if home else "there is none on the path"
+        raise ClusterError(f"{needs}: {where}. {advice}")
+    shown = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', shown)
+    if found is None or int(found[1]) < _LEAST_JAVA:
+        version = f"{shown.strip()[:200]!r}" if found is None else f"Java {found[1]}"
+        raise ClusterError(f"{needs}: got {version} ({program}). {advice}")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise errors of workers and of Spark as errors of neardup."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        if "No module named 'neardup" in text:
+            raise ClusterError(f"The workers of the cluster have no neardup. {_SHIP}") from error
+        raised = re.findall(r"^neardup\.errors\.(\w+): (.*)$", text, re.MULTILINE)
+        kind = getattr(neardup.errors, raised[-1][0], None) if raised else None
+        if isinstance(kind, type) and issubclass(kind, NeardupError):
+            raise kind(raised[-1][1]) from error
+        raise ClusterError(
+            f"The run failed on the cluster: {_last_line(text)}. The log of the driver has more."
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the reason; py4j has it on its second line."""
+    lines = [line for line in str(error).strip().splitlines() if not line.startswith("An error occurred while calling")]
+    return lines[0].strip(": ")[:300] if lines else type(error).__name__
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
+    return lines[-1][:300] if lines else "no message"

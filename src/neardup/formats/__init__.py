@@ -1,0 +1,1 @@
+"""File formats: the registry, and for each format its reader and writer."""

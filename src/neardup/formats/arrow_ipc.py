@@ -1,0 +1,162 @@
+"""Arrow IPC, as a file or as a stream (Feather V2 is such a file): reading, and writing in the same layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.sinks import RowSink
+from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.texts import documents_of, replace_column, slices_of
+from neardup.formats.registry import Handler
+
+_DAMAGE = (pa.ArrowException, OSError, ValueError)
+_FILE_MAGIC = b"ARROW1"
+_FRAMES = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def column_types(source: Source) -> dict[str, pa.DataType]:
+    """Return name and type of each column; none when the file is damaged, which `read` will report."""
+    try:
+        with source.open_file() as file:
+            schema = open_reader(file).schema
+    except (*_DAMAGE, CannotOpen):
+        return {}
+    return dict(zip(schema.names, schema.types, strict=True))
+
+
+def is_file_format(file: pa.NativeFile) -> bool:
+    """Whether the bytes are the IPC file format (else: the stream format)."""
+    magic = file.read(len(_FILE_MAGIC))
+    file.seek(0)
+    return bool(magic == _FILE_MAGIC)
+
+
+def open_reader(file: pa.NativeFile) -> Any:
+    """Return pyarrow's reader for either of the two formats."""
+    return pa.ipc.open_file(file) if is_file_format(file) else pa.ipc.open_stream(file)
+
+
+def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    if isinstance(reader, pa.RecordBatchFileReader):
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+    else:
+        yield from reader
+
+
+def read(
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of an Arrow IPC file; damage is one rejection, and rows read before it remain.
+
+    All columns are read and checked in any case, so that damage is found at the same row with or without payload.
+    """
+    with source.open_file() as file:
+        first_row = 0
+        batches: Iterator[pa.RecordBatch] | None = None
+        while True:
+            try:
+                if batches is None:
+                    batches = _record_batches(open_reader(file))
+                batch = next(batches, None)
+                if batch is not None:
+                    # Offsets come from the file as they are; unchecked, wrong ones read foreign memory.
+                    _check_offsets(batch)
+            except _DAMAGE as error:
+                reason = f"the Arrow file cannot be read: {error}"
+                reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+                return
+            if batch is None:
+                return
+            for piece in slices_of(batch, columns.text, BLOCK_BYTES):
+                rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
+                first_row += piece.num_rows
+                yield documents_of(piece, rows, columns, source.name, reject, payload=piece if with_payload else None)
+
+
+def _check_offsets(batch: pa.RecordBatch) -> None:
+    """Raise ArrowInvalid if a buffer is too short or an offset wrong; text that is not UTF-8 passes."""
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_string(kind):
+            column = column.view(pa.binary())
+        elif pa.types.is_large_string(kind):
+            column = column.view(pa.large_binary())
+        column.validate(full=True)
+
+
+class ArrowLayout(NamedTuple):
+    """How an Arrow IPC file is laid out."""
+
+    schema: pa.Schema
+    is_stream: bool
+    codec: str | None
+
+
+def arrow_layout(source: Source) -> ArrowLayout:
+    """Return the layout of an Arrow IPC file."""
+    with source.open_file() as file:
+        is_stream = not is_file_format(file)
+        schema = open_reader(file).schema
+        # Behind its magic, padded to 8 bytes, the file format holds the messages of the stream format.
+        file.seek(0 if is_stream else 8)
+        return ArrowLayout(schema, is_stream, _codec(file))
+
+
+def _codec(file: pa.NativeFile) -> str | None:
+    """Return the codec of the first record batch, which pyarrow does not give.
+
+    A compressed buffer is its length in 8 bytes, then a frame, which begins with the magic number of its codec.
+    """
+    try:
+        for message in pa.ipc.MessageReader.open_stream(file):
+            if message.type == "record batch":
+                return _FRAMES.get(message.body.slice(8, 4).to_pybytes())
+    except _DAMAGE:
+        pass
+    return None
+
+
+class ArrowSink(RowSink):
+    """An Arrow IPC file or stream."""
+
+    def __init__(self, path: str, layout: ArrowLayout) -> None:
+        self._dictionaries: dict[int, pa.Array] | None = None if layout.is_stream else {}
+        options = pa.ipc.IpcWriteOptions(compression=layout.codec, use_threads=False, emit_dictionary_deltas=True)
+        make = pa.ipc.new_stream if layout.is_stream else pa.ipc.new_file
+        super().__init__(pa.OSFile(path, "wb"), layout.schema, partial(make, options=options))
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        super().write(rows if self._dictionaries is None else self._with_deltas(rows, self._dictionaries))
+
+    def _with_deltas(self, rows: pa.RecordBatch, written: dict[int, pa.Array]) -> pa.RecordBatch:
+        """Return rows whose dictionaries begin with those written before: a file can add to them, not replace them."""
+        for index, column in enumerate(rows.columns):
+            if not pa.types.is_dictionary(column.type):
+                continue
+            before = written.setdefault(index, column.dictionary)
+            if not column.dictionary.equals(before):
+                none = pa.DictionaryArray.from_arrays(column.indices.slice(0, 0), before, ordered=column.type.ordered)
+                column = pa.chunked_array([none, column]).unify_dictionaries().chunk(1)
+                rows = rows.set_column(index, rows.schema.field(index), column)
+                written[index] = column.dictionary
+        return rows
+
+
+def _make_sink(source: Source) -> Callable[[str], ArrowSink]:
+    return partial(ArrowSink, layout=arrow_layout(source))
+
+
+def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
+    with source.open_file() as file:
+        return open_reader(file).read_all()
+
+
+HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column)

@@ -1,0 +1,168 @@
+"""CSV and TSV: a header, then a document a row, every column as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.compression import open_compressed
+from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.sinks import RowSink
+from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.texts import documents_of, replace_column
+from neardup.formats.registry import Handler
+
+MAX_ROW_BYTES = 1 << 27
+"""A file with a longer row is rejected from there on."""
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_ERRORS = (*STREAM_ERRORS, UnicodeDecodeError)
+_STRADDLES = "straddling"
+_EMPTY = "Empty CSV"
+
+
+def column_types(file: Source) -> dict[str, pa.DataType]:
+    """Return name and type (string) of each column; none when the file is empty or damaged, which `read` reports."""
+    try:
+        return dict.fromkeys(_header(file, _DELIMITERS[file.format]), pa.string())
+    except (CannotOpen, *_ERRORS):
+        return {}
+
+
+def _header(source: Source, delimiter: str) -> list[str]:
+    """Return the names of the columns. Raises the errors of the stream and of its parser."""
+    try:
+        with source.open_stream() as stream:
+            return list(_open(stream, delimiter, BLOCK_BYTES, None, _skip).schema.names)
+    except _ERRORS as error:
+        if _STRADDLES not in str(error):
+            raise
+    with source.open_stream() as stream:
+        return list(_open(stream, delimiter, MAX_ROW_BYTES, None, _skip).schema.names)
+
+
+def _skip(_: object) -> str:
+    return "skip"
+
+
+def _open(
+    stream: object, delimiter: str, block_bytes: int, names: list[str] | None, on_bad: Callable[[object], str]
+) -> pa_csv.CSVStreamingReader:
+    # Threads off: rows are then numbered, and the engine has threads of its own.
+    return pa_csv.open_csv(
+        stream,
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=block_bytes),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=None if names is None else dict.fromkeys(names, pa.string()),
+            include_columns=names,
+            strings_can_be_null=False,
+            check_utf8=False,  # checked by row later, so that one bad row costs itself only
+        ),
+    )
+
+
+class _BadRows:
+    """The rows that pyarrow skipped, by their number in the file, until their turn to be reported comes."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, str] = {}
+        self.next_row = 0
+
+    def skip(self, row: pa_csv.InvalidRow) -> str:
+        """Note a row; pyarrow counts the header as row 1."""
+        number = row.number - 2
+        if number >= self.next_row:
+            self.waiting[number] = f"expected {row.expected_columns} columns, got {row.actual_columns}"
+        return "skip"
+
+    def number(self, num_good: int, source: Source, reject: Callable[[Rejected], None]) -> np.ndarray:
+        """Return the numbers of the next good rows; report the bad ones among them."""
+        bad = sorted(self.waiting)
+        rows = np.arange(self.next_row, self.next_row + num_good + len(bad), dtype=np.int64)
+        good = rows[~np.isin(rows, bad)][:num_good]
+        self.next_row = int(good[-1]) + 1 if num_good else self.next_row
+        self.report(source, reject, before=self.next_row)
+        return good
+
+    def report(self, source: Source, reject: Callable[[Rejected], None], before: int | None = None) -> None:
+        """Report the bad rows before a row (default all)."""
+        for row in sorted(self.waiting):
+            if before is None or row < before:
+                reject(Rejected(source.name, row, None, None, self.waiting.pop(row)))
+
+
+def _record_batches(
+    source: Source, delimiter: str, names: list[str], bad: _BadRows, reject: Callable[[Rejected], None]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the good rows; a row longer than a block starts the file over with larger blocks."""
+    block_bytes, done = BLOCK_BYTES, 0
+    while True:
+        skip = done
+        try:
+            with source.open_stream() as stream:
+                for batch in _open(stream, delimiter, block_bytes, names, bad.skip):
+                    fresh = batch.slice(min(skip, batch.num_rows))
+                    skip -= batch.num_rows - fresh.num_rows
+                    done += fresh.num_rows
+                    if fresh.num_rows:
+                        yield fresh
+            return
+        except _ERRORS as error:
+            if _EMPTY in str(error):
+                return
+            if _STRADDLES not in str(error) or block_bytes >= MAX_ROW_BYTES:
+                bad.report(source, reject)
+                reason = f"the rest of the file cannot be read: {error}"
+                if _STRADDLES in str(error):
+                    reason = f"a row is longer than {MAX_ROW_BYTES} bytes, the longest that is read"
+                reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+                return
+            block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
+
+
+def read(
+    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
+    delimiter = _DELIMITERS[file.format]
+    try:
+        names = _header(file, delimiter)
+    except _ERRORS as error:
+        if _EMPTY not in str(error):
+            reason = f"the header of the file cannot be read: {error}"
+            reject(Rejected(file.name, None, None, None, reason, rest_of_file=True))
+        return
+    bad = _BadRows()
+    wanted = names if with_payload else [name for name in names if name in columns.names]
+    for batch in _record_batches(file, delimiter, wanted, bad, reject):
+        rows = bad.number(batch.num_rows, file, reject)
+        yield documents_of(batch, rows, columns, file.name, reject, payload=batch if with_payload else None)
+    bad.report(file, reject)
+
+
+def _make_sink(file: Source) -> Callable[[str], RowSink]:
+    names = list(column_types(file))
+    if not names:
+        raise pa.ArrowInvalid(f"{file.name} has no header")
+    options = pa_csv.WriteOptions(delimiter=_DELIMITERS[file.format])
+    make_writer = partial(pa_csv.CSVWriter, write_options=options)
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return lambda path: RowSink(open_compressed(path, file.compression), schema, make_writer)
+
+
+def _read_table(file: Source, text_columns: Sequence[str]) -> pa.Table:
+    with file.open_stream() as stream:
+        return pa_csv.read_csv(
+            stream,
+            parse_options=pa_csv.ParseOptions(delimiter=_DELIMITERS[file.format]),
+            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string())),
+        )
+
+
+HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column)

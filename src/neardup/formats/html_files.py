@@ -1,0 +1,41 @@
+"""HTML files: each is one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.pages import COLUMN_TYPES, MAX_PAGE_BYTES, NotAPage, page_documents, page_of, page_rows
+from neardup.documents.payload import Pages
+from neardup.documents.sinks import ByteSink
+from neardup.documents.sources import Source
+from neardup.formats.registry import Handler
+
+
+def read(
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the file as one document, or reject it."""
+    try:
+        data = source.read_bytes(MAX_PAGE_BYTES + 1)
+        page = page_of(data, source.name)
+    except NotAPage as error:
+        reject(Rejected(source.name, 0, None, None, str(error)))
+        return
+    except STREAM_ERRORS as error:
+        reason = f"the file cannot be read: {error}"
+        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
+        return
+    payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
+    yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload)
+
+
+def _make_sink(source: Source) -> Callable[[str], ByteSink]:
+    return partial(ByteSink, compression=source.compression, to_bytes=lambda pages: b"".join(pages.records))
+
+
+HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["html"]))

@@ -1,0 +1,285 @@
+"""Parquet: reading, and writing as the source was written, with its codecs, dictionaries, statistics and row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.texts import documents_of, replace_column, slices_of
+from neardup.documents.views import without_views
+from neardup.errors import InputError
+from neardup.formats.registry import Handler
+
+# Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds with 512 to 2,048 rows.
+_MIN_ROWS, _MAX_ROWS = 64, 16384
+# A dictionary hides how long its rows are: ten texts can fill a million rows. So fewer are decoded at once, and once
+# they exceed this many bytes, the rest of the file is read as a dictionary and decoded piece by piece.
+_MAX_DICTIONARY_ROWS, _MAX_DECODED_BYTES = 512, 64 << 20
+
+_READ_BYTES = 1 << 18
+_DAMAGE = (pa.ArrowException, OSError, ValueError)
+
+# A row group is in memory while its rows are gathered; a source with larger ones is written in smaller ones.
+_MAX_GROUP_BYTES = 64 << 20
+_DEFAULT_GROUP_ROWS = 1 << 20
+_CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4", "LZO": "SNAPPY"}
+# Indices into a dictionary and their run lengths need no more; text stored plainly needs more.
+_MAX_INDEX_BYTES_PER_VALUE = 4
+# Arrow checks the size of a page, and ends it at 1 MiB, only after this many values.
+_MAX_VALUES, _MIN_VALUES, _BYTES_BETWEEN_LOOKS = 1024, 16, 1 << 19
+
+
+def column_types(source: Source) -> dict[str, pa.DataType]:
+    """Return name and type of each column; none when the file is damaged, which `read` will report."""
+    try:
+        with source.open_file() as file:
+            schema = pq.read_schema(file)
+    except (*_DAMAGE, CannotOpen):
+        return {}
+    return dict(zip(schema.names, schema.types, strict=True))
+
+
+def num_rows(source: Source) -> int | None:
+    """Return how many rows the metadata name; None when the file is damaged, which `read` will report."""
+    try:
+        with source.open_file() as file:
+            return int(pq.read_metadata(file).num_rows)
+    except (*_DAMAGE, CannotOpen):
+        return None
+
+
+def read(
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a Parquet file; damage is one rejection, and rows read before it remain.
+
+    Raises
+    ------
+    InputError
+        If a column that is only to be copied is damaged: without the payload, the documents can be read.
+    """
+    wanted = columns.names
+    first_row = 0
+    try:
+        for batch in _record_batches(source, None if with_payload else wanted, columns.text):
+            rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
+            first_row += batch.num_rows
+            yield documents_of(batch, rows, columns, source.name, reject, payload=batch if with_payload else None)
+    except _DamagedFile as error:
+        if with_payload and _readable_rows(source, wanted) > first_row:
+            raise InputError(
+                f"A column of {source.name} other than {', '.join(wanted)} is damaged after row {first_row}, so "
+                f"its rows cannot be copied: {error}. Replace the file, or leave it out."
+            ) from error
+        reason = f"the Parquet file cannot be read: {error}"
+        reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+
+
+class _DamagedFile(Exception):
+    """An error of pyarrow while decoding, as opposed to errors of the code that uses the rows."""
+
+
+def _record_batches(source: Source, wanted: list[str] | None, text: str) -> Iterator[pa.RecordBatch]:
+    num_rows = 0
+    with source.open_file() as handle:
+        for batch in _decoded_batches(handle, source, wanted, None):
+            index = batch.schema.get_field_index(text)
+            if index >= 0 and batch.column(index).nbytes > _MAX_DECODED_BYTES:
+                break
+            yield batch
+            num_rows += batch.num_rows
+        else:
+            return
+        del batch
+        for batch in _decoded_batches(handle, source, wanted, text):
+            fresh = batch.slice(min(num_rows, batch.num_rows))
+            num_rows -= batch.num_rows - fresh.num_rows
+            for piece in slices_of(fresh, text, BLOCK_BYTES):
+                column = piece.column(index)
+                if pa.types.is_dictionary(column.type):
+                    piece = piece.set_column(index, text, column.dictionary_decode())
+                yield piece
+
+
+def _decoded_batches(
+    handle: pa.NativeFile, source: Source, wanted: list[str] | None, dictionary: str | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file; dictionary : a column that is left as a dictionary."""
+    try:
+        handle.seek(0)
+        # A column chunk is read piece by piece, not whole: half the memory, the same speed.
+        buffer_size = _READ_BYTES if source.is_local else 0
+        kept = [] if dictionary is None else [dictionary]
+        file = pq.ParquetFile(handle, pre_buffer=not source.is_local, buffer_size=buffer_size, read_dictionary=kept)
+        size = _rows_per_batch(file.metadata)
+        batches = file.iter_batches(size, columns=wanted, use_threads=False)
+    except _DAMAGE as error:
+        raise _DamagedFile(error) from error
+    while True:
+        try:
+            batch = next(batches, None)
+        except _DAMAGE as error:
+            raise _DamagedFile(error) from error
+        if batch is None:
+            return
+        yield without_views(batch)
+
+
+def _readable_rows(source: Source, wanted: list[str]) -> int:
+    """Return how many rows can be read of the columns wanted."""
+    count = 0
+    try:
+        for batch in _record_batches(source, wanted, wanted[0]):
+            count += batch.num_rows
+    except _DamagedFile:
+        pass
+    return count
+
+
+def _rows_per_batch(metadata: pq.FileMetaData) -> int:
+    """Return how many rows hold about `BLOCK_BYTES`.
+
+    All columns count, also if few are read: batches that end elsewhere would make damage cost other rows.
+    """
+    size, dictionary = 0, False
+    for group_index in range(metadata.num_row_groups):
+        group = metadata.row_group(group_index)
+        for index in range(group.num_columns):
+            chunk = group.column(index)
+            size += max(0, chunk.total_uncompressed_size)
+            dictionary |= bool(chunk.has_dictionary_page)
+    per_row = max(1, size // max(1, metadata.num_rows))
+    ceiling = _MAX_DICTIONARY_ROWS if dictionary else _MAX_ROWS
+    return int(min(ceiling, max(_MIN_ROWS, BLOCK_BYTES // per_row)))
+
+
+@dataclass(frozen=True)
+class ParquetLayout:
+    """How a Parquet file is laid out; by column path where it differs between columns."""
+
+    schema: pa.Schema
+    group_rows: int = _DEFAULT_GROUP_ROWS
+    values_between_looks: int = _MAX_VALUES
+    codecs: dict[str, str] = field(default_factory=dict)
+    dictionaries: list[str] = field(default_factory=list)
+    statistics: list[str] = field(default_factory=list)
+    has_int96: bool = False
+
+
+def parquet_layout(file: Source) -> ParquetLayout:
+    """Return the layout of a Parquet file, from its footer."""
+    with file.open_file() as handle:
+        parquet = pq.ParquetFile(handle)
+        metadata, schema = parquet.metadata, parquet.schema_arrow
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    if not groups:
+        return ParquetLayout(schema)
+    chunks = [groups[0].column(index) for index in range(groups[0].num_columns)]
+    dictionaries = [
+        chunks[index].path_in_schema
+        for index in range(len(chunks))
+        if all(_stayed_dictionary(group.column(index)) for group in groups)
+    ]
+    return ParquetLayout(
+        schema,
+        max(1, max(group.num_rows for group in groups)),
+        _values_between_looks(groups),
+        {chunk.path_in_schema: _CODECS.get(chunk.compression, chunk.compression) for chunk in chunks},
+        dictionaries,
+        [chunk.path_in_schema for chunk in chunks if chunk.is_stats_set],
+        any(chunk.physical_type == "INT96" for chunk in chunks),
+    )
+
+
+def _stayed_dictionary(chunk: Any) -> bool:
+    """Whether all pages of a chunk are dictionary indices; writers fall back to plain pages halfway.
+
+    The encodings in the footer do not show this: PLAIN is listed for the dictionary page too. The size of the data
+    behind the dictionary does.
+    """
+    start = chunk.dictionary_page_offset
+    if not chunk.has_dictionary_page or start is None:
+        return False
+    data_bytes = chunk.total_compressed_size - (chunk.data_page_offset - start)
+    return bool(data_bytes <= 64 + _MAX_INDEX_BYTES_PER_VALUE * chunk.num_values)
+
+
+def _values_between_looks(groups: list[Any]) -> int:
+    """Return how many values of the widest column make half a page.
+
+    With Arrow's 1,024, pages of texts grow to several MiB, which costs fresh memory and leaves the cache: writing
+    520 MB of text took 1.2 x as long.
+    """
+    chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
+    widest = max((chunk.total_uncompressed_size / max(1, chunk.num_values) for chunk in chunks), default=0.0)
+    return int(min(_MAX_VALUES, max(_MIN_VALUES, _BYTES_BETWEEN_LOOKS / max(1.0, widest))))
+
+
+class ParquetSink:
+    """A Parquet file; rows are gathered into row groups. Decision 0027 has what encoding them on threads earned."""
+
+    def __init__(self, path: str, layout: ParquetLayout) -> None:
+        self._layout = layout
+        self._stream = open(path, "wb")  # noqa: SIM115
+        self._writer = pq.ParquetWriter(
+            self._stream,
+            layout.schema,
+            compression=layout.codecs or "SNAPPY",
+            use_dictionary=layout.dictionaries if layout.codecs else True,
+            write_statistics=layout.statistics if layout.codecs else True,
+            use_deprecated_int96_timestamps=layout.has_int96,
+            write_batch_size=layout.values_between_looks,
+        )
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take rows; write a row group when there are enough of them."""
+        self._waiting.append(rows)
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += rows.nbytes
+        while self._waiting_rows >= self._layout.group_rows:
+            self._write_group()
+        if self._waiting_bytes >= _MAX_GROUP_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        """Write a row group of the waiting rows."""
+        table = pa.Table.from_batches(self._waiting, self._waiting[0].schema)
+        group = table.slice(0, self._layout.group_rows)
+        self._writer.write_table(group.cast(self._layout.schema), row_group_size=self._layout.group_rows)
+        rest = table.slice(group.num_rows)
+        self._waiting = rest.to_batches()
+        self._waiting_rows, self._waiting_bytes = rest.num_rows, rest.nbytes
+
+    def close(self) -> None:
+        """Write the last row group, then the footer."""
+        if self._waiting_rows:
+            self._write_group()
+        self._writer.close()
+        self._stream.close()
+
+    def discard(self) -> None:
+        """Release the file, without a footer."""
+        self._writer.is_open = False
+        self._stream.close()
+
+
+def _make_sink(file: Source) -> Callable[[str], ParquetSink]:
+    return partial(ParquetSink, layout=parquet_layout(file))
+
+
+def _read_table(file: Source, _: Sequence[str]) -> pa.Table:
+    with file.open_file() as handle:
+        return pq.read_table(handle)
+
+
+HANDLER = Handler(read, _make_sink, column_types, num_rows, _read_table, replace_column)

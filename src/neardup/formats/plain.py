@@ -1,0 +1,113 @@
+"""Plain text: a document a line, or a document a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
+from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
+from neardup.documents.payload import RawLines, replace_lines
+from neardup.documents.sinks import sink_of_lines
+from neardup.documents.sources import Source
+from neardup.documents.texts import invalid_utf8_rows
+from neardup.formats.registry import Handler
+
+MAX_FILE_BYTES = 1 << 30
+"""A longer file is rejected as one document."""
+
+
+def read(
+    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a text file; the id of a document that is a file, if wanted, is its path."""
+    if file.unit == "file":
+        return read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload)
+    return read_lines(file, reject, with_payload=with_payload)
+
+
+def read_lines(
+    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield each line as a document, without its line end; an empty line is an empty document."""
+    for block in read_line_blocks(source, reject):
+        rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
+        payload = RawLines(block.data, block.offsets) if with_payload else None
+        batch = DocumentBatch(_texts(block), rows, payload=payload)
+        if bad := invalid_utf8_rows(batch.text):
+            for index in bad:
+                reject(block.rejected(source, index, _why_not_utf8(block.line(index), "line")))
+            batch = batch.filter(~np.isin(np.arange(block.num_lines), bad))
+        if len(batch.rows):
+            yield batch
+
+
+def _texts(block: LineBlock) -> pa.LargeStringArray:
+    """Return the lines without line ends (LF or CRLF), nor a byte order mark at the head of the file."""
+    data, offsets = block.data, block.offsets
+    lengths = np.diff(offsets)
+    values = np.frombuffer(data, dtype=np.uint8)
+    ended = values[offsets[1:] - 1] == ord("\n")
+    before = np.maximum(offsets[1:] - 2, offsets[:-1])
+    carriage = ended & (lengths > 1) & (values[before] == ord("\r"))
+    lengths = lengths - ended - carriage
+    if carriage.any():
+        data = data.replace(b"\r\n", b"\n")
+    data = data.translate(None, b"\n")
+    if block.first_byte == 0 and data.startswith(BYTE_ORDER_MARK) and lengths[0] >= len(BYTE_ORDER_MARK):
+        data = data[len(BYTE_ORDER_MARK) :]
+        lengths[0] -= len(BYTE_ORDER_MARK)
+    return arrow_of_bytes(data, offsets_from_lengths(lengths)).view(pa.large_string())
+
+
+def read_whole(
+    source: Source, reject: Callable[[Rejected], None], *, with_id: bool = False, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the file as one document, or reject it; its id, if wanted, is its path."""
+    try:
+        data = source.read_bytes(MAX_FILE_BYTES + 1)
+        text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+    except UnicodeDecodeError:
+        reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))
+        return
+    except STREAM_ERRORS as error:
+        reason = f"the file cannot be read: {error}"
+        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
+        return
+    if len(data) > MAX_FILE_BYTES:
+        reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
+        reject(Rejected(source.name, 0, None, None, reason))
+        return
+    payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
+    ids = arrow_of_strings([source.name]) if with_id else None
+    yield DocumentBatch(arrow_of_strings([text]), np.zeros(1, dtype=np.int64), ids, payload=payload)
+
+
+def _why_not_utf8(data: bytes, unit: str) -> str:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"the {unit} is not valid UTF-8: {error.reason} at byte {error.start} of the {unit}"
+    return f"the {unit} is not valid UTF-8"
+
+
+def _replace_texts(batch: DocumentBatch, _: str, rows: np.ndarray, texts: pa.LargeStringArray) -> RawLines:
+    """Return lines, or a file, with other texts; the byte order mark and the line ends stay.
+
+    A text whose last character is a carriage return gets a line end of both characters, of which a reader drops both.
+    """
+    lines, others = batch.payload, []
+    assert isinstance(lines, RawLines)
+    for row in rows.tolist():
+        line = bytes(memoryview(lines.data)[int(lines.offsets[row]) : int(lines.offsets[row + 1])])
+        mark = BYTE_ORDER_MARK if batch.rows[row] == 0 and line.startswith(BYTE_ORDER_MARK) else b""
+        end = line[len(mark) + len(batch.text[row].as_buffer()) :]
+        text = texts[row].as_buffer().to_pybytes()
+        others.append(mark + text + (b"\r\n" if text.endswith(b"\r") and end == b"\n" else end))
+    return replace_lines(lines, rows, others)
+
+
+HANDLER = Handler(read, sink_of_lines, replace_texts=_replace_texts)

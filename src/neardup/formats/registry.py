@@ -1,0 +1,155 @@
+"""The registry of file formats: how a file is recognised, and the module that reads and writes it.
+
+To add a format, write a module with a `HANDLER` and register a `Format` that names it. The module is imported when the
+first file of the format is opened, so that finding files and showing help load no reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from neardup.documents.batch import Columns, DocumentBatch, Rejected
+    from neardup.documents.payload import Payload
+    from neardup.documents.sinks import Sink
+    from neardup.documents.sources import Source
+
+
+class Read(Protocol):
+    """Yields the documents of a file in order; calls `reject` once for each row left out."""
+
+    def __call__(
+        self, file: Source, columns: Columns, reject: Callable[[Rejected], None], /, *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
+        """Return the batches. Damage in the file is rejected; CannotOpen is raised if the file is gone."""
+        ...
+
+
+class Handler(NamedTuple):
+    """The functions that read and write the files of a format.
+
+    read : yields the documents.
+    make_sink : returns how kept payloads of a file are written to a local path, in the layout of the file. Raises
+        pa.ArrowException or OSError if the file is too damaged to have a layout.
+    column_types : name and type of each column; None for a format without columns, {} for a file that is empty or
+        damaged.
+    num_rows : the number of rows, if known without reading the file.
+    read_table : all rows as a table, the columns named second as strings; None for a format without columns.
+    replace_texts : as `InputFile.replace_texts`; None if the text of a document cannot be replaced in its payload.
+    """
+
+    read: Read
+    make_sink: Callable[[Source], Callable[[str], Sink]]
+    column_types: Callable[[Source], dict[str, pa.DataType] | None] = lambda file: None
+    num_rows: Callable[[Source], int | None] = lambda file: None
+    read_table: Callable[[Source, Sequence[str]], pa.Table] | None = None
+    replace_texts: Callable[[DocumentBatch, str, np.ndarray, pa.LargeStringArray], Payload] | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    suffixes : of its files, in lower case; the first is the usual one.
+    module : full name of the module that has the format's `HANDLER`.
+    contents : "text" in UTF-8; "binary", compressed inside and never as a whole; or web "pages", whose text is HTML.
+    unit : of a document: "row"; "file"; "auto" if the user chooses between a line and a file.
+    magic : a regular expression that matches the first bytes, for standard input; None if nothing distinguishes it.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+    contents: Literal["text", "binary", "pages"] = "text"
+    unit: Literal["row", "file", "auto"] = "row"
+    magic: bytes | None = None
+
+    @property
+    def handler(self) -> Handler:
+        """The functions of the format; imports its module."""
+        handler: Handler = import_module(self.module).HANDLER
+        return handler
+
+
+FORMATS: dict[str, Format] = {}
+"""Every registered format by name, in the order in which their suffixes and magic bytes are tried."""
+
+COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
+"""Suffix -> name of the compression of a whole file."""
+
+
+def register(new: Format) -> None:
+    """Add a format, or replace the one of that name."""
+    FORMATS[new.name] = new
+
+
+_HERE = "neardup.formats."
+register(Format("parquet", (".parquet", ".pq"), _HERE + "parquet", "binary", magic=b"PAR1"))
+register(
+    Format("arrow", (".arrow", ".feather", ".ipc"), _HERE + "arrow_ipc", "binary", magic=rb"ARROW1|\xff\xff\xff\xff")
+)
+register(Format("jsonl", (".jsonl", ".ndjson", ".json"), _HERE + "jsonl", magic=rb"(?:\xef\xbb\xbf)?\s*\{"))
+register(Format("csv", (".csv",), _HERE + "delimited"))
+register(Format("tsv", (".tsv",), _HERE + "delimited"))
+register(Format("text", (".txt", ".text", ".md"), _HERE + "plain", unit="auto"))
+register(
+    Format(
+        "html",
+        (".html", ".htm", ".xhtml"),
+        _HERE + "html_files",
+        "pages",
+        unit="file",
+        magic=rb"(?:\xef\xbb\xbf)?\s*<(?i:!doctype\s+html|html)[\s>]",
+    )
+)
+register(Format("warc", (".warc",), _HERE + "warc", "pages", magic=rb"WARC/1\."))
+
+
+def split_name(name: str) -> tuple[str, str | None, str | None]:
+    """Return a file's name without its suffixes, its format and its compression.
+
+    Examples
+    --------
+    >>> split_name("corpus/part-1.jsonl.gz")
+    ('corpus/part-1', 'jsonl', 'gzip')
+    >>> split_name("notes")
+    ('notes', None, None)
+    """
+    stem, compression = name, None
+    for suffix, codec in COMPRESSIONS.items():
+        if stem.lower().endswith(suffix):
+            stem, compression = stem[: -len(suffix)], codec
+    for known in FORMATS.values():
+        for suffix in known.suffixes:
+            if stem.lower().endswith(suffix) and (compression is None or known.contents != "binary"):
+                return stem[: -len(suffix)], known.name, compression
+    return name, None, None
+
+
+def format_of(name: str) -> tuple[str | None, str | None]:
+    """Return format and compression by the suffixes of a path, or of an address without its query."""
+    _, format_name, compression = split_name(name.split("?", 1)[0] if name.startswith("http") else name)
+    return format_name, compression
+
+
+def compression_of(name: str) -> str | None:
+    """Return the compression by a file's last suffix."""
+    return next((codec for suffix, codec in COMPRESSIONS.items() if name.lower().endswith(suffix)), None)
+
+
+def format_of_bytes(head: bytes) -> str | None:
+    """Return the format whose magic bytes a file begins with; None if there is none."""
+    return next((known.name for known in FORMATS.values() if known.magic and re.match(known.magic, head)), None)
+
+
+def accepted_suffixes() -> str:
+    """Return the list of readable suffixes, for messages."""
+    plain = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
+    return f"{plain}; lines, tables of text and pages also with {', '.join(COMPRESSIONS)}"

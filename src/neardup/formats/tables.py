@@ -1,0 +1,219 @@
+"""Reading tables in memory: whatever hands out Arrow data, or strings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.texts import documents_of, replace_column, slices_of
+from neardup.documents.views import check_views, plain_schema
+from neardup.errors import ColumnError, InputError
+from neardup.formats.parquet import ParquetLayout, ParquetSink
+from neardup.settings.constraints import iterates_over_names, shown
+
+_STRINGS_AT_ONCE = 8192
+
+
+def as_table(source: Any) -> pa.Table:
+    """Return an object's rows as an Arrow table, without a copy where the object is Arrow already.
+
+    Parameters
+    ----------
+    source : a pyarrow table, batch or reader; anything with `__arrow_c_stream__` (polars, pandas, DuckDB);
+        a Hugging Face dataset; or an iterable of str and None, which becomes the column `text`.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or a value of the iterable is not a string.
+
+    Notes
+    -----
+    A reader or query is drained here once: documents are read more than once, a query may change their order.
+    """
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if isinstance(source, (pa.Array, pa.ChunkedArray)):
+        return _column_table(source)
+    if hasattr(source, "__arrow_c_stream__"):
+        return _from_stream(source)
+    if is_hugging_face(source):
+        return _hugging_face_table(source)
+    if (exported := export_of(source)) is not None:
+        return as_table(exported)
+    # A set has no order to depend on.
+    if isinstance(source, (str, bytes, Set)) or not isinstance(source, Iterable) or iterates_over_names(source):
+        raise _unknown(source)
+    return _string_table(source)
+
+
+def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
+    """Return a table or column of pandas < 2.2, polars < 1.3 or DuckDB < 1.1, without `__arrow_c_stream__`; or None."""
+    if hasattr(source, "__arrow_c_stream__"):
+        return None
+    try:
+        if hasattr(source, "iloc"):
+            return (pa.Table if hasattr(source, "columns") else pa.Array).from_pandas(source)
+        export = getattr(source, "to_arrow", None) or getattr(source, "to_arrow_table", None)
+        return None if export is None else export()
+    except Exception as error:
+        raise _cannot_read(source, error) from error
+
+
+def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return a column of strings as the table of one column, `text`; one of structs as the table of their fields."""
+    if pa.types.is_struct(column.type):
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
+    return pa.table({"text": column})
+
+
+def _from_stream(source: Any) -> pa.Table:
+    """Return the table of an object that exports one, or its column, such as a Series."""
+    try:
+        # A column of structs and a table are indistinguishable here; both are right when read as a table.
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    except pa.ArrowInvalid as error:
+        if "non-struct" not in str(error):
+            raise _cannot_read(source, error) from error
+    except Exception as error:  # of the library
+        raise _cannot_read(source, error) from error
+    return _column_table(pa.chunked_array(source))
+
+
+def _cannot_read(source: object, error: Exception) -> InputError:
+    return InputError(
+        f"Cannot read {type(source).__name__} as a table: {str(error).rstrip('.')}. Convert its columns to plain "
+        "strings and numbers first, or pass a pyarrow table."
+    )
+
+
+def splits_of(source: Any) -> dict[str, Any] | None:
+    """Return the splits of a Hugging Face DatasetDict by name, in their order; None for anything else."""
+    if isinstance(source, Mapping) and source and all(map(is_hugging_face, source.values())):
+        return dict(source)
+    return None
+
+
+def is_hugging_face(source: Any) -> bool:
+    """Return whether an object is a Hugging Face Dataset, or a streaming one."""
+    return hasattr(source, "with_format") and hasattr(source, "features")
+
+
+def _hugging_face_table(dataset: Any) -> pa.Table:
+    """Return the rows of a datasets.Dataset; its own table ignores select, filter and shuffle."""
+    if not hasattr(dataset, "num_rows"):
+        raise InputError(
+            f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. Load it without streaming=True, "
+            "or save it to files and pass their paths."
+        )
+    return dataset.with_format("arrow")[:]
+
+
+def _string_table(strings: Iterable[Any]) -> pa.Table:
+    chunks, iterator, begin = [], iter(strings), 0
+    while block := list(islice(iterator, _STRINGS_AT_ONCE)):
+        try:
+            chunks.append(pa.array(block, pa.large_string()))
+        except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
+            raise _not_strings(block, begin, error) from error
+        begin += len(block)
+    return pa.table({"text": pa.chunked_array(chunks, pa.large_string())})
+
+
+def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
+    for index, value in enumerate(block):
+        if value is not None and not isinstance(value, str):
+            advice = "Pass an iterable of strings, or a table that has a column of text."
+            if isinstance(value, Mapping):
+                advice = "Make a table of rows first: pyarrow.Table.from_pylist(rows)."
+            return InputError(
+                f"Document {begin + index} is {type(value).__name__}, not a string: {value!r:.80}. {advice}"
+            )
+    return InputError(
+        f"Documents {begin} to {begin + len(block) - 1} contain a string that is not Unicode text: {error}. Replace "
+        "lone surrogates, for example with text.encode('utf-8', 'replace').decode()."
+    )
+
+
+def _unknown(source: object) -> InputError:
+    advice = "Put a single text in a list."
+    if hasattr(source, "to_table"):
+        advice = "Call its to_table() first."
+    elif hasattr(source, "collect"):
+        advice = "Call its collect() first."
+    elif isinstance(source, (Mapping, Set)):
+        advice = "Pass a list: documents have an order."
+    elif iterates_over_names(source):
+        advice = "Convert it to a pyarrow table first."
+    return InputError(
+        f"Cannot read {type(source).__name__} as documents: {shown(source)}. Accepted are paths, a list of "
+        f"strings, or a table (pyarrow, polars, pandas, DuckDB, Hugging Face). {advice}"
+    )
+
+
+class TablePart:
+    """A table in memory as one input; it is converted once, then read as often as needed.
+
+    Attributes
+    ----------
+    name : in the column `source_file`. format : "table". unit : "row". is_pages : False, as the text is text.
+    relative_name : of its kept rows below the output folder, a Parquet file.
+    """
+
+    def __init__(self, source: Any, name: str = "table") -> None:
+        self.table = as_table(source)
+        self.name, self.relative_name = name, f"{name}.parquet"
+        self.format, self.unit, self.is_pages = "table", "row", False
+        check_views(self.table, name)
+
+    def identity(self) -> tuple[str, int, float]:
+        """Return name and size; a table in memory keeps no time."""
+        return self.name, int(self.table.get_total_buffer_size()), 0.0
+
+    def column_types(self) -> dict[str, pa.DataType]:
+        """Return name and type of each column; null for one without values, to which pandas gives the type double."""
+        return {
+            name: pa.null() if column.null_count == len(column) else column.type
+            for name, column in zip(self.table.schema.names, self.table.columns, strict=True)
+        }
+
+    def num_rows(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+    def read(
+        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
+        """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
+        wanted = columns.names
+        repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)
+        if repeated is not None:
+            raise ColumnError(f"Which column is '{repeated}'? {self.name} has several. Rename all but one.")
+        table = self.table if with_payload else self.table.select(wanted)
+        first_row = 0
+        for batch in table.to_batches():
+            for piece in slices_of(batch, columns.text, BLOCK_BYTES):
+                if piece.num_rows == 0:
+                    continue
+                rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
+                first_row += piece.num_rows
+                yield documents_of(piece, rows, columns, self.name, reject, payload=piece if with_payload else None)
+
+    def replace_texts(
+        self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray
+    ) -> pa.RecordBatch:
+        """Return the rows of a batch in which some have another text; see `InputFile.replace_texts`."""
+        return replace_column(batch, column, rows, texts)
+
+    def make_sink(self) -> Callable[[str], ParquetSink]:
+        """Return how rows are written to a Parquet file."""
+        return partial(ParquetSink, layout=ParquetLayout(plain_schema(self.table.schema)))

@@ -1,0 +1,192 @@
+"""Read what a user passes to an index: one text, or documents with ids and payloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.arrays import arrow_of_bytes
+from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.corpus import describe_rejected
+from neardup.documents.payload import Pages, RawLines
+from neardup.errors import ColumnError, InputError
+from neardup.executor import group_small
+from neardup.formats.reading import Task
+from neardup.index.open_index import PAYLOAD, Batch
+from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.settings.constraints import check_text
+from neardup.settings.methods import MethodSettings
+
+T = TypeVar("T")
+
+
+def batch_of_text(text: str, id: str | None, payload: str | None) -> Batch:
+    """Return one document as a batch.
+
+    Raises
+    ------
+    InputError
+        If a value is no string, or no Unicode text.
+    """
+    for name, value, optional in (("text", text, False), ("id", id, True), (PAYLOAD, payload, True)):
+        if not (optional and value is None):
+            check_text(name, value, " Pass several to add_many_if_new or query_many." if name == "text" else "")
+    texts, ids, payloads = (pa.array([value], pa.large_string()) for value in (text, id or "", payload))
+    return Batch(texts, ids, payloads, is_unnamed=id is None)
+
+
+def batches_of(
+    source: Source,
+    method: MethodSettings,
+    *,
+    text_column: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    payload_column: str | Sequence[str] | None = None,
+    in_format: str | None = None,
+) -> Iterator[Batch]:
+    """Yield the documents of a source.
+
+    Parameters
+    ----------
+    source, text_column, id_column, in_format : as in `dedup`.
+    method : the settings that compare them.
+    payload_column : the columns of payloads; the column `payload`, where there is one, if None.
+
+    Raises
+    ------
+    InputError
+        If a document cannot be read, or the source has web pages and the method compares texts.
+    ColumnError
+        If a column is missing.
+    """
+    tasks = tasks_for(Inputs(source, None, text_column, id_column, in_format=in_format), method)
+    batches = (batch for task in tasks for _, batch in read_batches(task, payload_column, _raise))
+    yield from map(Batch.join, group_batches(batches, lambda batch: batch))
+
+
+def group_batches(items: Iterable[T], batch_of: Callable[[T], Batch | None]) -> Iterator[list[T]]:
+    """Yield items in lists whose batches can be joined, of a mebibyte or more: each is a change that is synced to disk.
+
+    An error of `items` is raised after those before it.
+    """
+
+    def size(item: T) -> int:
+        batch = batch_of(item)
+        return 0 if batch is None else int(batch.texts.nbytes)
+
+    def fits(group: list[T], item: T) -> bool:
+        batch, before = batch_of(item), next(filter(None, map(batch_of, reversed(group))), None)
+        return batch is None or before is None or batch.is_unnamed == before.is_unnamed
+
+    yield from group_small(items, size, fits=fits)
+
+
+def tasks_for(inputs: Inputs, method: MethodSettings, warnings: list[str] | None = None) -> list[Task]:
+    """Return the parts of a source to read for an index.
+
+    Parameters
+    ----------
+    inputs : as in `dedup`.
+    method : the settings of the index.
+    warnings : a list that gets a warning of files that are left out.
+
+    Raises
+    ------
+    InputError
+        If the source has web pages and the method compares texts.
+    """
+    tasks = tasks_of(inputs, "first", warnings)
+    if for_pages(method, tasks) != method:
+        raise InputError(
+            f"{tasks[0].part.name} contains web pages, and this index compares texts. Create an index with "
+            "method='content' for their main text (--method content), or 'structure' for their templates."
+        )
+    return tasks
+
+
+def read_batches(
+    task: Task,
+    payload_column: str | Sequence[str] | None,
+    reject: Callable[[Rejected], None],
+    *,
+    with_payload: bool = False,
+) -> Iterator[tuple[DocumentBatch, Batch]]:
+    """Yield the documents of a part as they were read, and as they enter an index.
+
+    Parameters
+    ----------
+    task : the part.
+    payload_column : as in `batches_of`.
+    reject : called with each row that cannot be read.
+    with_payload : whether the rows are to be copied to a kept file.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    InputError
+        If an id is null.
+    """
+    types = task.part.column_types()
+    names = [payload_column] if isinstance(payload_column, str) else list(payload_column or ())
+    missing = next((name for name in names if name not in (types or ())), None)
+    if missing is not None and types != {}:  # of an empty or damaged file
+        raise ColumnError(
+            f"{task.part.name} has no column {missing!r}: it has {', '.join(types or ()) or 'none'}. Name one of these."
+        )
+    if payload_column is None and PAYLOAD in (types or ()):
+        names = [PAYLOAD]
+    for batch in task.read(reject, with_payload=with_payload or bool(names)):
+        yield batch, batch_of_documents(batch, names)
+
+
+def _raise(row: Rejected) -> None:
+    raise InputError(f"{describe_rejected(row)} Correct the document, or leave it out.")
+
+
+def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
+    """Return documents as they enter an index; names : the columns of payloads. Raises InputError if an id is null."""
+    size = len(batch.rows)
+    ids = pa.array([""] * size, pa.large_string()) if batch.ids is None else batch.ids.cast(pa.large_string())
+    if ids.null_count:
+        row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InputError(f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none.")
+    return Batch(batch.text, ids, _payloads(batch, names), batch.ids is None)
+
+
+def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
+    if not names:
+        return pa.nulls(len(batch.rows), pa.large_string())
+    payload = batch.payload.rows() if isinstance(batch.payload, Pages) else batch.payload
+    if isinstance(payload, RawLines):
+        lines = arrow_of_bytes(payload.data, payload.offsets).to_pylist()
+        rows = [_fields(line, names) for line in lines]
+    else:
+        assert payload is not None
+        if len(names) == 1 and _is_text(payload.schema.field(names[0]).type):
+            return pc.cast(payload[names[0]], pa.large_string())
+        rows = payload.select(names).to_pylist()
+    return pa.array([_payload(row, names) for row in rows], pa.large_string())
+
+
+def _fields(line: bytes, names: list[str]) -> dict[str, Any]:
+    """Return some fields of a line of JSON; all null of a line that only Arrow can read, as it nests deeply."""
+    try:
+        row = json.loads(line.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        row = {}
+    return {name: row.get(name) for name in names}
+
+
+def _payload(row: dict[str, Any], names: list[str]) -> str | None:
+    value = row[names[0]] if len(names) == 1 else row
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

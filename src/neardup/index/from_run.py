@@ -1,0 +1,165 @@
+"""Make an index of the documents that a run of dedup kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.documents.batch import Rejected
+from neardup.documents.corpus import describe_rejected
+from neardup.errors import InputError, SettingError
+from neardup.features.idf import IdfTable
+from neardup.formats.reading import Task
+from neardup.index import meta
+from neardup.index.documents import group_batches, read_batches, tasks_for
+from neardup.index.incoming import new_prefix
+from neardup.index.open_index import Batch, OpenIndex
+from neardup.methods.stored import IDF, settings_from_json
+from neardup.report.contents import MAX_INPUTS
+from neardup.runs.columns import FILE_COLUMN
+from neardup.runs.inputs import Inputs
+from neardup.settings.index import IndexSettings
+from neardup.settings.methods import MethodSettings
+
+_Name = Callable[[Task, Batch], Batch]
+
+
+def make_index(
+    address: str,
+    folder: Path,
+    idf: IdfTable | str | os.PathLike[str] | None,
+    payload_column: str | Sequence[str] | None,
+    settings: dict[str, Any],
+) -> OpenIndex:
+    """Return an index of what a run kept, open; parameters as in `Index.from_run`.
+
+    Raises
+    ------
+    InputError
+        If the folder has no run of dedup.
+    SettingError
+        If the run used a Python function, or counted the words of its documents and `idf` is None.
+    """
+    report = _report_of(folder)
+    method = _method_of(folder, report)
+    if settings.get("max_bucket_size") is None:
+        settings = settings | {"max_bucket_size": report["settings"]["max_bucket_size"]}
+    tasks, name = _kept_tasks(folder, report, method), _names(folder, report)
+    made = IndexSettings(**settings)
+    return OpenIndex.create(
+        address, meta.prepare(method, made, idf), made, lambda index: _fill(index, tasks, name, payload_column)
+    )
+
+
+def _report_of(folder: Path) -> dict[str, Any]:
+    try:
+        report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{folder} has no report of a run: {error}. Pass the output folder of `neardup dedup`."
+        ) from error
+    if report.get("command") != "dedup" or "method" not in report:
+        raise InputError(
+            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an index is created from the "
+            "output of `neardup dedup` of the installed version. Run dedup again."
+        )
+    return report
+
+
+def _method_of(folder: Path, report: dict[str, Any]) -> MethodSettings:
+    if report["method"] is None:
+        raise SettingError(
+            f"The run in {folder} used a Python function, which its report cannot name. Use Index.create with the "
+            f"method, and add_many({str(folder / 'kept')!r})."
+        )
+    method: MethodSettings = settings_from_json(report["method"])
+    counted: dict[str, Any] = {"idf": "corpus"} if getattr(method, "idf", None) == IDF else {}
+    return replace(method, **counted)
+
+
+def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) -> list[Task]:
+    """Return the kept files in the order in which the run read them."""
+    if report.get("write", "kept") != "kept":
+        raise InputError(
+            f"The run {folder} has no kept documents: it was written with write={report['write']!r}. Run dedup again "
+            "with write='kept' (--write kept)."
+        )
+    kept = folder / "kept"
+    sources = [part for part in report["inputs"] if part["role"] == "source"]
+    named = [kept / part["kept"] for part in sources]
+    rest = sorted(path for path in kept.rglob("*") if path.is_file()) if report["num_inputs"] > MAX_INPUTS else []
+    files = [path for path in dict.fromkeys([*named, *rest]) if path.exists()]
+    formats, units = {part["format"] for part in sources}, {part["unit"] for part in sources if part["unit"] != "row"}
+    id_column = report["columns"]["id"]
+    inputs = Inputs(
+        files,
+        None,
+        report["columns"]["text"],
+        id_column,
+        text_unit="line" if units == {"line"} else "auto",
+        in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
+    )
+    return tasks_for(inputs, method) if files else []
+
+
+def _names(folder: Path, report: dict[str, Any]) -> _Name:
+    """Return a function that gives a batch the ids that its documents had in the run."""
+    if report["columns"]["id"] == FILE_COLUMN:
+        return _paths_of(folder / "kept", report)
+    if report["columns"]["id"] is not None or report["num_inputs"] > MAX_INPUTS:
+        return lambda _, batch: batch
+    numbers, prefix = _kept_numbers(folder, report), new_prefix()
+
+    def number(_: Task, batch: Batch) -> Batch:
+        ids = pa.array([f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], pa.large_string())
+        return batch._replace(ids=ids, is_unnamed=False)
+
+    return number
+
+
+def _kept_numbers(folder: Path, report: dict[str, Any]) -> Iterator[int]:
+    """Yield the running numbers of the documents that a run kept, which has no column of ids."""
+    removed = pq.read_table(folder / "removed.parquet", columns=["id"])["id"].cast(pa.int64()).to_numpy()
+    against = [part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"]
+    first = sum(part["documents"] for part in against)
+    kept = np.ones(report["counts"]["read"], np.bool_)
+    kept[removed - first] = False
+    yield from (np.flatnonzero(kept) + first).tolist()
+    yield from count(first + len(kept))  # pragma: no cover - the files have as many documents as the run kept
+
+
+def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
+    """Return a function that replaces paths below kept/ by those that the files had in the run."""
+    paths = {str(kept / part["kept"]): part["name"] for part in report["inputs"] if part["kept"] is not None}
+    roots = {
+        name[: -len(part)]
+        for part, name in ((p["kept"], p["name"]) for p in report["inputs"] if p["kept"])
+        if name.endswith(part)
+    }
+    root = roots.pop() if len(roots) == 1 else ""
+
+    def rename(task: Task, batch: Batch) -> Batch:
+        name = task.part.name
+        known = paths.get(name, root + os.path.relpath(name, kept).replace(os.sep, "/"))
+        return batch._replace(ids=pa.array([known] * len(batch.texts), pa.large_string()))
+
+    return rename
+
+
+def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: str | Sequence[str] | None) -> None:
+    named = (name(task, batch) for task in tasks for _, batch in read_batches(task, payload_column, _raise))
+    for batch in map(Batch.join, group_batches(named, lambda batch: batch)):
+        index.add(batch, if_new=False)
+
+
+def _raise(row: Rejected) -> None:
+    raise InputError(f"{describe_rejected(row)}. The kept files changed since the run. Run dedup again.")

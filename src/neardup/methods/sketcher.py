@@ -1,0 +1,103 @@
+"""The sketches that `sign` makes of documents by a method: a row of fixed width for each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.decide.outcome import SHORT
+from neardup.errors import SettingError
+from neardup.features.idf import FEATURES_VERSION
+from neardup.features.token_columns import HashedTokens
+
+if TYPE_CHECKING:
+    from neardup.methods.base import Method
+
+GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
+"""The features of token lists, in a scheme."""
+
+
+class SketchBuffers(NamedTuple):
+    """The rows to fill. values : (num_rows, width); empty : bool (num_rows,), set for documents without features."""
+
+    values: npt.NDArray[Any]
+    empty: npt.NDArray[np.bool_]
+
+
+class Sketcher:
+    """Signs texts by the stages of a method: `describe`, then `sketch`.
+
+    width : numbers in a row, of the type `method.sketches.dtype`.
+    """
+
+    def __init__(self, method: Method, width: int | None = None) -> None:
+        self.method = method
+        if width is None:
+            width = int(method.sketch(method.describe(pa.array([], pa.large_string()))).shape[1])
+        self.width = width
+
+    @property
+    def scheme(self) -> dict[str, Any]:
+        """The scheme of signed texts."""
+        name, unit = self.method.sketches.size
+        return {name: unit * self.width} | self.method.scheme()
+
+    @property
+    def of_tokens(self) -> TokenSketcher:
+        """The same for token lists. Raises SettingError if the method signs texts only."""
+        raise SettingError(
+            f"{type(self.method.settings).__name__} signs texts only: got lists of tokens. Pass texts, or use "
+            "MinHash(...) or SimHash(...)."
+        )
+
+    def allocate(self, num_rows: int) -> SketchBuffers:
+        """Return a buffer of `num_rows` rows."""
+        # From Arrow, which reuses memory: new pages would take a fifth of the time of signing sets.
+        dtype = np.dtype(self.method.sketches.dtype)
+        memory = pa.allocate_buffer(dtype.itemsize * num_rows * self.width)
+        return SketchBuffers(np.frombuffer(memory, dtype).reshape(num_rows, self.width), np.zeros(num_rows, np.bool_))
+
+    def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
+        """Fill the rows of texts; return the number of those with fewer than SHORT features."""
+        features = self.method.describe(texts)
+        sizes = features.sets.sizes
+        out.values[:], out.empty[:] = self.method.sketch(features), sizes == 0
+        return int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
+
+    def warnings(self, num_short: int) -> list[str]:
+        """Return warnings about the signed documents, of which `num_short` have few features."""
+        return []
+
+
+class TokenSketcher(Sketcher):
+    """Signs token lists also, which are used as features unchanged."""
+
+    weight_range: ClassVar[str]
+    """The accepted weights, in words."""
+
+    @property
+    def of_tokens(self) -> TokenSketcher:
+        return self
+
+    @abstractmethod
+    def scheme_of_tokens(self, *, weighted: bool) -> dict[str, Any]:
+        """Return the scheme of signed token lists. Raises SettingError if the settings need texts."""
+
+    @abstractmethod
+    def sign_tokens(self, tokens: pa.Array, offsets: npt.NDArray[np.int64], out: SketchBuffers) -> int:
+        """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there is none.
+
+        tokens : all strings. offsets : int64 (num_rows + 1,), the tokens of row i are offsets[i] to offsets[i + 1].
+        """
+
+    @abstractmethod
+    def sign_weighted(self, hashed: HashedTokens, weights: npt.NDArray[np.float64], out: SketchBuffers) -> None:
+        """Fill the rows of token lists with a weight for each token."""
+
+    @abstractmethod
+    def accepts(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Return a mask of the accepted weights."""

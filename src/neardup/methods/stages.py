@@ -1,0 +1,158 @@
+"""The stages of a method on Arrow batches: tables of schemas.py in, tables out.
+
+An engine reads the documents and moves the rows. These functions open no file, start no thread and keep no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup import schemas
+from neardup.arrays import arrow_of, flatten_strings
+from neardup.candidates.block_levels import to_words
+from neardup.candidates.blocks import Radius, cut_blocks
+from neardup.candidates.hamming_join import join_block
+from neardup.candidates.sorted_members import Members, list_members, pair_members
+from neardup.features.binary import binary_lists, binary_rows, lists_of, rows_of
+from neardup.features.described import Features, Keys
+from neardup.features.shingles import Workspace, shingle_documents
+from neardup.features.weights import distinct_features, distinct_lists
+from neardup.methods.base import Described, Method
+from neardup.schemas import SIMILARITY
+from neardup.verify.similarity import can_reach
+
+Batches = Iterable[pa.RecordBatch]
+Read = Callable[[Batches], Iterator[pa.RecordBatch]]
+"""Reads documents: the columns of schemas.READ, and those by which documents were chosen."""
+_PAIRS_AT_ONCE = 1 << 18
+
+
+def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
+    """Return documents as schemas.DESCRIBED: their hashes of content and keys."""
+    workspace = Workspace()
+    for texts in read(batches):
+        features = method.describe(texts["text"], workspace)
+        keys = method.summarise(features)
+        yield batch_of(
+            schemas.DESCRIBED.insert(0, texts.schema.field("document")),
+            *(texts[name] for name in ("document", "against", "id", "row", "value", "rejected")),
+            np.diff(flatten_strings(texts["text"])[1]),
+            binary_rows(features.content),
+            features.sets.sizes,
+            distinct_lists(features.sets).sizes,
+            binary_rows(keys.values),
+        )
+
+
+def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
+    """Return documents as schemas.SETS: their distinct features."""
+    workspace = Workspace()
+    for texts in read(batches):
+        features = method.describe(texts["text"], workspace)
+        keys = method.summarise(features) if method.lookup.radius is not None else None
+        sets, none = distinct_lists(features.sets), pa.nulls(len(texts), pa.binary())
+        yield batch_of(
+            schemas.SETS,
+            texts["position"],
+            texts["last"],
+            sets.sizes,
+            binary_rows(features.content),
+            none if keys is None else binary_rows(keys.values),
+            binary_lists(sets),
+            none if features.structure is None else binary_lists(distinct_lists(features.structure)),
+        )
+
+
+def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the number of documents of each feature, as schemas.COUNTS."""
+    counted = method.counted
+    assert counted is not None
+    for texts in read(batches):
+        shingles = shingle_documents(texts["text"], counted)
+        found, counts = np.unique(distinct_features(shingles.hashes, shingles.offsets).hashes, return_counts=True)
+        found, counts = np.append(found, np.uint64(0)), np.append(counts, texts["rejected"].null_count)
+        yield batch_of(schemas.COUNTS, found.view(np.int64), counts)
+
+
+def list_entries(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
+    """Return the buckets of documents, of schemas.DESCRIBED or SETS, as schemas.ENTRIES."""
+    for batch in batches:
+        documents = (batch[name].to_numpy() for name in ("position", "last", "distinct"))
+        yield batch_of(schemas.ENTRIES, *list_members(method.lookup, _keys(batch), *documents))
+
+
+def pair_sorted(batches: Batches, method: Method, most: int) -> Iterator[pa.RecordBatch]:
+    """Pair the members of buckets, schemas.ENTRIES; return schemas.CANDIDATES. Requires: as `pair_members`."""
+    members = (Members(*(batch[name].to_numpy() for name in Members._fields)) for batch in batches)
+    for pairs in pair_members(members, most, partial(can_reach, None if method.lookup.radius else method.rule)):
+        yield batch_of(schemas.CANDIDATES, *pairs)
+
+
+def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[pa.RecordBatch]:
+    """Return fingerprints, once for each block in which they may first agree with others, as schemas.FINGERPRINTS."""
+    radius = method.lookup.radius
+    assert radius is not None
+    blocks = cut_blocks(0, radius.bits, num_blocks)[: radius.max_distance + 1]
+    for batch in batches:
+        words = rows_of(batch["keys"])
+        for block, mask in enumerate(blocks):
+            bits = binary_rows(words & np.array(to_words(mask, radius.bits), np.uint64))
+            yield batch_of(schemas.FINGERPRINTS, np.full(len(words), block), bits, batch["leader"], batch["keys"])
+
+
+def join_blocks(block: int, rows: pa.Table, radius: Radius, num_blocks: int) -> pa.Table:
+    """Return the pairs within the distance, as schemas.NEAR, of fingerprints that may first agree in a block."""
+    first, words = rows["leader"].to_numpy(), rows_of(rows["keys"].combine_chunks())
+    near = [
+        batch_of(schemas.NEAR, np.append(first[left], first[right]), np.append(first[right], first[left]))
+        for left, right, _ in join_block(words, radius.bits, radius.max_distance, num_blocks, block)
+    ]
+    return pa.Table.from_batches(near, schemas.NEAR)
+
+
+def measure_pairs(documents: pa.Table, pairs: pa.Table, method: Method, every: bool) -> pa.Table:
+    """Measure pairs; return those that are duplicates, or all if `every` is true, as schemas.confirmed_schema.
+
+    documents : of all pairs, schemas.SETS. pairs : the columns left and right.
+    """
+    rows = documents.combine_chunks().to_batches()[0]
+    keys, sets = _keys(rows), lists_of(rows["features"])
+    structure = None if rows["structure"].null_count else lists_of(rows["structure"])
+    described = Described(Features(keys.content, sets, structure), keys)
+    position = rows["position"].to_numpy()
+    order = np.argsort(position)
+    found, schema = [], schemas.confirmed_schema(method.measures)
+    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+        ends = [pairs[name][start : start + _PAIRS_AT_ONCE].to_numpy() for name in ("left", "right")]
+        left, right = (order[np.searchsorted(position, end, sorter=order)] for end in ends)
+        measured = method.measure(described, described, left, right)
+        similarity = measured.columns.get(SIMILARITY.name, np.zeros(len(left)))
+        sizes = (sets.sizes[end].astype(np.float64) for end in (left, right))
+        columns = [
+            *ends,
+            method.strength(measured),
+            method.proposed_similarity(similarity, *sizes),
+            *(measured[measure.name] for measure in method.measures),
+        ]
+        wanted = arrow_of(method.is_duplicate(measured) | measured.exact | every)
+        found.append(batch_of(schema, *columns).filter(wanted))
+    return pa.Table.from_batches(found)
+
+
+def _keys(rows: pa.RecordBatch) -> Keys:
+    """Return the keys of documents; and their sets, if they are among the columns."""
+    sets = lists_of(rows["features"]) if "features" in rows.schema.names else None
+    return Keys(rows_of(rows["keys"]), rows_of(rows["content"]), np.ones(len(rows), np.bool_), sets)
+
+
+def batch_of(schema: pa.Schema, *columns: Any) -> pa.RecordBatch:
+    """Return columns, arrays of NumPy or of Arrow, under the names and types of a schema."""
+    arrays = (arrow_of(column) if isinstance(column, np.ndarray) else column for column in columns)
+    return pa.RecordBatch.from_arrays(
+        [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
+    )

@@ -1,0 +1,1 @@
+"""The reports: their contents, and their HTML pages."""

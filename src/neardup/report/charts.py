@@ -1,0 +1,396 @@
+"""Draw the report's charts as SVG text.
+
+Every function is pure and returns one `<svg>` element; equal numbers give equal text. Colours are presentation
+attributes, so that a chart needs no style sheet (a notebook has none). Charts also have classes, so that a page can
+restyle them: a style sheet overrides presentation attributes, and a strict Content-Security-Policy forbids only
+`style="..."`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from neardup.atomic import AtomicFile
+from neardup.candidates.bands import Bands, candidate_probability
+from neardup.report.messages import say
+from neardup.report.wording import duration, percent, plural, shortened, visible
+
+_WIDTH, _HEIGHT = 420, 236
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
+_FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
+_SCORES = (("precision", "near", "precision"), ("recall", "exact", "recall"), ("f1", "kept", "F1"))
+_CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
+_MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
+STAGES = {
+    "read": "读取",
+    "labels": "标签",
+    "count": "计数",
+    "propose": "提名",
+    "sort": "排序",
+    "confirm": "确认",
+    "audit": "抽查",
+    "decide": "判定",
+    "sign": "签名",
+    "join": "连接",
+    "name": "命名",
+    "write": "写出",
+    "report": "报告",
+    "errors": "错误",
+}
+"""The stages of runs that have a page, in Chinese."""
+
+
+class Bar(NamedTuple):
+    """One line of a bar list: its label, its length, the text after the bar, the text shown on hover, its colour."""
+
+    label: str
+    value: float
+    shown: str
+    title: str
+    fill: str = "kept"
+
+
+def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_label: str, name: str) -> str:
+    """Return a histogram with one bar per bin, or an empty string if all counts are zero.
+
+    Parameters
+    ----------
+    edges : the limits of the bins, ascending, of length len(counts) + 1.
+    counts : the number of values in each bin.
+    x_label, y_label : the quantities on the axes.
+    name : the sentence that a screen reader reads instead of the chart.
+
+    Raises
+    ------
+    ValueError if there is not one edge more than there are counts.
+    """
+    if counts and len(edges) != len(counts) + 1:
+        raise ValueError(f"{len(counts)} counts need {len(counts) + 1} edges: got {len(edges)}. Pass one more.")
+    if not any(counts):
+        return ""
+    low, high = edges[0], edges[-1]
+    step = (_RIGHT - _LEFT) / len(counts)
+    ticks = [tick for tick in _ticks(0, max(counts), 4) if tick == int(tick)]
+    top = max(counts)
+    parts = [_y_tick(tick / top, _short(tick)) for tick in ticks]
+    for index, count in enumerate(counts):
+        height = max(count / top * (_BOTTOM - _TOP), 1.5 if count else 0.0)
+        gap = min(1.5, step / 8)
+        x = _LEFT + index * step
+        bar = _rect(x + gap / 2, _BOTTOM - height, step - gap, height, "near")
+        parts.append(_hover(x, step, f"{edges[index]:.4g} to {edges[index + 1]:.4g}: {count:,}", bar))
+    if high > low:
+        parts += [_x_tick((tick - low) / (high - low), f"{tick:g}") for tick in _ticks(low, high, 5)]
+    else:
+        parts.append(_x_tick(0.5, f"{low:g}"))
+    return _svg(name, _HEIGHT, [*parts, *_frame(x_label, y_label)])
+
+
+def s_curve(num_bands: int, rows_per_band: int, threshold: float | None, *, cosine: bool = False) -> str:
+    """Return the curve of 1-(1-s^r)^b over the similarity s, with a mark at the threshold, if there is one.
+
+    cosine : whether s is a cosine, converted to the Jaccard similarity of sets of equal size.
+    """
+    bands = Bands(num_bands, rows_per_band)
+
+    def chance(similarity: float) -> float:
+        jaccard = similarity / (2.0 - similarity) if cosine else similarity
+        return float(candidate_probability(jaccard, bands))
+
+    def points(similarities: Iterable[float]) -> str:
+        return " ".join(f"{_number(_across(s))},{_number(_up(chance(s)))}" for s in similarities)
+
+    grid = [index / 100 for index in range(101)]
+    parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+    parts += [_x_tick(tick / 10, f"{tick / 10:g}") for tick in (0, 2, 4, 6, 8, 10)]
+    if threshold is not None:
+        x, found = _across(threshold), f"{say('threshold', '阈值')} {threshold:g}: {percent(chance(threshold))}"
+        inside = points([threshold, *(s for s in grid if s > threshold)])
+        parts += [
+            f'<polygon class="area" points="{_number(x)},{_BOTTOM} {inside} {_RIGHT},{_BOTTOM}"'
+            f' fill="{_FILLS["kept"]}" fill-opacity="0.16"/>',
+            f'<line x1="{_number(x)}" x2="{_number(x)}" y1="{_TOP - 10}" y2="{_BOTTOM}" stroke="currentColor"'
+            f' stroke-dasharray="4 3"/>{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, found, "end")}',
+        ]
+    parts.append(
+        f'<polyline class="curve" points="{points(grid)}" fill="none" stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
+    )
+    for index in range(20):
+        similarity = index / 20 + 0.025
+        shown = percent(chance(similarity))
+        title = say(
+            f"similarity {similarity:.3f}: compared with probability {shown}",
+            f"相似度 {similarity:.3f}：被比较的概率为 {shown}",
+        )
+        parts.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
+    name = say(
+        f"Probability that a pair is compared, by similarity: {num_bands} bands of {rows_per_band} rows",
+        f"各相似度的文本对被比较的概率：{num_bands} 段，每段 {rows_per_band} 行",
+    )
+    axes = _frame(say("similarity of a pair", "文本对的相似度"), say("chance to be compared", "被比较的概率"))
+    return _svg(name, _HEIGHT, [*parts, *axes])
+
+
+def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Return precision, recall and F1 over the limits of evaluations, one below the other.
+
+    Parameters
+    ----------
+    reports : pairs of the name of a method and its `Evaluation.report`.
+    """
+    groups = []
+    for index, (name, report) in enumerate(reports):
+        limit, *_ = report["curve"][0]
+        limits = [score[limit] for score in report["curve"]]
+        span = (limits[-1] - limits[0]) or 1
+        across = [_across((value - limits[0]) / span) for value in limits]
+        chosen = _across((report["at_threshold"][limit] - limits[0]) / span)
+        parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+        parts += [_x_tick((tick - limits[0]) / span, f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
+        if chosen >= _LEFT:
+            parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
+        for number, (measure, css_class, label) in enumerate(_SCORES):
+            points = [
+                f"{_number(x)},{_number(_up(score[measure]))}"
+                for x, score in zip(across, report["curve"], strict=True)
+                if score[measure] is not None
+            ]
+            width = 2.75 if measure == "f1" else 1.5
+            parts += [
+                f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[css_class]}"'
+                f' stroke-width="{width}"/>',
+                _rect(176 + 84 * number, _TOP - 21, 10, 4, css_class),
+                _text(190 + 84 * number, _TOP - 15, label, "start"),
+            ]
+        parts += _frame(limit.replace("_", " "), name)
+        groups.append(f'<g transform="translate(0,{index * _HEIGHT})">{"".join(parts)}</g>')
+    return _svg("Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups)
+
+
+def save_drawing(drawing: str, path: Path) -> None:
+    """Write a drawing to an SVG file. Raises OutputError if it cannot be written."""
+    standalone = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
+    with AtomicFile(path) as partial:
+        partial.write_text(standalone, encoding="utf-8")
+
+
+def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
+    """Return one horizontal bar per row, with its label before and `shown` after it; an empty string for no rows.
+
+    Lengths are proportional to the values, or to log(1 + value) if `logarithmic`, which the caller mentions next to
+    the chart.
+    """
+    if not rows:
+        return ""
+    lengths = [math.log1p(row.value) if logarithmic else row.value for row in rows]
+    labels = [shortened(visible(row.label), _MAX_LABEL) for row in rows]
+    left = max(map(len, labels)) * _CHARACTER + 12
+    available = max(_WIDTH - left - max(len(row.shown) for row in rows) * _CHARACTER - 12, 40)
+    parts = []
+    for index, (row, label, length) in enumerate(zip(rows, labels, lengths, strict=True)):
+        y = index * 26 + 4
+        width = max(length / (max(lengths) or 1.0) * available, 1.5 if row.value else 0.0)
+        parts.append(
+            f"<g><title>{escape(visible(row.title))}</title>{_rect(0, y - 4, _WIDTH, 26, 'strip')}"
+            f"{_text(left - 10, y + 13.5, label, 'end')}{_rect(left, y, width, 18, row.fill)}"
+            f"{_text(left + width + 7, y + 13.5, row.shown, 'start')}</g>"
+        )
+    return _svg(name, len(rows) * 26, parts)
+
+
+def proportion(report: Mapping[str, Any], parts: Sequence[tuple[str, str, str]], *, name: str) -> str:
+    """Return one bar divided among counts of a report; an empty string when all are zero.
+
+    parts : class, key and label of each count.
+    """
+    counts = {key: (report.get("counts") or {}).get(key) or 0 for _, key, _ in parts}
+    total, drawn, start = sum(counts.values()), "", 0.0
+    for kind, key, label in parts:
+        if counts[key]:
+            share = counts[key] / total * 1000
+            # A part too thin to see is still there: a hair of it is drawn, at the cost of its neighbour.
+            bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, kind)
+            drawn += f"<g><title>{escape(f'{counts[key]:,} {label}')}</title>{bar}</g>"
+            start += share
+    if not drawn:
+        return ""
+    return (
+        '<svg class="chart share" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(name)}">{drawn}</svg>'
+    )
+
+
+def size_bar(size: int, largest: int) -> str:
+    """Return a bar for a table cell: a size relative to the largest."""
+    width = max(100 * size / largest, 1.0)
+    return (
+        f'<svg class="size" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{size:,}">'
+        f"{_rect(0, 0, width, 10, 'kept')}</svg>"
+    )
+
+
+def distance_chart(report: Mapping[str, Any]) -> str:
+    """Return the bars of the Hamming distances in a report, or an empty string if there are none."""
+    if not any(report.get("distances") or ()):
+        return ""
+    rows = []
+    for distance, count in enumerate(report.get("distances") or ()):
+        title = say(f"{plural(count, 'document')} at distance {distance}", f"距离为 {distance} 的有 {count:,} 篇")
+        rows.append(Bar(say(plural(distance, "bit"), f"{distance} 位"), count, f"{count:,}", title, "near"))
+    name = "Near-duplicates by the Hamming distance to the document that removed them"
+    return bars(rows, name=say(name, "近似重复与其保留文本的汉明距离"))
+
+
+def similarity_chart(report: Mapping[str, Any]) -> str:
+    """Return the histogram of the similarities in a report, or an empty string if it has none."""
+    similarities = report.get("similarities") or {}
+    return histogram(
+        similarities.get("edges") or [],
+        similarities.get("counts") or [],
+        x_label=say("similarity", "相似度"),
+        y_label=say("near-duplicates", "近似重复"),
+        name=say(
+            "Near-duplicates by their similarity to the document that removed them", "近似重复与其保留文本的相似度"
+        ),
+    )
+
+
+def pairs_chart(report: Mapping[str, Any]) -> str:
+    """Return two bars: the compared pairs that reach the threshold, and those below it; or an empty string.
+
+    Copies are found without a comparison. The run does not keep the similarity of the pairs below: it stops to
+    compare two documents once they cannot reach the threshold.
+    """
+    counts = report.get("counts") or {}
+    near = (counts.get("confirmed") or 0) - (counts.get("confirmed_exact") or 0)
+    below = (counts.get("compared") or 0) - near
+    if below <= 0 or near < 0:
+        return ""
+    reached = say(f"{plural(near, 'pair')} at the threshold or above", f"{near:,} 对达到阈值")
+    missed = say(f"{plural(below, 'pair')} below the threshold", f"{below:,} 对低于阈值")
+    rows = [
+        Bar(say("near-duplicates", "近似重复"), near, f"{near:,}", reached, "near"),
+        Bar(say("below the threshold", "低于阈值"), below, f"{below:,}", missed, "exact"),
+    ]
+    name = say(
+        "Compared pairs: near-duplicates, and those below the threshold", "比较过的文本对：近似重复，以及低于阈值的"
+    )
+    return bars(rows, name=name)
+
+
+def cluster_chart(report: Mapping[str, Any]) -> str:
+    """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
+    rows = []
+    for sizes, clusters, documents in size_classes(report.get("cluster_sizes") or ()):
+        english = f"{plural(clusters, 'cluster')} of {sizes}, {documents:,} in all"
+        title = say(english, f"{clusters:,} 组，每组 {sizes} 篇，共 {documents:,} 篇")
+        rows.append(Bar(sizes, clusters, f"{clusters:,}", title))
+    name = say("Clusters by number of documents, logarithmic", "按文档数统计的组，对数")
+    return bars(rows, name=name, logarithmic=True)
+
+
+def time_chart(report: Mapping[str, Any]) -> str:
+    """Return the bars of the seconds by stage in a report, or an empty string if it has none."""
+    timings = report.get("timings") or ()
+    total = sum(timing["seconds"] for timing in timings) or 1.0
+    rows = []
+    for name, seconds in ((str(timing["stage"]), timing["seconds"]) for timing in timings):
+        stage = say(name, STAGES.get(name, name))
+        shown = f"{duration(seconds)} · {percent(seconds / total)}"
+        rows.append(Bar(stage, seconds, shown, f"{stage}: {duration(seconds)}"))
+    return bars(rows, name=say("Seconds by stage", "各阶段的秒数"))
+
+
+def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
+    """Return (sizes, clusters, documents) from (size, clusters); sizes of 5 and more are grouped by powers of two."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for size, count in cluster_sizes:
+        power = (size - 1).bit_length()
+        limits = (size, size) if size <= 4 else (2 ** (power - 1) + 1, 2**power)
+        group = groups.setdefault(limits, [0, 0])
+        group[0] += count
+        group[1] += size * count
+    return [
+        (f"{low:,}" if low == high else f"{low:,}–{high:,}", clusters, documents)
+        for (low, high), (clusters, documents) in sorted(groups.items())
+    ]
+
+
+def _svg(name: str, height: int, parts: Sequence[str]) -> str:
+    return (
+        f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" width="100%" role="img"'
+        f' aria-label="{escape(name)}" font-size="13" font-family="system-ui, sans-serif">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _frame(x_label: str, y_label: str) -> list[str]:
+    """Return the base line and both axis titles; the vertical title is horizontal, above its axis."""
+    return [
+        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="currentColor"/>',
+        _text(_RIGHT, _HEIGHT - 5, f"{x_label} →", "end"),
+        _text(4, _TOP - 15, f"↑ {y_label}", "start"),
+    ]
+
+
+def _across(share: float) -> float:
+    return _LEFT + share * (_RIGHT - _LEFT)
+
+
+def _up(share: float) -> float:
+    return _BOTTOM - share * (_BOTTOM - _TOP)
+
+
+def _y_tick(share: float, label: str) -> str:
+    y = _up(share)
+    return (
+        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_number(y)}" y2="{_number(y)}" stroke="currentColor"'
+        f' stroke-opacity="0.14"/>{_text(_LEFT - 7, y + 4.5, label, "end")}'
+    )
+
+
+def _x_tick(share: float, label: str) -> str:
+    return _text(_across(share), _BOTTOM + 17, label, "middle")
+
+
+def _hover(x: float, width: float, title: str, inner: str) -> str:
+    """Return a strip of the height of the plot that shows `title` on hover, so that short bars are easy to hit."""
+    return f"<g><title>{escape(title)}</title>{_rect(x, _TOP, width, _BOTTOM - _TOP, 'strip')}{inner}</g>"
+
+
+def _rect(x: float, y: float, width: float, height: float, css_class: str) -> str:
+    return (
+        f'<rect class="{css_class}" x="{_number(x)}" y="{_number(y)}" width="{_number(width)}"'
+        f' height="{_number(height)}" fill="{_FILLS.get(css_class, "transparent")}"/>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    position = f'x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"'
+    return f'<text {position} fill="currentColor">{escape(text)}</text>'
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _short(count: float) -> str:
+    """Return a count in the short form of an axis label: 1500 -> 1.5k."""
+    if count >= 1e15:
+        return f"{count:.0e}"
+    for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= limit:
+            return f"{count / limit:g}{unit}"
+    return f"{count:g}"
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `most` of them."""
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * most >= (high - low) * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(index * step, 10) for index in range(first, last + 1)]

@@ -1,0 +1,235 @@
+"""Build the report of a run: the contents of report.json, and of the HTML page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from neardup.candidates.blocks import Radius
+from neardup.decide.outcome import Totals
+from neardup.documents.batch import Rejected
+from neardup.documents.corpus import MAX_UNREAD_NAMED
+from neardup.fingerprints.gathered import Count
+from neardup.formats.reading import Task
+from neardup.methods.base import Method
+from neardup.methods.stored import settings_or_none
+from neardup.progress import Stages
+from neardup.report.losses import removed_by_input
+from neardup.report.wording import plural
+from neardup.settings.run import SelectionSettings
+from neardup.verify.recall import Recall
+from neardup.version import __version__
+
+MAX_INPUTS = 1000  # that the report lists
+_MAX_CELLS = 400  # pairs of inputs that it lists
+
+
+def build_report(
+    command: str,
+    tasks: list[Task],
+    method: Method,
+    selection: SelectionSettings,
+    outcome: Totals,
+    stages: Stages,
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the report of a run, as values for JSON."""
+    tally, corpus = outcome.corpus.tally, outcome.corpus
+    max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
+    return {
+        "version": __version__,
+        "command": command,
+        "scheme": method.scheme(),
+        "settings": method.other_settings(selection),
+        "method": settings_or_none(method.settings),
+        "columns": _columns(tasks),
+        "inputs": _inputs(tasks, outcome)[:MAX_INPUTS],
+        "num_inputs": len(tasks),
+        "removed_by_inputs": _removed_by_inputs(tasks, outcome),
+        "counts": _counts(outcome),
+        "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.unread),
+        **method.describe_search(outcome),
+        "recall": _recall(outcome.recall),
+        "audit": _audit(outcome.audited, selection.audit_sample),
+        "bound": {"max_bucket_size": max_bucket_size, "documents": outcome.num_bucket_overflows},
+        **method.histogram(outcome.counts),
+        "cluster_sizes": outcome.counts.cluster_sizes,
+        **describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        "source_bytes": tally.text_bytes - tally.against_bytes,
+        **({"removed_bytes": int(outcome.counts.by_inputs[:, 3].sum())} if command == "dedup" else {}),
+        "warnings": [
+            *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size),
+            *method.warnings(outcome),
+            *warnings,
+        ],
+    }
+
+
+def drop_near_counts(report: dict[str, Any]) -> None:
+    """Set the counts of near fingerprints to null, in the report of a run that does not join all of them at once."""
+    if report["fingerprints"] is not None:
+        report["fingerprints"] |= {"distinct": None, "near_pairs": None, "collisions": None}
+        report["counts"]["collisions"] = None
+
+
+def describe_incomplete(num_files: int, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return the number and names of the files that could not be read to their end; None if there are none."""
+    if not num_files:
+        return None
+    shown = ", ".join(names[:3]) + (f" and {num_files - 3:,} more" if num_files > 3 else "")
+    message = (
+        f"{plural(num_files, 'file')} could not be read to the end: {shown}. The result contains only the "
+        "documents before; rejected.jsonl gives the reasons. Make the files readable and run again, or accept "
+        "this with on_error='skip' (--on-error skip)."
+    )
+    return {"files": num_files, "names": list(names), "message": message}
+
+
+def incomplete_by(rejected: Sequence[Rejected]) -> dict[str, Any] | None:
+    """Return the same for a list of rejected rows."""
+    names = [row.file for row in rejected if row.rest_of_file]
+    return describe_incomplete(len(names), names[:MAX_UNREAD_NAMED])
+
+
+def peak_memory() -> int | None:
+    """Return the peak memory of this process so far, in bytes; None if the system does not report it."""
+    try:  # on Linux, ru_maxrss also counts the memory of the parent at the fork
+        with open("/proc/self/status", "rb") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(b"VmHWM:"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any]]:
+    counts, removed = np.diff([0, *outcome.corpus.part_ends]).tolist(), removed_by_input(outcome)
+    return [
+        {
+            "name": task.part.name,
+            "format": task.part.format,
+            "unit": task.part.unit,
+            "kept": None if task.against else task.part.relative_name,
+            "documents": count,
+            "removed": lost,
+            "rejected": rejected,
+            "role": "against" if task.against else "source",
+        }
+        for task, count, lost, rejected in zip(
+            tasks, counts, removed, outcome.corpus.part_rejected.tolist(), strict=True
+        )
+    ]
+
+
+def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any]]:
+    """Return the number of documents of each input that documents of each input removed, the largest first."""
+    cells = outcome.counts.by_inputs
+    return [
+        {"removed_from": tasks[removed].part.name, "kept_in": tasks[kept].part.name, "documents": count}
+        for removed, kept, count, _ in cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]].tolist()
+    ]
+
+
+def _columns(tasks: list[Task]) -> dict[str, Any]:
+    """Return the columns that were read of the documents that may be removed; a list of those of a joined text."""
+    columns = next((task.columns for task in tasks if not task.against), None)
+    if columns is None:
+        return {"text": None, "id": None}
+    return {"text": list(columns.texts) if columns.more_text else columns.text, "id": columns.id}
+
+
+def _counts(outcome: Totals) -> dict[str, int]:
+    corpus, counts = outcome.corpus, outcome.counts
+    new = corpus.num_documents - corpus.num_against
+    return {
+        "read": new,
+        "kept": new - counts.removed,
+        "removed": counts.removed,
+        "removed_exact": counts.removed_exact,
+        "removed_near": counts.removed - counts.removed_exact,
+        "rejected": corpus.tally.rejected,
+        "without_features": corpus.tally.without_features,
+        "against": corpus.num_against,
+        "compared": outcome.compared,
+        "confirmed": counts.pairs,
+        "confirmed_exact": counts.pairs_exact,
+        "collisions": outcome.collisions,
+    }
+
+
+def _recall(recall: Recall | None) -> dict[str, float] | None:
+    if recall is None:
+        return None
+    return {"estimated": recall.estimated, "low": recall.low, "high": recall.high}
+
+
+def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
+    if not documents:
+        return None
+    if recall is None:
+        return {"documents": documents, "pairs": 0, "found": 0, "recall": None, "low": None, "high": None}
+    counts = {"pairs": recall.num_pairs, "found": round(recall.estimated * recall.num_pairs)}
+    return {"documents": documents, **counts, "recall": recall.estimated, "low": recall.low, "high": recall.high}
+
+
+def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
+    """Return a warning if a full bucket hid earlier documents from others."""
+    if not num_documents:
+        return []
+    shares, were = ("shares", "was") if num_documents == 1 else ("share", "were")
+    return [
+        f"{plural(num_documents, 'document')} {shares} a bucket with more than "
+        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first {max_bucket_size:,}. "
+        "Raise max_bucket_size (--max-bucket-size) to compare with all."
+    ]
+
+
+def fingerprint_pairs_report(
+    scheme: Mapping[str, Any], counts: Mapping[str, Count], radius: Radius, num_pairs: int, stages: Stages
+) -> dict[str, Any]:
+    """Return the report of a search for pairs of fingerprints."""
+    count = sum(each.fingerprints for each in counts.values())
+    return {
+        "version": __version__,
+        "command": "find-pairs",
+        "scheme": dict(scheme),
+        "settings": {"max_distance": radius.max_distance, "num_blocks": radius.num_blocks},
+        "inputs": [{"name": name, **each._asdict()} for name, each in counts.items()],
+        "counts": {
+            "fingerprints": count,
+            "without_features": sum(each.without_features for each in counts.values()),
+            "confirmed": num_pairs,
+        },
+        "incomplete": None,
+        **describe_cost(stages, count),
+        "warnings": [],
+    }
+
+
+def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> dict[str, Any]:
+    """Return the part of a report about time and memory.
+
+    count : documents of a run that read `text_bytes` of text, or fingerprints of one that read no text.
+    """
+    seconds = sum(stages.seconds.values())
+    rates: dict[str, Any] = {"fingerprints_per_second": round(count / max(seconds, 1e-9))}
+    if text_bytes is not None:
+        rates = {
+            "bytes": text_bytes,
+            "megabytes_per_second": round(text_bytes / 1e6 / max(seconds, 1e-9), 1),
+            "documents_per_second": round(count / max(seconds, 1e-9)),
+        }
+    return {
+        "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
+        "seconds": round(seconds, 4),
+        "compile_seconds": round(stages.compile_seconds, 4),
+        **rates,
+        "peak_memory_bytes": peak_memory(),
+    }

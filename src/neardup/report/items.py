@@ -1,0 +1,138 @@
+"""Write the list of removed documents, each next to the document that removed it, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_DOWN, Decimal
+from typing import NamedTuple
+
+from neardup.report.messages import say
+from neardup.report.wording import escape_text, plural, shortened_in_the_middle
+
+_MAX_OPENING = 90  # characters of its text there
+_MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
+
+
+class Example(NamedTuple):
+    """A removed document, and the kept document that removed it.
+
+    passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; text outside
+    all slices is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
+    fingerprints, shown instead of the similarity if it decided alone; else None. family, family_near : the documents
+    that the same kept document removed, and those of them that are no copies.
+    """
+
+    id: str
+    file: str
+    row: int
+    text: str
+    kept_id: str
+    kept_file: str
+    kept_row: int
+    kept_text: str
+    similarity: float
+    exact: bool
+    passages: Sequence[tuple[int, int, bool]]
+    kept_passages: Sequence[tuple[int, int, bool]]
+    truncated: bool
+    distance: int | None = None
+    family: int = 1
+    family_near: int = 0
+
+
+def removed_list(examples: Sequence[Example], removed: int) -> str:
+    """Return the list of removed documents as HTML; `removed` is the number of all, shown or not."""
+    if not examples:
+        none = say("This report has no examples.", "本报告没有例子。")
+        return f"<p>{none if removed else say('Nothing was removed.', '没有删除任何文档。')}</p>"
+    items = "".join(_removed(number, example) for number, example in enumerate(examples, 1))
+    total = max(removed, len(examples))
+    legend = say(
+        f"Shown: {len(examples):,} of {plural(total, 'removed document')}. Open one to read it beside the document "
+        "that removed it: <del>only the removed text has this</del>, <ins>only the kept text has this</ins>. Rows "
+        "count from 0.",
+        f"共删除 {total:,} 篇，此处列出 {len(examples):,} 篇。展开后可与删除它的文档并排阅读："
+        "<del>仅被删除的文本有</del>, <ins>仅保留的文本有</ins>。行号从 0 开始。",
+    )
+    return f'<p class="legend">{legend}</p><ol id="removed-list" class="pairs">\n{items}</ol>'
+
+
+def pair_list(examples: Sequence[Example], kind: str) -> str:
+    """Return pairs of texts as items of a list, in HTML; kind : the word for them, which also begins their ids."""
+    items = ""
+    for number, example in enumerate(examples, 1):
+        other = f'<span class="place"><bdi>{escape_text(example.kept_id, lines=False)}</bdi></span>'
+        items += _item(f"{kind}-{number}", example, kind, other, ("First", "Second"))
+    return items
+
+
+def _removed(number: int, example: Example) -> str:
+    opening = " ".join(example.text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
+    shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
+    sides = say("Removed", "删除"), say("Kept", "保留")
+    return _item(f"removed-{number}", example, say("near-duplicate", "近似重复"), shown, sides)
+
+
+def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str]) -> str:
+    """Return an item.
+
+    near : the word for a pair that is no copy. beside : what the summary shows beside the first id, in HTML.
+    sides : the titles of the two texts.
+    """
+    css_class, word = ("exact", say("copy", "副本")) if example.exact else ("near", near)
+    label = shortened_in_the_middle(example.id, _MAX_LABEL)
+    where = location(example.id, example.file, example.row)
+    kept_where = location(example.kept_id, example.kept_file, example.kept_row)
+    cut = say("Long texts: only a part of them is shown.", "文本较长，只显示一部分。")
+    note = f'<p class="hint">{cut}</p>' if example.truncated else ""
+    removed = marked_text(example.text, example.passages, "del")
+    kept = marked_text(example.kept_text, example.kept_passages, "ins")
+    if example.text == example.kept_text and not example.truncated:
+        kept = same_text()
+    return (
+        f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
+        f'<details><summary><span class="similarity">{similarity_shown(example)}</span> '
+        f'<span class="kind {css_class}">{word}</span> '
+        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {beside}</summary>{note}<div class="texts">'
+        f"{_document('removed', sides[0], example.id, where, removed)}"
+        f"{_document('kept', sides[1], example.kept_id, kept_where, kept)}"
+        "</div></details></li>\n"
+    )
+
+
+def same_text() -> str:
+    """Return the note in place of a text that equals the one beside it, in HTML."""
+    return f'<p class="hint">{say("The same, character for character.", "逐字相同。")}</p>'
+
+
+def similarity_shown(example: Example) -> str:
+    """Return the similarity to three digits, truncated, so that only 1 shows as 1.000; or the distance that decided."""
+    if example.distance is not None:
+        return say(plural(example.distance, "bit"), f"{example.distance} 位")
+    return str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
+
+
+def _document(side: str, title: str, name: str, where: str, body: str) -> str:
+    heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
+    return f'<div class="{side}"><h3>{heading}</h3>{where}{body}</div>'
+
+
+def location(document: str, file: str, row: int) -> str:
+    """Return the file and row of a document, as HTML; nothing of a document that is a file, whose id is its path."""
+    if document == file:
+        return ""
+    return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'
+
+
+def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str) -> str:
+    """Return the whole text, with every passage that is not shared in a `mark` element."""
+    body, position = "", 0
+    for start, end, shared in passages:
+        start = max(start, position)
+        passage = escape_text(text[start:end])
+        body += escape_text(text[position:start])
+        body += passage if shared or not passage else f"<{mark}>{passage}</{mark}>"
+        position = max(start, end)
+    body += escape_text(text[position:])
+    body = body or f"<i>{say('(empty)', '（空）')}</i>"
+    return f'<div class="text" dir="auto">{body}</div>'

@@ -1,0 +1,145 @@
+"""Write a self-contained HTML page: its frame, sections, tables and figures.
+
+The page needs no network: style and script are inline, and its Content-Security-Policy allows only these two, by hash.
+Corpus text is untrusted: it enters the page only through `escape_text`, which also shows the characters that would hide
+or reorder the text around them. Equal reports give equal pages.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from neardup.report.messages import say
+from neardup.report.wording import escape_text
+
+Report = Mapping[str, Any]
+Section = tuple[str, str, str]
+"""Anchor, title and body; a section with an empty body is left out."""
+
+
+def render_page(report: Report, headline: str, share: str, sections: Sequence[Section], script: str = "") -> str:
+    """Return the report of a run as one HTML page.
+
+    Parameters
+    ----------
+    report : the contents of report.json.
+    headline : the result in one sentence.
+    share : a chart of the result, as wide as the page.
+    sections : the sections; those without a body are left out.
+    script : the name of a script in this folder, or an empty string.
+    """
+    assets = files("neardup.report")
+    style = assets.joinpath("report.css").read_text(encoding="utf-8")
+    code = assets.joinpath(script).read_text(encoding="utf-8") if script else ""
+    allowed = f"'{_hash(code)}'" if script else "'none'"
+    shown = [section for section in sections if section[2]]
+    links = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in shown)
+    program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
+    numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
+    figures = re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers)
+    return f"""<!DOCTYPE html>
+<html lang="{say("en", "zh-CN")}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{_hash(style)}'; \
+script-src {allowed}; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="description" content="{escape_text(headline)}">
+<title>{escape_text(re.split(r" ?[(（]", headline)[0])} – neardup</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">{say("Skip to the content", "跳到正文")}</a>
+<header>
+<p class="eyebrow">{escape_text(program)}</p>
+<h1>{figures}</h1>
+{share}
+{_warnings(report)}
+<nav aria-label="{say("Sections", "目录")}"><ul>{links}</ul></nav>
+</header>
+<main id="main">
+{"".join(_section(*section) for section in shown)}</main>
+{f"<script>{code}</script>" if script else ""}
+</body>
+</html>
+"""
+
+
+def render_fragment(
+    report: Report, headline: str, rows: Sequence[tuple[str, str]], drawings: Sequence[tuple[str, str]]
+) -> str:
+    """Return a compact HTML fragment for a notebook.
+
+    Parameters
+    ----------
+    rows : labels and values, in HTML.
+    drawings : titles and charts; empty charts are left out.
+    """
+    cell = 'style="text-align:left;padding:2px 14px 2px 0;font-weight:400;font-variant-numeric:tabular-nums"'
+    lines = [f'<tr><th scope="row" {cell}>{label}</th><td {cell}>{value}</td></tr>' for label, value in rows]
+    half = (len(lines) + 1) // 2
+    tables = "".join(
+        f'<table aria-label="Result" style="border-collapse:collapse;margin:0;font:inherit">{"".join(part)}</table>'
+        for part in (lines[:half], lines[half:])
+    )
+    figures = "".join(
+        f'<figure style="flex:1 1 260px;max-width:360px;margin:0">{title}{chart}</figure>'
+        for title, chart in drawings
+        if chart
+    )
+    flow = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 32px"
+    warned = "".join(f"<p>⚠ {escape_text(warning)}</p>" for warning in report.get("warnings") or ())
+    return (
+        '<div class="neardup-report" style="font:14px/1.45 system-ui,sans-serif;max-width:60em">'
+        f'<p style="font-size:1.15em;margin:0 0 8px"><b>{escape_text(headline)}</b></p>{warned}'
+        f'<div style="{flow}">{tables}</div><div style="{flow};margin-top:12px">{figures}</div></div>'
+    )
+
+
+def _section(anchor: str, title: str, body: str) -> str:
+    heading = f'<h2 id="{anchor}-title">{title}</h2><div class="body">{body}</div>'
+    return f'<section id="{anchor}" aria-labelledby="{anchor}-title">{heading}</section>\n'
+
+
+def _warnings(report: Report) -> str:
+    items = "".join(f"<li>{escape_text(warning)}</li>" for warning in report.get("warnings") or ())
+    return f'<div class="warnings"><h2>{say("Warnings", "警告")}</h2><ul>{items}</ul></div>' if items else ""
+
+
+def figure(title: str, chart: str, numbers: str = "") -> str:
+    """Return a chart with its title, and its numbers as a table; an empty string without a chart."""
+    details = (
+        f'<details class="numbers"><summary>{say("As a table", "以表格显示")}</summary>{numbers}</details>'
+        if numbers
+        else ""
+    )
+    return f"<figure><figcaption>{title}</figcaption>{chart}{details}</figure>" if chart else ""
+
+
+def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
+    """Return a table of HTML cells; the first column has the row headers. An empty string for no rows."""
+    attributes = [' class="n"' if column in numbers else "" for column in range(len(titles))]
+    columns = list(zip(titles, attributes, strict=True))
+    head = "".join(f'<th scope="col"{attribute}>{title}</th>' if title else "<td></td>" for title, attribute in columns)
+    body = ""
+    for first, *rest in rows:
+        cells = "".join(f"<td{attribute}>{cell}</td>" for cell, attribute in zip(rest, attributes[1:], strict=True))
+        body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
+    head = f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+    return f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
+
+
+def _hash(text: str) -> str:
+    """Return the source expression with which a Content-Security-Policy allows only this inline text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def definitions(terms: Mapping[str, str]) -> str:
+    """Return terms and their meanings, in HTML."""
+    return f"<dl>{''.join(f'<div><dt>{term}</dt><dd>{text}</dd></div>' for term, text in terms.items())}</dl>"

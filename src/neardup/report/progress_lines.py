@@ -1,0 +1,69 @@
+"""Show the stages of a run as plain lines, where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from neardup.report.wording import duration
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class StageLines:
+    """Progress as plain lines: one every ten seconds, and one at the end of each stage.
+
+    Parameters
+    ----------
+    file : a text file. Default: sys.stderr.
+    patience_s : nothing is written before the run has taken this many seconds.
+    """
+
+    def __init__(self, file: TextIO | None = None, *, patience_s: float = 0.0) -> None:
+        self._file = file or sys.stderr
+        self._first = time.monotonic() + patience_s
+
+    def begin(self, stage: str, total_documents: int | None) -> None:
+        """Start counting."""
+        self._label, self._total = stage.capitalize(), total_documents
+        self._documents = self._num_bytes = 0
+        self._begun = self._printed = time.monotonic()
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        """Count, and print a line if the last one is ten seconds old."""
+        self._documents += documents
+        self._num_bytes += num_bytes
+        total = f" of {self._total:,}" if self._total else ""
+        self._print_at_times(f"{self._documents:,}{total} docs")
+
+    def tasks(self, done: int, total: int) -> None:
+        """Print a line of the tasks of a cluster if the last one is ten seconds old."""
+        self._print_at_times(f"{done:,} of {total:,} tasks")
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Print the line of the stage."""
+        if time.monotonic() >= self._first:
+            self._print(f"{self._documents:,} docs" if self._documents else "done", seconds)
+
+    def _print_at_times(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._printed >= SECONDS_BETWEEN_LINES and now >= self._first:
+            self._printed = now
+            self._print(text, now - self._begun)
+
+    def _print(self, text: str, seconds: float) -> None:
+        if self._documents:
+            text += f", {short(self._documents / max(seconds, 1e-3))}/s"
+        if self._num_bytes:
+            text += f", {self._num_bytes / 1e6 / max(seconds, 1e-3):,.0f} MB/s"
+        print(f"{self._label}: {text}, {duration(float(f'{seconds:.2f}'))}", file=self._file, flush=True)
+
+
+def short(value: float) -> str:
+    """Return a number in at most five characters: 812, 12.3k, 4.56M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            scaled = value / limit
+            return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.3g}{unit}"
+    return f"{value:.0f}"

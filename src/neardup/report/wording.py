@@ -1,0 +1,128 @@
+"""Format numbers and texts: for the terminal, and escaped for the page."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+from neardup.report.messages import say
+from neardup.settings.shingling import PAGE_TOKENS
+
+# Control characters except tab and line feed, line separators, the byte order mark, lone surrogates, and the
+# bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts need
+# them.
+_CONTROLS = (  # noqa: SIM905 - as a list, one name a line
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI "
+    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+).split()
+_HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+
+
+def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
+    """Return the common part of copies, by the settings and the tokens of a method."""
+    if tokens in PAGE_TOKENS:
+        return say("the same tags in the same order", "标签及其顺序相同")
+    text = say(
+        "the same words in the same order; punctuation and white space do not count", "词语及其顺序相同，标点和空白不计"
+    )
+    if tokens in ("chars", "whitespace"):
+        text = say("the same text after normalisation", "归一化后文本相同")
+    return text if settings.get("min_structure") is None else text + say(", in the same tags", "，标签也相同")
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage that shows 0 % or 100 % only for these values."""
+    if share <= 0 or share >= 1:
+        return f"{share * 100:.0f} %"
+    text = f"{share * 100:.1f}"
+    return {"0.0": "< 0.1 %", "100.0": "> 99.9 %"}.get(text, f"{text} %")
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in readable units: 3.1 s, 12 min 5 s, 1 h 40 min."""
+    if seconds < 120:
+        return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def memory(num_bytes: float) -> str:
+    """Return bytes in decimal units: 412.0 MB."""
+    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if num_bytes >= limit:
+            return f"{num_bytes / limit:,.1f} {unit}"
+    return f"{num_bytes:,.0f} {say('bytes', '字节')}"
+
+
+def plural(count: int, word: str) -> str:
+    """Return a count with its noun: 1 copy, 2 copies."""
+    if count == 1:
+        return f"1 {word}"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
+
+
+def noun(count: int, word: str) -> str:
+    """Return a noun for a count that is written elsewhere: copy, copies."""
+    return plural(count, word).partition(" ")[2]
+
+
+def shortened(text: str, most: int) -> str:
+    """Return text of at most `most` characters, the last one an ellipsis if it is cut."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def shortened_in_the_middle(text: str, most: int) -> str:
+    """Return text of at most `most` characters, cut in its middle: names differ at their ends.
+
+    Examples
+    --------
+    >>> shortened_in_the_middle("usr/share/licenses/GPL-2", 13)
+    'usr/sh…/GPL-2'
+    """
+    if len(text) <= most:
+        return text
+    behind = (most - 1) // 2
+    return f"{text[: most - 1 - behind]}…{text[len(text) - behind :]}"
+
+
+def visible(text: object) -> str:
+    """Return text with each hidden character replaced by its name, as in [NUL] or [U+202E]."""
+    return re.sub(_HIDDEN, lambda found: _name(found[0]), str(text))
+
+
+def _name(character: str) -> str:
+    code = ord(character)
+    return f"[{_CONTROLS[code]}]" if code < len(_CONTROLS) else f"[U+{code:04X}]"
+
+
+def interval(values: Any, key: str) -> str:
+    """Return "99.7 % (99.5 % to 99.9 %)", or an empty string if there is no such value."""
+    middle, low, high = (known((values or {}).get(name), percent) for name in (key, "low", "high"))
+    return escape(f"{middle} ({low} {say('to', '至')} {high})" if middle and low and high else middle)
+
+
+def known(value: Any, write: Callable[[Any], str]) -> str:
+    """Return a formatted number, or an empty string for None."""
+    return write(value) if value is not None and math.isfinite(value) else ""
+
+
+def setting(value: object) -> str:
+    """Return a setting as readable HTML."""
+    if value is None or isinstance(value, bool):
+        return {True: "yes", False: "no", None: "not set"}[value]
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return escape_text(written)
+
+
+def escape_text(text: object, *, lines: bool = True) -> str:
+    """Return text for HTML with hidden characters shown; and tabs and line ends too, unless `lines` is set."""
+    plain, escaped, position = str(text), "", 0
+    for run in re.finditer(_HIDDEN if lines else rf"{_HIDDEN}|[\t\n]", plain):
+        escaped += f'{escape(plain[position : run.start()])}<span class="hidden">{_name(run[0])}</span>'
+        position = run.end()
+    return escaped + escape(plain[position:])

@@ -1,0 +1,224 @@
+"""Choose the columns of the text, the id and the rank."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from neardup.documents.batch import Columns
+from neardup.documents.texts import is_identifier, is_rank, is_text
+from neardup.errors import ColumnError
+from neardup.formats.input_file import Part
+
+TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
+"""The recognised names of a text column; the first that exists is used."""
+
+ID_NAMES = ("id", "doc_id", "document_id", "_id", "url")
+"""The recognised names of an id column; the first that exists is used."""
+
+FILE_COLUMN = "file"
+"""The id of a document that is a file: its path, as it was named."""
+
+_Types = dict[str, pa.DataType]
+
+
+def choose_columns(
+    parts: Sequence[Part],
+    text_column: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    rank_columns: Sequence[str] = (),
+    value_columns: Sequence[str] = (),
+) -> Columns:
+    """Return the columns to read: those named, else those whose names are known, in whatever case.
+
+    Parameters
+    ----------
+    parts : the inputs. Plain text has no columns, empty and damaged parts show none; both are ignored. Pages beside
+        tables need not have the text column: theirs is the HTML.
+    text_column : or several, whose texts are joined. Default: the first of `TEXT_NAMES` that every part has.
+    id_column : default: the path where each document is a file, the first of `ID_NAMES` that every part has, or None.
+    rank_columns, value_columns : columns of numbers or dates; of values that group documents; never guessed.
+
+    Raises
+    ------
+    ColumnError
+        If a named column is missing in a part or has an unfit type, or no single text column can be guessed.
+    """
+    types = {part.name: shown for part in parts if (shown := part.column_types())}
+    if id_column is None and all(part.unit == "file" for part in parts):
+        id_column = FILE_COLUMN
+    if not types:
+        return _nothing_to_choose_from(parts, text_column, id_column, rank_columns, value_columns)
+    # The text of pages is in a fixed column; the text column is that of the other inputs.
+    pages = {part.name for part in parts if part.is_pages}
+    others = {name: shown for name, shown in types.items() if name not in pages} or types
+    texts = (
+        [_guess(others, TEXT_NAMES)]
+        if text_column is None
+        else [_named(others, name) for name in _several(text_column)]
+    )
+    if texts[0] is None:
+        raise _no_text_column(others)
+    for text in texts:
+        _check(others, str(text), is_text, "text", "of strings")
+    identifier = _guess(types, ID_NAMES) if id_column is None else _named(types, id_column)
+    if (
+        identifier is not None
+        and id_column is None
+        and not all(is_identifier(columns[identifier]) for columns in types.values())
+    ):
+        identifier = None
+    if identifier is not None:
+        _check(types, identifier, is_identifier, "the id", "of strings or numbers")
+    for column in rank_columns:
+        _check_rank(parts, types, column)
+    for column in value_columns:
+        _check(types, _named(types, column), is_identifier, "a value", "of strings or numbers")
+        _refuse_plain(parts, column, "value")
+    return Columns(texts[0], identifier, tuple(rank_columns), tuple(value_columns), tuple(map(str, texts[1:])))
+
+
+def _several(names: str | Sequence[str]) -> Sequence[str]:
+    """Return one name or several as a list."""
+    if isinstance(names, str) or not isinstance(names, (list, tuple)) or not names:
+        return [names]  # type: ignore[list-item]  # `_named` refuses what is no string
+    return names
+
+
+def choose_label(parts: Sequence[Part], label: str) -> str:
+    """Return the column of labels, if every part has it.
+
+    Raises
+    ------
+    ColumnError
+        If it is missing in a part, or its type cannot be a label.
+    """
+    types = {part.name: shown for part in parts if (shown := part.column_types())}
+    plain = next((part.name for part in parts if part.column_types() is None), None)
+    if plain is not None:
+        raise ColumnError(
+            f"No column '{label}': {plain} is plain text, which has no columns. Use JSON lines, CSV or Parquet, or "
+            "pass judged pairs (--pairs)."
+        )
+    if types:
+        _check(
+            types,
+            _named(types, label, "Name the column of labels (label, --label)."),
+            is_identifier,
+            "a label",
+            "of strings or numbers",
+        )
+    return label
+
+
+def _nothing_to_choose_from(
+    parts: Sequence[Part],
+    text_column: str | Sequence[str] | None,
+    id_column: str | None,
+    rank_columns: Sequence[str],
+    value_columns: Sequence[str],
+) -> Columns:
+    """Return the columns of parts that show none: plain text has none, empty parts need none."""
+    only_text = all(part.column_types() is None for part in parts)
+    has_paths = id_column == FILE_COLUMN and all(part.unit == "file" for part in parts)
+    named = [(None if has_paths else id_column, "id")]
+    named += [(column, "rank") for column in rank_columns] + [(column, "value") for column in value_columns]
+    for column, role in named:
+        if column is not None and only_text and parts:
+            raise ColumnError(
+                f"No {role} column '{column}': {parts[0].name} is plain text, which has no columns. "
+                f"Leave the {role} column out, or use JSON lines, CSV or Parquet."
+            )
+    text, *more = _several(text_column or TEXT_NAMES[0])
+    return Columns(text, id_column, tuple(rank_columns), tuple(value_columns), tuple(more))
+
+
+def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:
+    if not isinstance(column, str):
+        raise ColumnError(f"The name of a column must be a string: got {column!r:.80}. {advice}")
+    for part, columns in types.items():
+        if column not in columns:
+            close = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
+            hint = _other_separator(columns) or (f" Did you mean '{close[0]}'?" if close else f" {advice}")
+            raise ColumnError(f"No column '{column}' in {part}: it has {listed(columns)}.{hint}")
+    return column
+
+
+def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
+    """Return the column of every part with the first of some names, or None.
+
+    Raises ColumnError if two columns differ in case only and neither is written as the name is.
+    """
+    first, *others = types.values()
+    common = [column for column in first if all(column in other for other in others)]
+    for name in names:
+        matches = [column for column in common if column.casefold() == name]
+        if name in matches or len(matches) == 1:
+            return name if name in matches else matches[0]
+        if matches:
+            part = next(iter(types))
+            raise ColumnError(f"Which column is '{name}'? {part} has {listed(matches)}. Name the one to use.")
+    return None
+
+
+def _no_text_column(types: dict[str, _Types]) -> ColumnError:
+    part, columns = next(iter(types.items()))
+    known = ", ".join(TEXT_NAMES)
+    for other_part, other in types.items():
+        if set(other) != set(columns):
+            return ColumnError(
+                f"No column of text that all inputs have: {part} has {listed(columns)}; {other_part} has "
+                f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or run such inputs "
+                "separately."
+            )
+    advice = (
+        _other_separator(columns) or _missing_header(columns) or " Name the text column (text_column, --text-column)."
+    )
+    return ColumnError(f"No column of text in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
+
+
+def _other_separator(columns: Mapping[str, object]) -> str:
+    """Return advice if the only column seems to be a header of several, with another separator; else nothing."""
+    marks = [mark for mark in ";|\t," if any(mark in name for name in columns)] if len(columns) == 1 else []
+    if not marks:
+        return ""
+    return f" Its columns seem to be separated by {marks[0]!r}: use commas in .csv files, tabs in .tsv files."
+
+
+def _missing_header(columns: Mapping[str, object]) -> str:
+    """Return advice if the names of columns look like values of a row; else nothing."""
+    if not any(name.isdecimal() or name.count(" ") > 2 for name in columns):
+        return ""
+    return " The first row of CSV and TSV is the names of the columns: add one if it is missing."
+
+
+def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], bool], role: str, needed: str) -> None:
+    for part, columns in types.items():
+        if column in columns and not fits(columns[column]):
+            able = [name for name, kind in columns.items() if fits(kind)]
+            choice = f"Columns {needed}: {listed(able)}" if able else f"It has no column {needed}"
+            raise ColumnError(f"Column '{column}' in {part} holds {columns[column]}, which cannot be {role}. {choice}.")
+
+
+def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) -> None:
+    _named(types, column)
+    _check(types, column, is_rank, "the rank", "of numbers or dates")
+    _refuse_plain(parts, column, "rank")
+
+
+def _refuse_plain(parts: Sequence[Part], column: str, role: str) -> None:
+    for part in parts:
+        if part.column_types() is None:
+            raise ColumnError(
+                f"No {role} column '{column}': {part.name} is plain text, which has no columns. Run it separately, or "
+                "leave the column out."
+            )
+
+
+def listed(columns: Sequence[str] | _Types) -> str:
+    """Return the names of columns in quotes, the first twenty of many."""
+    shown = list(columns)
+    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+    return ", ".join(f"'{name}'" for name in shown[:20]) + more

@@ -1,0 +1,255 @@
+"""Find the files of a path, a folder, a pattern or an address."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow.fs as pafs
+
+from neardup.documents.sources import is_remote, local_path, resolve, unreachable
+from neardup.errors import InputError
+from neardup.formats.registry import accepted_suffixes, format_of
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+Skip = Callable[[str, str], None]
+"""Called for each file that a search leaves out, with its name and the reason."""
+
+HIDDEN = "whose names begin with . or _"
+UNKNOWN = "whose names have no known suffix"
+NOT_REGULAR = "that are not regular files"
+
+
+class FoundFile(NamedTuple):
+    """A file that was found.
+
+    name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or address to open; path :
+    normal and absolute; base : the folder named, above it; is_direct : whether the file itself was named.
+    """
+
+    name: str
+    location: str
+    path: str
+    base: str
+    is_direct: bool
+
+    @property
+    def key(self) -> str:
+        """Equal for the same file, however it was named."""
+        return self.location if is_remote(self.location) else self.path
+
+
+def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[FoundFile]:
+    """Return the files of a path, folder, pattern or address, sorted.
+
+    format_name : the format of all files; None to go by the suffix, and leave out files with an unknown one.
+    skip : called for each file of a folder or pattern that is left out.
+
+    Raises
+    ------
+    InputError
+        If there is nothing there, or nothing that can be read.
+    """
+    if is_remote(path) and not path.startswith("file://"):
+        return _find_remote(path, format_name, skip)
+    return _find_local(path, local_path(path), format_name, skip)
+
+
+def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
+    if os.path.isdir(path):
+        base = os.path.abspath(path)
+        found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip)]
+    elif os.path.exists(path):
+        return [_direct(name, path, format_name)]
+    elif _MAGIC.search(path):
+        fixed = _fixed_part(path)
+        base = os.path.abspath(fixed)
+        found = _matching(path, fixed, skip)
+    else:
+        raise _missing(name, _neighbours(path))
+    readable = [file for file in found if _is_readable(file, format_name, skip)]
+    if not readable:
+        raise _nothing_readable(name, found)
+    return [FoundFile(shown(file), file, os.path.abspath(file), base, False) for file in readable]
+
+
+def _is_readable(path: str, format_name: str | None, skip: Skip) -> bool:
+    if (format_name or format_of(path)[0]) is None:
+        skip(shown(path), UNKNOWN)
+        return False
+    return True
+
+
+def shown(name: str) -> str:
+    """Return a name as text; bytes that are not UTF-8 are escaped."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _direct(name: str, path: str, format_name: str | None) -> FoundFile:
+    if not os.path.isfile(path):
+        raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
+    if (format_name or format_of(path)[0]) is None:
+        raise _unknown_suffix(name)
+    absolute = os.path.abspath(path)
+    return FoundFile(shown(name), path, absolute, os.path.dirname(absolute), True)
+
+
+def _walk(folder: str, is_hidden: Callable[[str], bool], skip: Skip) -> list[str]:
+    """Return the regular files below a folder, sorted, relative to it; each folder is entered once, however linked."""
+    files: list[list[str]] = []
+    entered: set[tuple[int, int]] = set()
+    waiting: list[list[str]] = [[]]
+    while waiting:
+        parts = waiting.pop()
+        try:
+            current = os.path.join(folder, *parts)
+            here = os.stat(current)
+            entries = sorted(os.scandir(current), key=lambda entry: (entry.is_symlink(), entry.name))
+        except OSError:
+            continue
+        if (here.st_dev, here.st_ino) in entered:
+            continue
+        entered.add((here.st_dev, here.st_ino))
+        for entry in reversed(entries):  # links to folders last, so that a folder is known by its own name
+            path = [*parts, entry.name]
+            if entry.is_dir():
+                if not is_hidden(entry.name):
+                    waiting.append(path)
+            elif is_hidden(entry.name):
+                skip(shown(entry.path), HIDDEN)
+            elif not entry.is_file():
+                skip(shown(entry.path), NOT_REGULAR)
+            else:
+                files.append(path)
+    return [os.path.join(*path) for path in sorted(files)]
+
+
+def _matching(pattern: str, fixed: str, skip: Skip) -> list[str]:
+    """Return the regular files that match a pattern, sorted."""
+    if "**" not in pattern:
+        found = sorted(glob.glob(pattern))
+        for path in found:
+            if not os.path.isfile(path) and not os.path.isdir(path):
+                skip(shown(path), NOT_REGULAR)
+        return [path for path in found if os.path.isfile(path)]
+    # The standard library follows a link to a folder above for ever.
+    rest = pattern[len(fixed) :] if fixed != "." else pattern
+    matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
+    below = _walk(fixed, lambda name: name.startswith("."), skip)
+    return [os.path.join(fixed, path) if fixed != "." else path for path in below if matches(path.replace(os.sep, "/"))]
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a search leaves out a name: dot files, and as in Spark and Arrow `_SUCCESS`, `_delta_log`."""
+    return name.startswith((".", "_"))
+
+
+def _fixed_part(pattern: str) -> str:
+    """Return the folder before the first special character of a pattern."""
+    match = _MAGIC.search(pattern)
+    fixed = pattern[: match.start()] if match else pattern
+    return fixed[: fixed.replace(os.sep, "/").rfind("/") + 1] or "."
+
+
+def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
+    # A web address may hold `?` and `[`, and the web has no folders to search.
+    pattern = None if address.startswith(("http://", "https://")) else _MAGIC.search(address)
+    folder = address[: address.rfind("/", 0, pattern.start()) + 1] if pattern else address
+    filesystem, path = resolve(folder)
+    try:
+        info = filesystem.get_file_info(path)
+        if info.type == pafs.FileType.File:
+            if (format_name or format_of(address)[0]) is None:
+                raise _unknown_suffix(address)
+            full = _normal(path)
+            return [FoundFile(address, address, full, posixpath.dirname(full), True)]
+        if info.type == pafs.FileType.NotFound and not pattern:
+            raise _missing(address, [])
+        below = _list_below(filesystem, path, skip)
+    except InputError:
+        raise
+    except Exception as error:  # whatever the client of the storage raises
+        raise unreachable(address, error) from error
+    if pattern:
+        matches = re.compile(_regular_expression(address[len(folder) :])).fullmatch
+        below = [path for path in below if matches(path)]
+    readable = [path for path in below if _is_readable(path, format_name, skip)]
+    if not readable:
+        raise _nothing_readable(address, below)
+    root = folder.rstrip("/") + "/"
+    base = _normal(path)
+    return [FoundFile(root + path, root + path, _normal(f"{base}/{path}"), base, False) for path in readable]
+
+
+def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
+    selector = pafs.FileSelector(path, recursive=True, allow_not_found=True)
+    files = [info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File]
+    start = len(_normal(path).rstrip("/")) + 1
+    below = sorted((_normal(file)[start:] for file in files), key=lambda path: path.split("/"))
+    visible = []
+    for path in below:
+        if any(map(_is_hidden, path.split("/"))):
+            skip(path, HIDDEN)
+        else:
+            visible.append(path)
+    return visible
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def _regular_expression(pattern: str) -> str:
+    """Translate a pattern of `*`, `**`, `?` and `[...]`; only `**` crosses folders."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
+    special = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    translated = []
+    for index, part in enumerate(parts):
+        if index % 2 == 0:
+            translated.append(re.escape(part))
+        elif part.startswith("["):
+            inside = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+            translated.append(f"[{'^' + inside[1:] if inside.startswith('!') else inside}]")
+        else:
+            translated.append(special[part])
+    return "".join(translated)
+
+
+def _neighbours(path: str) -> list[str]:
+    folder = os.path.dirname(path) or "."
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return difflib.get_close_matches(os.path.basename(path), names, n=1)
+
+
+def _missing(name: str, neighbours: list[str]) -> InputError:
+    hint = f" Did you mean {neighbours[0]}?" if neighbours else ""
+    return InputError(
+        f"No such file or folder: {name}.{hint} Inputs are files, folders, patterns ('data/*.parquet'), "
+        "addresses such as s3://bucket/data, or - for standard input. Check the path."
+    )
+
+
+def _unknown_suffix(name: str) -> InputError:
+    suffix = os.path.splitext(name)[1]
+    return InputError(
+        f"Unknown kind of file: {name} ends with {suffix!r}. Known are {accepted_suffixes()}. "
+        "Name its format with in_format (--in-format), or rename the file."
+    )
+
+
+def _nothing_readable(name: str, found: list[str]) -> InputError:
+    seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
+    return InputError(
+        f"No input in {name}: {seen}. Known are {accepted_suffixes()}. "
+        "Check the path or the pattern ('**/' searches folders below)."
+    )

@@ -1,0 +1,144 @@
+"""List the input files of paths, folders, patterns and addresses."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import IO
+
+from neardup.documents.sources import is_remote
+from neardup.errors import InputError, SettingError
+from neardup.formats.input_file import InputFile
+from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
+from neardup.runs.find import FoundFile, Skip, find
+from neardup.runs.spool import spool
+
+_UNITS = ("auto", "line", "file")
+_ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
+
+
+def list_inputs(
+    paths: Sequence[str],
+    *,
+    unit: str = "auto",
+    format_name: str | None = None,
+    stdin: IO[bytes] | None = None,
+    skip: Skip = lambda name, reason: None,
+) -> list[InputFile]:
+    """Return the input files of `paths`, in the order named; within a folder or pattern, sorted.
+
+    Parameters
+    ----------
+    paths : files, folders (searched to any depth; names that begin with `.` or `_` and unknown suffixes are
+        left out), patterns (`*`, `**`, `?`, `[...]`), addresses (`s3://...`), or `-` for standard input. A
+        file that is named twice is read once, where it came first.
+    unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for standard
+        input and for a single text file named directly, else files.
+    format_name : the format of all of them, whatever their names; None: by suffix, standard input by its beginning.
+    stdin : the stream to read for `-`; default: that of the process.
+    skip : called with the name of each file of a folder or pattern that is left out, and the reason.
+
+    Raises
+    ------
+    InputError
+        If a path does not exist, a folder or pattern gives no file, or a file has an unknown suffix.
+    MissingExtraError
+        If the storage of an address needs a package that is not installed.
+    """
+    if unit not in _UNITS:
+        raise SettingError(
+            f"text_unit must be one of {', '.join(_UNITS)}: got {unit!r}. Use 'auto' (--text-unit auto) if in doubt."
+        )
+    if format_name is not None and format_name not in FORMATS:
+        raise SettingError(
+            f"in_format must be one of {', '.join(FORMATS)}, or None: got {format_name!r}. Leave in_format "
+            "(--in-format) unset to detect it from the suffix."
+        )
+    if isinstance(paths, str) or not paths:
+        raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for example.")
+    found: dict[str, FoundFile | None] = {}
+    for path in paths:
+        if path == "-":
+            found.setdefault("-", None)
+        else:
+            for file in find(path, format_name, skip):
+                found.setdefault(file.key, file)
+    named = [file for file in found.values() if file is not None]
+    texts = [file for file in named if _format_of(file, format_name)[0].unit == "auto"]
+    text_unit = unit
+    if unit == "auto":
+        text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
+    roots = _common_roots(named)
+    files = [
+        _piped(stdin, unit, format_name)
+        if file is None
+        else _input_file(file, text_unit, roots[is_remote(file.location)], format_name)
+        for file in found.values()
+    ]
+    return _named_uniquely(files)
+
+
+def _piped(stdin: IO[bytes] | None, unit: str, requested: str | None) -> InputFile:
+    source, format_name, version = spool(stdin, requested)
+    return InputFile(
+        name=source.name,
+        location=source.location,
+        compression=source.compression,
+        format=format_name,
+        unit=_unit(FORMATS[format_name], "line" if unit == "auto" else unit),
+        relative_name="stdin" + FORMATS[format_name].suffixes[0] + _ENDINGS.get(source.compression, ""),
+        version=version,
+    )
+
+
+def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
+    known, compression = _format_of(file, requested)
+    below = posixpath.relpath(file.path, root) if is_remote(file.location) else os.path.relpath(file.path, root)
+    return InputFile(
+        name=file.name,
+        location=file.location,
+        compression=compression,
+        format=known.name,
+        unit=_unit(known, text_unit),
+        relative_name=below.replace(os.sep, "/"),
+    )
+
+
+def _format_of(file: FoundFile, requested: str | None) -> tuple[Format, str | None]:
+    """Return the format of a file, requested or by its suffix, and its compression."""
+    if requested is not None:
+        return FORMATS[requested], compression_of(file.name)
+    format_name, compression = format_of(file.name)
+    assert format_name is not None  # find() leaves unknown suffixes out
+    return FORMATS[format_name], compression
+
+
+def _unit(known: Format, text_unit: str) -> str:
+    return text_unit if known.unit == "auto" else known.unit
+
+
+def _common_roots(found: list[FoundFile]) -> dict[bool, str]:
+    """Return the common folder of all local files, and that of all remote files."""
+    roots: dict[bool, str] = {}
+    for remote in (False, True):
+        bases = [file.base for file in found if is_remote(file.location) == remote]
+        if bases:
+            roots[remote] = (posixpath if remote else os.path).commonpath(bases)
+    return roots
+
+
+def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
+    """Give each file a unique name below the output; local and remote files may share one otherwise."""
+    taken: set[str] = set()
+    named: list[InputFile] = []
+    for file in files:
+        stem, _, _ = split_name(file.relative_name)
+        suffix = file.relative_name[len(stem) :]
+        name, copy = file.relative_name, 2
+        while name in taken:
+            name, copy = f"{stem}-{copy}{suffix}", copy + 1
+        taken.add(name)
+        named.append(replace(file, relative_name=name))
+    return named

@@ -1,0 +1,72 @@
+"""A run: what a user asked for, which an engine performs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from neardup.documents.batch import Rejected
+from neardup.documents.corpus import rejecter
+from neardup.executor import count_threads
+from neardup.formats.reading import Task
+from neardup.methods.base import Method
+from neardup.methods.registry import method_of
+from neardup.runs.inputs import Inputs, for_pages, tasks_of
+from neardup.settings.methods import MinHash
+from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.shingling import Shingling
+
+
+class Found(NamedTuple):
+    """The inputs that were found, with their columns; the method that compares them; what the user should know."""
+
+    tasks: list[Task]
+    method: Method
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The inputs, method and settings of a run.
+
+    all_pairs : whether every pair is listed, and nothing is removed. resume : whether an interrupted run of the same
+    output is continued. copies : whether kept documents are written. table : the file of the output that has the file
+    and the row of each document.
+    """
+
+    inputs: Inputs
+    method: Shingling = field(default_factory=MinHash)
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
+    settings: RunSettings = field(default_factory=RunSettings)
+    all_pairs: bool = False
+    resume: bool = False
+    copies: bool = False
+    table: str = "removed.parquet"
+
+    @property
+    def threads(self) -> int:
+        """The number of worker threads."""
+        return count_threads(self.settings.threads)
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The options that an engine may refuse, by name."""
+        against = None if self.inputs.against is None else "a collection"
+        others = {"count_by": self.inputs.count_by, "resume": self.resume, "against": against}
+        return asdict(self.selection) | asdict(self.settings) | others
+
+    @property
+    def counted(self) -> str | None:
+        """The column by whose values removals are counted."""
+        return self.inputs.count_by or self.selection.within
+
+    def find(self) -> Found:
+        """Find the inputs and choose their columns; of web pages, the method compares the main text."""
+        warnings: list[str] = []
+        tasks = tasks_of(self.inputs, self.selection.keep, warnings, within=self.selection.within)
+        return Found(tasks, method_of(for_pages(self.method, tasks)), warnings)
+
+    def rejecter(self, use: Callable[[Rejected], None]) -> Callable[[Rejected], None]:
+        """Return the function to call with each row that cannot be read; see documents.corpus.rejecter."""
+        return rejecter(self.settings.on_error, use)

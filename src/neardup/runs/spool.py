@@ -1,0 +1,98 @@
+"""Copy standard input to a temporary file, because documents are read more than once."""
+
+from __future__ import annotations
+
+import atexit
+import csv
+import hashlib
+import io
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from typing import IO
+
+from neardup.documents.batch import BLOCK_BYTES
+from neardup.documents.compression import MAGIC
+from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
+from neardup.documents.sources import Source
+from neardup.errors import InputError
+from neardup.formats.registry import FORMATS, format_of_bytes
+
+_SNIFFED_BYTES = 1 << 16
+_MIN_ROWS = 3
+
+
+def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tuple[Source, str, float]:
+    """Copy a stream to a temporary file, removed when the process ends.
+
+    format_name : the format of the stream; None to recognise it by the first bytes.
+
+    Returns
+    -------
+    The copy; its format; and a number that is equal for equal content, since standard input has no time of change.
+
+    Raises
+    ------
+    InputError
+        If the format is ambiguous, or the stream is compressed as a whole in a format that does not allow it.
+    """
+    stream = sys.stdin.buffer if stream is None else stream
+    handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
+    atexit.register(_remove, path)
+    digest = hashlib.blake2b(digest_size=6)
+    with os.fdopen(handle, "wb") as copy:
+        while block := stream.read(BLOCK_BYTES):
+            digest.update(block)
+            copy.write(block)
+    with open(path, "rb") as copied:
+        head = copied.read(_SNIFFED_BYTES)
+    compression = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
+    source = Source("-", path, compression)
+    return source, _checked(format_name or _sniff(source), compression), float(int.from_bytes(digest.digest(), "big"))
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _checked(format_name: str, compression: str | None) -> str:
+    if compression and FORMATS[format_name].contents == "binary":
+        raise InputError(
+            f"Standard input is {format_name} inside {compression}. "
+            "Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
+        )
+    return format_name
+
+
+def _sniff(source: Source) -> str:
+    """Return the format by the first bytes, "text" if none is recognised."""
+    try:
+        with source.open_stream() as stream:
+            head = bytes(stream.read(_SNIFFED_BYTES))
+    except STREAM_ERRORS:
+        return "text"
+    recognised = format_of_bytes(head)
+    if recognised is not None:
+        return recognised
+    head = head.removeprefix(BYTE_ORDER_MARK)
+    looks = next((name for delimiter, name in ((",", "csv"), ("\t", "tsv")) if _is_delimited(head, delimiter)), None)
+    if looks is not None:
+        raise InputError(
+            f"Standard input may be {looks.upper()}, or lines of text. Choose the format: in_format={looks!r} "
+            f"(--in-format {looks}), or 'text' for one document per line."
+        )
+    return "text"
+
+
+def _is_delimited(head: bytes, delimiter: str) -> bool:
+    """Return whether the first rows, three or more, have the same number of cells, two or more."""
+    try:
+        rows = list(csv.reader(io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=delimiter))
+    except csv.Error:
+        return False
+    if len(head) == _SNIFFED_BYTES:
+        rows = rows[:-1]  # cut off
+    widths = {len(row) for row in rows if row}
+    return len(rows) >= _MIN_ROWS and len(widths) == 1 and widths != {1}

@@ -1,0 +1,189 @@
+"""An index of fingerprints in memory: all within a Hamming distance of a query, while fingerprints come and go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.candidates.blocks import check_distance
+from neardup.errors import SchemeError, SettingError
+from neardup.fingerprints.files import UNKNOWN
+from neardup.fingerprints.fingerprints import Fingerprints
+from neardup.sketches.hamming_tables import HammingTables
+from neardup.sketches.id_table import IdsLike
+from neardup.sketches.row_index import RowIndex
+from neardup.sketches.row_store import FingerprintRows, Integers, one_row
+
+AnyFingerprints: TypeAlias = Fingerprints | Integers
+
+
+class HammingIndex(RowIndex[HammingTables]):
+    """An index in memory that finds all fingerprints within a Hamming distance: every one of them, always.
+
+    Parameters
+    ----------
+    bits : of a fingerprint: 32, 64, 128 or 256.
+    max_distance : the distance up to which a query finds, 0 to 16.
+    scheme : how the fingerprints were made; when unset, that of the first `Fingerprints` added. An index with a scheme
+        accepts only fingerprints of the same.
+    memory_bytes : the most that the tables may take, about; more tables make queries faster. When unset, at most
+        16 tables.
+    threads : of `query_many`; all processors of this process when unset.
+
+    Notes
+    -----
+    Manku, Jain and Das Sarma (2007), section 3, in sorted runs, as a stored index has them: the latest fingerprints of
+    a table are scanned; from 512 on they become a run, and runs are merged so that each is at least twice as large as
+    the next: to add n fingerprints one by one takes O(n log n). The number of tables is chosen by the expected cost of
+    a query, again whenever an eighth more fingerprints are there; where a scan of all is faster, a single table has
+    them. A fingerprint that is removed is passed over; when they are as many as those that stay, the index is built
+    anew.
+
+    With the default, 8 + 13 x (number of tables) bytes a fingerprint of 64 bits and 24 for an integer id: about 85
+    bytes at distance 3. Not for use by several threads while one of them adds or removes.
+
+    Examples
+    --------
+    >>> index = HammingIndex(bits=64, max_distance=3)
+    >>> index.add("first", 0b1011)
+    >>> index.add("second", 0b1000)
+    >>> index.query(0b1010)
+    [('first', 1), ('second', 1)]
+    """
+
+    def __init__(
+        self,
+        bits: int = 64,
+        max_distance: int = 3,
+        *,
+        scheme: Mapping[str, Any] | None = None,
+        memory_bytes: float | None = None,
+        threads: int | None = None,
+    ) -> None:
+        check_distance(bits, max_distance)
+        if scheme is not None and scheme.get("bits", bits) != bits:
+            raise SchemeError(
+                f"The scheme has {scheme['bits']} bits and the index has {bits}: got bits={bits}. Pass "
+                f"bits={scheme['bits']}."
+            )
+        if memory_bytes is not None and not memory_bytes > 0:
+            raise SettingError(f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it.")
+        self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
+        super().__init__(
+            FingerprintRows(bits, scheme), partial(HammingTables, bits, max_distance, memory_bytes), threads
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        return {"bits": self.bits}
+
+    def __repr__(self) -> str:
+        """Return the settings and the number of fingerprints."""
+        return f"HammingIndex(bits={self.bits}, max_distance={self.max_distance}, {len(self):,} fingerprints)"
+
+    def add(self, id: str | int, fingerprint: int | Fingerprints) -> None:
+        """Add a fingerprint: an integer, or Fingerprints of one. Raises as `add_many` does."""
+        self._add([id], _one_fingerprint(fingerprint))
+
+    def add_many(self, ids: IdsLike, fingerprints: AnyFingerprints) -> None:
+        """Add fingerprints, all or none.
+
+        Parameters
+        ----------
+        ids : strings, or integers below 2^63: a list, a NumPy or an Arrow array.
+        fingerprints : Fingerprints; integers; or a uint64 array of shape (n,) or (n, num_words), the lowest word first.
+
+        Raises
+        ------
+        InputError
+            If an id is there already or twice, or is not of the kind of the others; if the two differ in length; if a
+            document has no fingerprint.
+        SchemeError
+            If the fingerprints are of another scheme or length.
+        """
+        self._add(ids, fingerprints)
+
+    def add_if_new(self, id: str | int, fingerprint: int | Fingerprints) -> list[tuple[str | int, int]]:
+        """Add a fingerprint unless a close one exists: return the close ones, and add it if there are none.
+
+        Parameters
+        ----------
+        id : of the fingerprint; an id that is there already is an InputError, as for `add`.
+        fingerprint : as for `add`.
+
+        Returns
+        -------
+        list of (id, distance)
+            As of `query`. Empty: it was added.
+        """
+        self._store.check_new(id)
+        found = self.query(fingerprint)
+        if not found:
+            self.add(id, fingerprint)
+        return found
+
+    def query(self, fingerprint: int | Fingerprints) -> list[tuple[str | int, int]]:
+        """Return (id, distance) of all within the distance, nearest first; at equal distance, those added earlier."""
+        words = self._store.to_values(_one_fingerprint(fingerprint))
+        found = self._searcher.find(words, self._store, 1)
+        return self._hits(found.row, 64 * words.shape[1] - found.equal)
+
+    def query_many(self, fingerprints: AnyFingerprints) -> pa.Table:
+        """Return all within the distance of each of many fingerprints.
+
+        Parameters
+        ----------
+        fingerprints : as for `add_many`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `query` (int64, the position of the query), `id` (int64 or string), `distance` (uint8), by query,
+            then distance, then as they were added.
+        """
+        words = self._store.to_values(fingerprints)
+        found = self._searcher.find(words, self._store, self._threads)
+        return self._table(found.query, found.row, distance=(64 * words.shape[1] - found.equal).astype(np.uint8))
+
+    def merge(self, other: HammingIndex) -> None:
+        """Add all fingerprints of another index. Raises SchemeError if its scheme or number of bits differs."""
+        if isinstance(other, HammingIndex) and self.bits != other.bits:
+            raise SchemeError(
+                f"Fingerprints of {self.bits} and of {other.bits} bits cannot be compared: got an index of "
+                f"{other.bits}. Create both with the same settings."
+            )
+        self._merge(other)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        max_distance: int = 3,
+        *,
+        memory_bytes: float | None = None,
+        threads: int | None = None,
+    ) -> HammingIndex:
+        """Return an index of the fingerprints in a file: of an index, of `Fingerprints.save`, or of `neardup sign`.
+
+        Parameters
+        ----------
+        path : a Parquet file with a column `fingerprint` of 4, 8, 16 or 32 bytes or of uint64, and `id`. Documents
+            without features are left out.
+        max_distance : 0 to 16; it is not part of the file.
+        memory_bytes : as for `HammingIndex`.
+        threads : as for `HammingIndex`.
+        """
+        fingerprints = Fingerprints.open(path)
+        fingerprints = fingerprints[~fingerprints.empty] if fingerprints.empty.any() else fingerprints
+        scheme = None if fingerprints.scheme.get("name") == UNKNOWN else fingerprints.scheme
+        index = cls(fingerprints.bits, max_distance, scheme=scheme, memory_bytes=memory_bytes, threads=threads)
+        index.add_many(fingerprints.ids, fingerprints.values)
+        return index
+
+
+def _one_fingerprint(fingerprint: int | Fingerprints) -> AnyFingerprints:
+    return one_row(fingerprint) if isinstance(fingerprint, Fingerprints) else [fingerprint]

@@ -1,0 +1,232 @@
+"""An index of MinHash signatures in memory: those similar to a query, while signatures come and go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.candidates.bands import Bands, candidate_probability, choose_bands
+from neardup.errors import SettingError
+from neardup.fingerprints.files import INDEX_KEY, UNKNOWN, read_batches, read_json
+from neardup.fingerprints.signatures import Signatures
+from neardup.settings.methods import MinHash
+from neardup.settings.presets import named_as
+from neardup.sketches.band_tables import BandTables
+from neardup.sketches.id_table import IdsLike
+from neardup.sketches.row_index import RowIndex
+from neardup.sketches.row_store import SignatureRows, one_row
+from neardup.sketches.search import Matches
+
+AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
+
+
+class LSHIndex(RowIndex[BandTables]):
+    """An index in memory that finds the signatures of similar sets, by locality-sensitive hashing in bands.
+
+    Parameters
+    ----------
+    method : the threshold from which sets are similar; the recall, or the bands that find them; and num_hashes, the
+        length of the signatures, when unset that of the first added. `MinHash()` when None. Of longer signatures than
+        the bands take, the first hashes go into bands and all into estimates.
+    threshold : instead of a method, for `MinHash(threshold=threshold)`.
+    scheme : how the signatures were made; when unset, that of the first `Signatures` added.
+    threads : of `query_many`; all processors of this process when unset.
+
+    Raises
+    ------
+    SettingError
+        If a value is out of its limits, or no bands of num_hashes reach the recall; the message names the highest
+        recall.
+
+    Notes
+    -----
+    Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4: signatures of sets of similarity s share
+    one of b bands of r rows with probability 1 - (1 - s^r)^b. Which rows share a band is exact; similarities are
+    estimated from all hashes, with a standard deviation of sqrt(s (1 - s) / num_hashes). A set without features, whose
+    signature is all ones, is similar to nothing.
+
+    Memory: 4 x num_hashes + (16 to 24) x num_bands bytes a signature, and 24 for an integer id: about 750 with 128
+    hashes and the 12 bands of the default. What was removed is passed over, and left out once it is half of all. Not
+    for use by several threads while one of them adds or removes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> index = LSHIndex(MinHash(threshold=0.5, num_bands=4, rows_per_band=2))
+    >>> index.add("first", np.array([1, 2, 3, 4, 5, 6, 7, 8], np.uint32))
+    >>> index.query(np.array([1, 2, 3, 4, 5, 0, 0, 0], np.uint32))
+    [('first', 0.625)]
+    """
+
+    def __init__(
+        self,
+        method: MinHash | None = None,
+        *,
+        threshold: float | None = None,
+        scheme: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if method is not None and threshold is not None:
+            raise SettingError(
+                f"threshold is part of the method: got threshold={threshold!r} and {method!r:.80}. Leave one of the "
+                "two out."
+            )
+        method = named_as(MinHash, "minhash" if method is None else method, threshold)
+        if method.num_bands is not None and method.rows_per_band is not None:
+            self.bands = Bands(method.num_bands, method.rows_per_band)
+        else:
+            chosen, rows, length = method.recall, method.rows_per_band, method.num_hashes
+            self.bands = choose_bands(method.threshold, chosen, num_hashes=length, rows_per_band=rows)
+        self.method = method
+        store = SignatureRows(method.num_hashes, self.bands.num_hashes, scheme)
+        super().__init__(store, partial(BandTables, self.bands), threads)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"threshold": self.threshold, **self.bands._asdict(), "num_hashes": self.num_hashes}
+
+    @property
+    def threshold(self) -> float:
+        """The similarity from which sets are similar."""
+        return self.method.threshold
+
+    @property
+    def recall(self) -> float:
+        """The share of pairs just at the threshold that share a band."""
+        return float(candidate_probability(self.threshold, self.bands))
+
+    @property
+    def num_hashes(self) -> int | None:
+        """The length of the signatures, None until it is known."""
+        return self._store.width
+
+    def __repr__(self) -> str:
+        """Return the settings and the number of signatures."""
+        bands = f"num_bands={self.bands.num_bands}, rows_per_band={self.bands.rows_per_band}"
+        return f"LSHIndex(threshold={self.threshold}, {bands}, {len(self):,} signatures)"
+
+    def add(self, id: str | int, signature: AnySignatures) -> None:
+        """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many` does."""
+        self._add([id], one_row(signature))
+
+    def add_many(self, ids: IdsLike, signatures: AnySignatures) -> None:
+        """Add signatures, all or none.
+
+        Parameters
+        ----------
+        ids : strings, or integers below 2^63: a list, a NumPy or an Arrow array.
+        signatures : Signatures, or a uint32 array of shape (n, num_hashes), taken to be of the index's scheme.
+
+        Raises
+        ------
+        InputError
+            If an id is there already or twice, or is not of the kind of the others; if the two differ in length.
+        SchemeError
+            If the signatures are of another scheme, seed or length; both are named.
+        """
+        self._add(ids, signatures)
+
+    def add_if_new(self, id: str | int, signature: AnySignatures) -> list[tuple[str | int, float]]:
+        """Add a signature unless a similar one is there: return the similar ones, and add it if there are none.
+
+        Parameters
+        ----------
+        id : of the signature; an id that is there already is an InputError, as for `add`.
+        signature : as for `add`.
+
+        Returns
+        -------
+        list of (id, similarity)
+            As of `query`. Empty: it was added.
+        """
+        self._store.check_new(id)
+        found = self.query(signature)
+        if not found:
+            self.add(id, signature)
+        return found
+
+    def query(self, signature: AnySignatures, *, min_similarity: float | None = None) -> list[tuple[str | int, float]]:
+        """Return (id, similarity) of the similar ones, most similar first; at equal similarity, earlier ones.
+
+        Parameters
+        ----------
+        signature : an array of num_hashes, or Signatures of one.
+        min_similarity : the least estimated Jaccard similarity that is returned; the threshold when None; 0.0 for all
+            that share a band.
+        """
+        found = self._find(one_row(signature), min_similarity)
+        return self._hits(found.row, found.equal / (self.num_hashes or 1))
+
+    def query_many(self, signatures: AnySignatures, *, min_similarity: float | None = None) -> pa.Table:
+        """Return the similar ones of each of many signatures: what `query` returns for each.
+
+        Parameters
+        ----------
+        signatures : as for `add_many`.
+        min_similarity : as for `query`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `query` (int64, the position of the query), `id` (int64 or string), `similarity` (float64), by
+            query, then the most similar, then as they were added.
+        """
+        found = self._find(signatures, min_similarity)
+        return self._table(found.query, found.row, similarity=found.equal / (self.num_hashes or 1))
+
+    def _find(self, signatures: AnySignatures, min_similarity: float | None) -> Matches:
+        values = self._store.to_values(signatures)
+        least = _least_equal(self.threshold if min_similarity is None else min_similarity, self.num_hashes or 1)
+        return self._searcher.find(values if len(self) else values[:0], self._store, least, self._threads)
+
+    def merge(self, other: LSHIndex) -> None:
+        """Add all signatures of another index, whatever its bands. Raises as `add_many` does."""
+        self._merge(other)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, method: MinHash | None = None, threads: int | None = None
+    ) -> LSHIndex:
+        """Return an index of the signatures in a file: of an index, of `Signatures.save`, or of `neardup sign`.
+
+        Parameters
+        ----------
+        path : a Parquet file with columns `id` and `signature`.
+        method : in place of the settings of the index that was saved; `MinHash()` if it has none.
+        threads : as for `LSHIndex`.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or is none of these.
+        """
+
+        index = None
+        for table in read_batches(path):
+            signatures = Signatures._from_table(table, os.fspath(path))
+            if index is None:
+                scheme = None if signatures.scheme.get("name") == UNKNOWN else signatures.scheme
+                chosen = method or MinHash(**(read_json(table.schema, INDEX_KEY)[0] or {}))
+                if scheme is not None and method is not None and method.num_hashes is None:
+                    chosen = replace(method, num_hashes=int(scheme["num_hashes"]))
+                index = cls(chosen, scheme=scheme, threads=threads)
+            if table.num_rows:
+                index._add(signatures.ids, signatures.values)
+        assert index is not None  # there is one table at least
+        return index
+
+
+def _least_equal(min_similarity: float, num_hashes: int) -> int:
+    """Return how many hashes agree at least where the estimated similarity is at least so much."""
+    number = isinstance(min_similarity, (int, float, np.number)) and not isinstance(min_similarity, bool)
+    if not number or not 0 <= min_similarity <= 1:
+        raise SettingError(
+            f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. Change min_similarity."
+        )
+    return int(np.searchsorted(np.arange(num_hashes + 1) / num_hashes, min_similarity))

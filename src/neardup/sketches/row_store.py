@@ -1,0 +1,269 @@
+"""The rows of an index in memory: ids, signatures or fingerprints of one scheme and length, by row number."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import kernels
+from neardup.errors import InputError, SchemeError
+from neardup.fingerprints.files import UNKNOWN, require_same
+from neardup.fingerprints.fingerprints import Fingerprints
+from neardup.fingerprints.signatures import Signatures, unknown_scheme
+from neardup.fingerprints.simhash import num_words
+from neardup.fingerprints.sketches import Sketches
+from neardup.sketches.id_table import IdsLike, IdTable, grow
+
+if TYPE_CHECKING:
+    from neardup.kernels.matches import Stored
+
+_LEAST_TO_COMPACT = 4096
+_BATCH_ROWS = 1 << 16
+
+
+class Rows(NamedTuple):
+    """Some rows. ids : Arrow; values : (n, width)."""
+
+    ids: pa.Array
+    values: npt.NDArray[Any]
+
+
+class RowStore(ABC):
+    """Ids and values by row number, appended only; a removed row is marked until `compact` leaves it out.
+
+    A searcher refers to rows by these numbers. It reads `values` and `forgotten` in place.
+
+    Attributes
+    ----------
+    values : array (num_rows or more, width), of the row's signature or fingerprint.
+    scheme : of the values; None until the first come that have one. Arrays are taken to be of the same.
+    """
+
+    noun: ClassVar[str]
+    max_rows: ClassVar[int]
+
+    def __init__(self, width: int | None, dtype: type, scheme: Mapping[str, Any] | None) -> None:
+        self.width, self.scheme = width, None if scheme is None else dict(scheme)
+        self.values: npt.NDArray[Any] = np.zeros((0, width or 0), dtype)
+        self._ids = IdTable()
+
+    def __len__(self) -> int:
+        """Return how many rows there are that were not removed."""
+        return self._ids.num_alive
+
+    def __contains__(self, id: object) -> bool:
+        """Return whether an id has a row."""
+        return id in self._ids
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are, with those that were removed."""
+        return self._ids.num_rows
+
+    @property
+    def forgotten(self) -> npt.NDArray[np.uint64]:
+        """The bits of the rows that were removed, the lowest first."""
+        return self._ids.forgotten
+
+    @abstractmethod
+    def to_values(self, sketches: Any) -> npt.NDArray[Any]:
+        """Return the argument of a user as an array (n, width). Raise InputError or SchemeError if it is none."""
+
+    @abstractmethod
+    def to_sketches(self, rows: Rows) -> Sketches:
+        """Return some rows as what is saved."""
+
+    def check_new(self, id: str | int) -> None:
+        """Raise InputError if an id has a row, or is none."""
+        array = self._ids.to_array([id])
+        if id in self._ids:
+            self._ids.append(array)  # raises
+
+    def append(self, ids: IdsLike, sketches: Any) -> int:
+        """Add rows, all or none; return the number of the first.
+
+        Raises
+        ------
+        InputError
+            If an id is there already or twice, or is not of the kind of the others; if the numbers of rows differ.
+        SchemeError
+            If they are of another scheme or length.
+        """
+        new_ids, values = self._ids.to_array(ids), self.to_values(sketches)
+        if len(new_ids) != len(values):
+            raise InputError(
+                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} {self.noun}s. Pass equal "
+                "numbers."
+            )
+        first, stop = self.num_rows, self.num_rows + len(new_ids)
+        if stop >= self.max_rows:
+            raise InputError(f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use two indexes.")
+        if not len(new_ids):
+            return first
+        self._ids.append(new_ids)
+        if self.width is None:
+            self.width = values.shape[1]
+            self.values = np.zeros((0, self.width), values.dtype)
+        if self.scheme is None and isinstance(sketches, Sketches) and sketches.scheme.get("name") != UNKNOWN:
+            self.scheme = dict(sketches.scheme)
+        self.values = grow(self.values, stop)
+        self.values[first:stop] = values
+        return first
+
+    def remove(self, id: str | int) -> None:
+        """Mark the row of an id as removed. Raises InputError if there is none."""
+        if id not in self._ids:
+            raise InputError(f"The index has no {self.noun} with the id {id!r}. Check with `id in index` first.")
+        self._ids.remove(self._ids.to_array([id]))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether so many rows were removed that the others are worth copying."""
+        return self.num_rows > max(_LEAST_TO_COMPACT, 2 * len(self))
+
+    def compact(self) -> None:
+        """Leave out the removed rows and number the others anew, in their order."""
+        rows = self.take(self.alive_rows())
+        self._ids, self.values = IdTable(), self.values[:0]
+        self.append(rows.ids, rows.values)
+
+    def ids_of(self, rows: npt.NDArray[np.integer[Any]]) -> pa.Array:
+        """Return the ids of some rows: int64, or large_string."""
+        return self._ids.take(rows)
+
+    def stored(self) -> Stored:
+        """Return the values and which rows were removed, as kernels read them."""
+        return kernels.matches.Stored(self.values, self.forgotten)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Rows:
+        """Return some rows."""
+        return Rows(self.ids_of(rows), self.values[rows])
+
+    def batches(self) -> Iterator[Rows]:
+        """Yield the rows that were not removed, some at a time, at least once."""
+        alive = self.alive_rows()
+        for start in range(0, max(1, len(alive)), _BATCH_ROWS):
+            yield self.take(alive[start : start + _BATCH_ROWS])
+
+    def alive_rows(self) -> npt.NDArray[np.int64]:
+        """Return the rows that were not removed."""
+        removed = np.unpackbits(self.forgotten.view(np.uint8), count=self.num_rows, bitorder="little")
+        return np.flatnonzero(removed == 0)
+
+
+class SignatureRows(RowStore):
+    """Rows of MinHash signatures. width : the length of a signature, at least `least_hashes`."""
+
+    noun, max_rows = "signature", 2**31
+
+    def __init__(self, num_hashes: int | None, least_hashes: int, scheme: Mapping[str, Any] | None) -> None:
+        super().__init__(num_hashes, np.uint32, scheme)
+        self._least_hashes = least_hashes
+
+    def to_values(self, sketches: Any) -> npt.NDArray[Any]:
+        """Return Signatures, or a uint32 array of shape (n, num_hashes), as the array."""
+        if isinstance(sketches, Signatures):
+            if self.scheme is not None:
+                require_same(self.scheme, sketches.scheme, "the index", "what is given", kind="Signatures")
+            sketches = sketches.values
+        if not isinstance(sketches, np.ndarray) or sketches.dtype != np.uint32 or sketches.ndim != 2:
+            is_array = isinstance(sketches, np.ndarray)
+            shown = f"{sketches.dtype} {sketches.shape}" if is_array else type(sketches).__name__
+            raise InputError(
+                "Signatures are Signatures, or a uint32 array with a row for each; a single one is one row: got "
+                f"{shown}. Sign texts with neardup.sign(texts, method=...), or convert with "
+                "numpy.asarray(values, numpy.uint32)."
+            )
+        length = sketches.shape[1]
+        if self.width is not None and length != self.width:
+            raise SchemeError(
+                f"Signatures of {self.width} and of {length} hashes cannot be compared: the index has {self.width}, "
+                f"those given have {length}. Sign with MinHash(num_hashes={self.width})."
+            )
+        if length < self._least_hashes:
+            raise SchemeError(
+                f"This index needs signatures of {self._least_hashes} hashes or more: got {length}. Sign with more "
+                "(num_hashes), or make an index that needs fewer."
+            )
+        return sketches
+
+    def to_sketches(self, rows: Rows) -> Sketches:
+        values = rows.values if self.width else np.zeros((0, 1), np.uint32)
+        return Signatures(values, self.scheme or unknown_scheme(values.shape[1]), rows.ids)
+
+
+class FingerprintRows(RowStore):
+    """Rows of SimHash fingerprints of so many bits."""
+
+    noun, max_rows = "fingerprint", 2**32 - 2
+
+    def __init__(self, bits: int, scheme: Mapping[str, Any] | None) -> None:
+        super().__init__(num_words(bits), np.uint64, scheme)
+        self.bits = bits
+
+    def to_values(self, sketches: Any) -> npt.NDArray[Any]:
+        """Return Fingerprints, a uint64 array of shape (n,) or (n, num_words), or integers as the array."""
+        if isinstance(sketches, Fingerprints):
+            return self._checked(sketches)
+        if not isinstance(sketches, np.ndarray):
+            return self._from_integers(sketches)
+        shape = (len(sketches), num_words(self.bits))
+        if sketches.dtype != np.uint64 or sketches.shape not in (shape, shape[: 1 + (shape[1] > 1)]):
+            raise InputError(
+                f"Fingerprints of {self.bits} bits are integers or a uint64 array of shape (n, {shape[1]}): got "
+                f"{sketches.dtype} {sketches.shape}. Split them into words of 64 bits, the lowest first."
+            )
+        if self.bits == 32 and len(sketches) and int(sketches.max()) >> 32:
+            row = int(np.flatnonzero(sketches.ravel() >> np.uint64(32))[0])
+            raise self._refuse(int(sketches.ravel()[row]), row)
+        return np.array(sketches, np.uint64, order="C").reshape(shape)
+
+    def _checked(self, fingerprints: Fingerprints) -> npt.NDArray[np.uint64]:
+        ours = {"bits": self.bits} if self.scheme is None else self.scheme
+        theirs = {"bits": fingerprints.bits} if self.scheme is None else fingerprints.scheme
+        require_same(ours, theirs, "the index", "what is given")
+        if fingerprints.empty.any():
+            raise InputError(
+                f"{int(fingerprints.empty.sum()):,} of {len(fingerprints):,} documents have no features, and so no "
+                "fingerprint. Leave them out: fingerprints[~fingerprints.empty]."
+            )
+        return fingerprints.values
+
+    def _from_integers(self, integers: Iterable[int]) -> npt.NDArray[np.uint64]:
+        values, num_bytes = list(integers), 8 * num_words(self.bits)
+        for row, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << self.bits:
+                raise self._refuse(value, row)
+        data = b"".join(int(value).to_bytes(num_bytes, "little") for value in values)
+        return np.frombuffer(data, "<u8").astype(np.uint64).reshape(len(values), num_bytes // 8)
+
+    def _refuse(self, value: object, row: int) -> InputError:
+        return InputError(
+            f"A fingerprint of this index is an integer from 0 to 2^{self.bits} - 1: got {value!r} at row {row}. "
+            + (
+                "Pass neardup.sign(text, method='simhash'), or use neardup.Index, which takes texts."
+                if isinstance(value, str) and not value.isdigit()
+                else "Create an index with more bits, or add 2^bits to a negative value that was read as a signed "
+                "number."
+            )
+        )
+
+    def to_sketches(self, rows: Rows) -> Sketches:
+        return Fingerprints(rows.values, self.scheme or {"name": UNKNOWN, "bits": self.bits}, rows.ids)
+
+
+def one_row(signature: Any) -> Any:
+    """Return one signature, given as a row or as Signatures of one, as an array or Signatures of one row."""
+    if isinstance(signature, np.ndarray) and signature.ndim == 1:
+        signature = signature[None]
+    if isinstance(signature, (np.ndarray, Sketches)) and len(signature) != 1:
+        raise InputError(f"Pass one signature: got {len(signature)}. Pass several to query_many or add_many.")
+    return signature
+
+
+Integers = Sequence[int] | npt.NDArray[np.uint64]

@@ -1,0 +1,72 @@
+"""The options of a command in a file: TOML, or the report of an earlier run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from neardup.cli.main import cli
+
+FOX = "the quick brown fox jumps over the lazy dog and runs away from here"
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"title": FOX, "body": f"{FOX} {word}", "site": site} for word, site in ("xa", "ya", "zb")]
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def test_options_are_read_from_a_file_and_those_of_the_command_line_win() -> None:
+    Path("run.toml").write_text(
+        'inputs = ["in.jsonl"]\noutput = "out"\ntext-column = ["title", "body"]\nthreshold = 0.6\nngram = 2\n'
+        'keep = "last"\nwithin = "site"\njson = true\nnfkc = false\n'
+    )
+    result = run("dedup", "--config", "run.toml", "--ngram", "3", "--write", "ids")
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["columns"]["text"] == ["title", "body"]
+    wanted = {"threshold": 0.6, "keep": "last", "within": "site"}
+    assert {name: report["settings"][name] for name in wanted} == wanted
+    assert (report["method"]["ngram"], report["method"]["nfkc"]) == (3, False)
+    assert Path("out/ids.parquet").exists()
+
+
+@pytest.mark.parametrize("method", ["minhash", "simhash", pytest.param("content", marks=pytest.mark.slow)])
+def test_the_report_of_a_run_repeats_it(method: str) -> None:
+    options = ["--text-column", "body", "--within", "site", "--keep", "longest,last", "--method", method]
+    assert run("dedup", "in.jsonl", "-o", "out", "--write", "mask", *options).exit_code == 0
+    result = run("dedup", "--config", "out/report.json", "-o", "again")
+    assert result.exit_code == 0, result.stderr
+    first, second = (json.loads(Path(f"{name}/report.json").read_text()) for name in ("out", "again"))
+    for part in ("scheme", "settings", "method", "columns", "counts", "write", "by_value"):
+        assert first[part] == second[part]
+    assert pq.read_table("out/removed.parquet").equals(pq.read_table("again/removed.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.toml", "treshold = 0.7", "'treshold' in a.toml is no option of dedup. Did you mean 'threshold'?"),
+        ("a.toml", "threshold = ", "--config a.toml is neither TOML nor a report.json"),
+        ("a.toml", "threshold = 7", "Invalid value for '--threshold'"),
+        ("a.json", '{"command": "find-pairs"}', "is no report of neardup dedup: got that of find-pairs"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(name: str, text: str, message: str) -> None:
+    Path(name).write_text(text)
+    result = run("dedup", "in.jsonl", "-o", "out", "--config", name)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_missing_file_is_named() -> None:
+    assert "--config none.toml cannot be read" in run("dedup", "in.jsonl", "-o", "out", "--config", "none.toml").stderr

@@ -1,0 +1,96 @@
+"""What each engine declares: every command and option works there, or is refused with its sentence."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import neardup
+from neardup.engines.capabilities import COMMANDS, ENGINES, INDEX, LOCAL, SPARK, Capabilities, Limit
+
+TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text", "a fourth one"]
+TABLE = pa.table({"text": TEXTS, "id": list("abcd"), "site": ["x", "x", "y", "y"], "date": [1, 2, 3, 4]})
+VALUES: dict[str, tuple[Any, ...]] = {
+    "keep": ("first", "last", "longest", "max:date", "source", "max:date,longest"),
+    "within": (None, "site"),
+    "count_by": (None, "site"),
+    "linkage": ("sieve", "connected"),
+    "audit_sample": (0, 2),
+    "threads": (None, 2),
+    "batch_rows": (None, 2),
+    "cache_bytes": (None, 0),
+    "on_error": ("reject", "skip"),
+    "max_bucket_size": (None,),
+}
+CELLS = [(engine, option, value) for engine in ENGINES.values() for option in VALUES for value in VALUES[option]]
+
+
+def limit_of(engine: Capabilities, option: str) -> Limit | None:
+    return next((limit for limit in engine.limits if limit.option == option), None)
+
+
+def run(engine: Capabilities, source: Any = TABLE, **options: Any) -> neardup.Deduplication:
+    if engine is INDEX:
+        with neardup.Index.create("memory:") as index:
+            return neardup.dedup(source, against=index, **options)
+    return neardup.dedup(source, engine=engine.name, **options)
+
+
+@pytest.mark.parametrize(("engine", "option", "value"), CELLS, ids=lambda cell: getattr(cell, "name", str(cell)))
+def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(engine, option, value, tmp_path, request):
+    limit = limit_of(engine, option)
+    if limit is not None and not limit.takes(value):
+        if engine is SPARK:
+            pytest.importorskip("pyspark")
+        with pytest.raises(neardup.SettingError) as caught:
+            run(engine, **{option: value})
+        assert str(caught.value) == engine.refusal(limit, value)
+        assert limit.reason in str(caught.value)
+    elif engine is not SPARK:  # test_spark_commands.py has what works there
+        assert run(engine, **{option: value}).mask.sum() == 3
+
+
+def test_every_limit_is_tried():
+    for engine in ENGINES.values():
+        for limit in engine.limits:
+            tried = VALUES.get(limit.option, ())
+            assert any(not limit.takes(value) for value in tried) or limit.option in ("against", "resume"), limit
+
+
+def test_an_index_and_an_interrupted_run_are_refused_on_spark(tmp_path):
+    pytest.importorskip("pyspark")
+    limits = {limit.option: limit for limit in SPARK.limits}
+    with neardup.Index.create("memory:") as index, pytest.raises(neardup.SettingError) as caught:
+        neardup.dedup(TABLE, against=index, engine="spark")
+    assert str(caught.value) == SPARK.refusal(limits["against"], "an index")
+    with pytest.raises(neardup.SettingError) as caught:
+        neardup.dedup(TABLE, engine="spark", output=tmp_path / "out", resume=True)
+    assert str(caught.value) == SPARK.refusal(limits["resume"], True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_takes_an_engine_if_spark_runs_it(command):
+    parameters = inspect.signature(getattr(neardup, command)).parameters
+    assert ("engine" in parameters) == (command in SPARK.commands)
+    assert command in LOCAL.commands
+
+
+def test_clusters_are_not_found_on_top_of_an_index():
+    with neardup.Index.create("memory:") as index, pytest.raises(neardup.SettingError) as caught:
+        neardup.cluster(TEXTS, against=index)
+    assert str(caught.value) == INDEX.refusal_of("cluster")
+
+
+def test_a_run_on_top_of_an_index_counts_by_the_values_of_a_column():
+    rows = run(INDEX, count_by="site").report["by_value"]
+    assert rows == run(LOCAL, count_by="site").report["by_value"]
+    assert [row["removed"] for row in rows["values"]] == [1, 0]
+
+
+@pytest.mark.parametrize(("engine", "master"), [("slurm", None), ("local", "spark://host:7077")])
+def test_an_engine_that_there_is_not_is_refused(engine, master):
+    with pytest.raises(neardup.SettingError, match="engine"):
+        neardup.dedup(TEXTS, engine=engine, master=master)

@@ -1,0 +1,244 @@
+"""The engine on Spark decides, row for row, as the local engine does."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neardup
+from neardup.errors import ColumnError
+from reference.corpora import random_texts
+from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, require_spark
+
+require_spark()
+pytestmark = pytest.mark.filterwarnings(IGNORED)
+
+METHODS = {
+    "bands": neardup.MinHash(ngram=2, threshold=0.5, recall=0.9),
+    "cosine": neardup.MinHash(ngram=1, threshold=0.6, similarity="cosine"),
+    "rarity": neardup.MinHash(ngram=1, threshold=0.5, boost_rare=True),
+    "containment": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
+    "simhash": neardup.SimHash(max_distance=12),
+    "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),
+    "tfidf": neardup.SimHash(max_distance=12, weights="tfidf"),
+    "wide": neardup.SimHash(bits=128, max_distance=16, ngram=2, threshold=0.3),
+}
+# Positions, copies and crowded buckets are where engines could differ.
+SELECTIONS = (
+    {},
+    {"keep": "last", "max_bucket_size": 2},
+    {"keep": "longest", "max_bucket_size": 1},
+    {"linkage": "connected", "max_bucket_size": 3},
+)
+
+
+def both(spark, texts, method, num_partitions, against=(), **selection) -> tuple[list, list]:
+    """Return what both engines remove."""
+    ids = list(range(1000, 1000 + len(against)))
+    ours = neardup.spark.dedup(
+        frame_of(spark, texts, num_partitions),
+        id_column="id",
+        method=method,
+        against=frame_of(spark, list(against), num_partitions, 1000) if against else None,
+        **selection,
+    )
+    table = pa.table({"id": list(range(len(texts))), "text": pa.array(texts, pa.string())})
+    earlier = pa.table({"id": ids, "text": pa.array(list(against), pa.string())}) if against else None
+    expected = neardup.dedup(table, method=method, against=earlier, id_column="id", **selection)
+    assert sorted(row["id"] for row in ours.kept.toArrow().to_pylist()) == [
+        int(i) for i in expected.kept["id"].to_pylist()
+    ]
+    return removed_by_spark(ours, method), removed_locally(expected, method)
+
+
+def random_pages(seed: int) -> list[str | None]:
+    """Return pages of few templates around random texts."""
+    tags = random.Random(seed)
+    templates = [
+        "<div><p>{}</p></div>",
+        "<table><tr><td>{}</td><td>x</td></tr></table>",
+        "<ul><li>{}</li><li>b</li></ul>",
+    ]
+    return [tags.choice(templates).format(text or "") for text in random_texts(seed, 80)]
+
+
+SOURCES = {
+    "minhash": (METHODS["bands"], random_texts(1)),
+    "simhash": (METHODS["simhash"], random_texts(2)),
+    "pages": (neardup.method("page", threshold=0.5), random_pages(3)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_partitions", [1, 3, 16])
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_partitions_of_a_frame_change_nothing(spark, name, num_partitions):
+    method, texts = SOURCES[name]
+    found, expected = both(spark, texts, method, num_partitions)
+    assert len(expected) > 10
+    assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_gives_the_same_rows(spark, name):
+    selection = SELECTIONS[list(METHODS).index(name) % len(SELECTIONS)]
+    against = random_texts(7, 25) if "linkage" not in selection else ()
+    found, expected = both(spark, random_texts(len(name)), METHODS[name], 3, against, **selection)
+    assert expected
+    assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", SELECTIONS, ids=str)
+def test_every_selection_gives_the_same_rows(spark, selection):
+    found, expected = both(spark, random_texts(30), METHODS["bands"], 3, random_texts(31, 25), **selection)
+    assert expected
+    assert found == expected
+
+
+MEMBERS = int(os.environ.get("NEARDUP_BUCKET_MEMBERS", "100000"))  # a million was measured: docs/spark.md
+
+
+@pytest.mark.slow
+def test_a_bucket_with_very_many_members_is_compared_with_its_first_members_only(spark):
+    from pyspark.sql import functions as F
+
+    random_word = F.conv(F.xxhash64("id", F.lit(1)).cast("string"), 10, 36)
+    texts = spark.range(0, MEMBERS, 1, 8).select(
+        "id", F.concat(F.lit("of one template with the word "), random_word).alias("text")
+    )
+    method = neardup.MinHash(ngram=1, threshold=0.9, num_bands=1, rows_per_band=1)  # one of few words is the key of all
+    found = neardup.spark.dedup(texts, id_column="id", method=method, max_bucket_size=4)
+    assert found.removed.count() == 0
+    assert found.kept.count() == MEMBERS
+
+
+@pytest.mark.slow
+def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
+    from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
+
+    ends = np.sort(np.random.default_rng(3).integers(0, 150, (220, 2)), axis=1)
+    chain = np.stack([np.arange(200, 212), np.arange(201, 213)], axis=1)  # a round for every second document
+    ends = np.concatenate([ends[ends[:, 0] < ends[:, 1]], chain])
+    positions = np.where(ends < 20, ends, ends + NEW)  # the first are of an earlier corpus
+    table = pa.table({"left": positions[:, 0], "right": positions[:, 1]})
+    pairs = spark.createDataFrame(table)
+
+    def rows(frame, *columns: str) -> list[tuple]:
+        return sorted(tuple(row.values()) for row in frame.select(*columns).toArrow().to_pylist())
+
+    expected, no_rounds = removed_by_sieve(pairs)
+    clusters = rows(first_of_clusters(pairs), "left", "right")
+    monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
+    removed, rounds = removed_by_sieve(pairs)
+    assert rows(removed, "left") == rows(expected, "left")
+    assert rounds >= 6
+    assert no_rounds == 0
+    assert rows(first_of_clusters(pairs), "left", "right") == clusters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["sieve", "connected"])
+def test_a_run_that_decides_on_the_cluster_removes_the_same(spark, monkeypatch, linkage):
+    monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
+    found, expected = both(spark, random_texts(21), METHODS["bands"], 3, random_texts(22, 20), linkage=linkage)
+    assert found == expected
+
+
+@pytest.mark.slow
+def test_pairs_clusters_and_signatures_are_those_of_a_local_run(spark):
+    texts, method = random_texts(11), METHODS["bands"]
+    frame, table = frame_of(spark, texts, 3), pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())})
+    for searched in (method, METHODS["containment"]):
+        options = {"id_column": "id", "method": searched, "max_bucket_size": 3}
+        expected = neardup.find_pairs(table, **options).pairs.to_pylist()
+        found = neardup.spark.find_pairs(frame, **options).toArrow().to_pylist()
+        for row in expected:
+            row.update(left_id=int(row["left_id"]), right_id=int(row["right_id"]))
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+    clusters = neardup.cluster(table, method=method, id_column="id").documents.to_pylist()
+    sizes = {int(row["id"]): row["size"] for row in clusters}
+    ours = neardup.spark.cluster(frame, id_column="id", method=method).toArrow().to_pylist()
+    assert {row["id"]: row["size"] for row in ours} == sizes
+
+    signs = neardup.spark.sign(frame, id_column="id", method="simhash").toArrow().to_pylist()
+    fingerprints = neardup.sign(table, method="simhash", id_column="id")
+    local = dict(
+        zip(map(int, fingerprints.ids.to_pylist()), fingerprints.values[:, 0].view(np.int64).tolist(), strict=True)
+    )
+    assert {row["id"]: row["values"][0] for row in signs} == local
+
+
+@pytest.mark.slow
+def test_a_frame_of_parquet_files_needs_no_ids(spark, tmp_path):
+    import pyarrow.parquet as pq
+
+    texts = random_texts(5, 60)
+    for number in range(3):
+        part = pa.table({"text": pa.array(texts[number * 20 : number * 20 + 20], pa.string())})
+        pq.write_table(part, tmp_path / f"{number}.parquet")
+    expected = neardup.dedup(str(tmp_path), method=METHODS["bands"], text_column="text").removed.to_pylist()
+    found = (
+        neardup.spark.dedup(spark.read.parquet(str(tmp_path)), method=METHODS["bands"]).removed.toArrow().to_pylist()
+    )
+    rows = sorted((row["id"]["file"][-9:-8], row["id"]["row"], row["kept_id"]["row"]) for row in found)
+    assert rows == sorted((row["source_file"][-9:-8], row["row"], row["kept_row"]) for row in expected)
+
+
+@pytest.mark.slow
+def test_columns_may_have_any_names(spark):
+    names = ["position", "document", "_neardup_key", "a.`text`", "a.`id`", "max.`x`", "_metadata"]
+    rows = [
+        [1, "d", "k1", "a b c d", 7, 1.5, "m"],
+        [2, "d", "k2", "a b c d", 5, 2.5, "m"],
+        [3, "d", "k3", "e f", 1, 0.5, "m"],
+    ]
+    frame = spark.createDataFrame(rows, names)
+    for id_column, kept, keep in (("a.`id`", [1, 5], "first"), ("_neardup_key", ["k2", "k3"], "max:max.`x`")):
+        found = neardup.spark.dedup(
+            frame, text_column="a.`text`", id_column=id_column, method=METHODS["bands"], keep=keep
+        )
+        assert found.kept.columns == names
+        assert sorted(row[id_column] for row in found.kept.collect()) == kept
+
+
+@pytest.mark.slow
+def test_a_frame_without_an_order_or_a_column_is_refused(spark):
+    frame = frame_of(spark, ["a b c", "a b c"], 1)
+    with pytest.raises(neardup.InputError, match=r"have no order: .* id_column=None\. Name a column of ids"):
+        neardup.spark.dedup(frame)
+    with pytest.raises(ColumnError, match="No column 'body' in the DataFrame: it has 'id', 'text'"):
+        neardup.spark.dedup(frame, text_column="body", id_column="id")
+    with pytest.raises(neardup.InputError, match=r"Ids in the column 'text' must differ, .* is in 2 rows"):
+        neardup.spark.dedup(frame, id_column="text")
+
+
+@pytest.mark.slow
+def test_a_frame_that_cannot_be_read_is_refused_in_one_sentence_before_the_first_job(spark, monkeypatch):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.Run", lambda *_, **__: pytest.fail("jobs begin"))
+    frame = spark.range(2).selectExpr(
+        "id", "'a b' text", "map('a', 1) m", "named_struct('a', 1) s", "parse_json('1') v", "array(1) a", "1 number"
+    )
+    for name, kind in (("m", "map<string,int>"), ("s", "struct<a:int>"), ("v", "variant"), ("a", "array<int>")):
+        with pytest.raises(
+            ColumnError, match=f"^Column '{name}' in the DataFrame holds {kind}, which cannot be the id"
+        ):
+            neardup.spark.dedup(frame, id_column=name)
+    with pytest.raises(
+        ColumnError, match=r"^Column 'number' .* holds int, which cannot be the text\. Cast it to one of"
+    ):
+        neardup.spark.dedup(frame, text_column="number", id_column="id")
+    with pytest.raises(ColumnError, match=r"^Column 'text' .* holds string, which cannot be the rank"):
+        neardup.spark.dedup(frame, id_column="id", keep="max:text")
+    with pytest.raises(ColumnError, match=r"^Spark cannot read a column .*ambiguous.*Rename"):
+        neardup.spark.dedup(frame.selectExpr("id", "text", "'a' text"), id_column="id")
+    with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame with an end: got a streaming one"):
+        neardup.spark.dedup(spark.readStream.format("rate").load().selectExpr("value id", "'a' text"), id_column="id")
+    with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame of Spark, .*: got builtins\.list"):
+        neardup.spark.find_pairs(["a"])

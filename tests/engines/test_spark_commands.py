@@ -1,0 +1,75 @@
+"""dedup, cluster and find_pairs give on Spark what they give on this machine: every table and every file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+from reference.places import REPOSITORY
+from spark_session import IGNORED, require_spark
+
+require_spark()
+pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
+
+EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
+NEW, OLD = str(EXAMPLES / "terms-new.jsonl.zst"), str(EXAMPLES / "terms-old.jsonl.zst")
+SOURCES = [str(EXAMPLES / "licenses.parquet"), str(DATA / "en_licenses.jsonl.gz")]
+CASES = {
+    "an earlier collection": (NEW, {"against": OLD}),
+    "several inputs": (SOURCES, {"threshold": 0.6, "keep": "last"}),
+    "fingerprints": (SOURCES, {"method": "simhash", "max_distance": 6}),
+    "chains": (SOURCES, {"linkage": "connected", "threshold": 0.5}),
+}
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    reports = {"report.json", "report.html"}
+    files = (file for file in folder.rglob("*") if file.is_file() and file.name not in reports)
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def same_counts(spark: dict, local: dict) -> None:
+    for count in set(local["counts"]) - {"compared", "collisions"}:
+        assert spark["counts"][count] == local["counts"][count], count
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_tables_of_dedup_are_those_of_a_local_run(spark, name):
+    source, options = CASES[name]
+    found, expected = (neardup.dedup(source, engine=engine, **options) for engine in ("spark", "local"))
+    assert found.removed.equals(expected.removed)
+    names = found.pairs.column_names
+    order = [(name, "ascending") for name in names]
+    assert found.pairs.sort_by(order).equals(expected.pairs.sort_by(order))
+    assert (found.mask == expected.mask).all()
+    assert found.kept.equals(expected.kept)
+    same_counts(found.report, expected.report)
+
+
+@pytest.mark.parametrize("write", ["mask", "ids", "annotated"])
+def test_every_output_of_dedup_is_that_of_a_local_run(spark, tmp_path, write):
+    for engine in ("spark", "local"):
+        neardup.dedup(NEW, against=OLD, write=write, engine=engine, output=tmp_path / engine, tables=False)
+    assert files_below(tmp_path / "spark") == files_below(tmp_path / "local")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_clusters_are_those_of_a_local_run(spark, tmp_path, name):
+    source, options = CASES[name]
+    for engine in ("spark", "local"):
+        neardup.cluster(source, engine=engine, output=tmp_path / engine, **options)
+    assert files_below(tmp_path / "spark") == files_below(tmp_path / "local")
+
+
+@pytest.mark.parametrize("method", ["minhash", "simhash"])
+def test_pairs_are_those_of_a_local_run(spark, tmp_path, method):
+    for engine in ("spark", "local"):
+        neardup.find_pairs(SOURCES, method=method, engine=engine, output=tmp_path / f"{engine}.parquet")
+    found, expected = (pq.read_table(tmp_path / f"{engine}.parquet") for engine in ("spark", "local"))
+    assert len(expected)
+    order = [(name, "ascending") for name in expected.column_names]
+    assert found.sort_by(order).equals(expected.sort_by(order))
+    assert found.equals(expected)

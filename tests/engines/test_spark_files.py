@@ -1,0 +1,382 @@
+"""A run over files on Spark writes what a local run writes: kept files byte for byte, and removed.parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+import neardup
+import servers
+from neardup.decide.outcome import Totals
+from neardup.errors import ClusterError, ColumnError, InputError, OutputError
+from neardup.output.directory import OutputDirectory
+from neardup.runs.inputs import Inputs, tasks_of
+from reference.corpora import random_texts
+from reference.places import REPOSITORY, SHARED_DATA
+from spark_session import IGNORED, require_spark
+
+require_spark()
+from neardup.engines.spark.output import Written, place_kept, write_parts  # noqa: E402
+
+pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
+
+EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
+MORE = os.environ.get("NEARDUP_SPARK_SETS") == "all"  # both methods on each set of the shared data
+CASES = {
+    "texts of many formats": (
+        [EXAMPLES / "licenses.parquet", EXAMPLES / "poems.jsonl.zst", DATA / "zh_ts.jsonl.gz"],
+        {},
+    ),
+    "an earlier collection": (EXAMPLES / "terms-new.jsonl.zst", {"against": EXAMPLES / "terms-old.jsonl.zst"}),
+    "licences by simhash": (DATA / "en_licenses.jsonl.gz", {"method": "simhash", "max_distance": 6}),
+    "poems by longest": (DATA / "zh_poetry.jsonl.gz", {"keep": "longest", "threshold": 0.6}),
+    "laws in clusters": (DATA / "zh_laws.jsonl.gz", {"linkage": "connected", "threshold": 0.5}),
+    "pages by structure": (EXAMPLES / "pages", {"method": "structure"}),
+    "pages by both": (EXAMPLES / "pages", {"method": "page"}),
+    "a crawl by content": (EXAMPLES / "crawl.warc.gz", {"method": "content"}),
+    "crowded clusters": (
+        DATA / "en_licenses.jsonl.gz",
+        {"linkage": "connected", "threshold": 0.5, "max_bucket_size": 2, "against": EXAMPLES / "licenses.parquet"},
+    ),
+}
+
+
+on_workers = partial(neardup.dedup, engine="spark", tables=False)
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def compare(spark, tmp_path: Path, source, options: dict) -> dict:
+    """Run both engines; return the report of Spark, after everything else was found equal."""
+    named = [str(path) for path in source] if isinstance(source, list) else str(source)
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    report = on_workers(named, output=tmp_path / "spark", **options).report
+    local = neardup.dedup(named, output=tmp_path / "local", **options)
+    found, expected = (pq.read_table(tmp_path / engine / "removed.parquet") for engine in ("spark", "local"))
+    assert found.schema == expected.schema
+    assert found.equals(expected)
+    assert files_below(tmp_path / "spark" / "kept") == files_below(tmp_path / "local" / "kept")
+    assert (tmp_path / "spark" / "rejected.jsonl").read_text() == (tmp_path / "local" / "rejected.jsonl").read_text()
+    assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
+    equal = ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "warnings")
+    assert report.keys() - {"engine"} == local.report.keys()
+    for part in (*equal, "bytes", "source_bytes", "removed_bytes"):
+        assert report[part] == local.report[part], part
+    # Sums of floats: the pairs of a document come in another order.
+    assert report["recall"] == (local.report["recall"] and pytest.approx(local.report["recall"], rel=1e-12, abs=0))
+    for count in set(report["counts"]) - {"compared", "collisions"}:  # Spark does not know beforehand what is kept
+        assert report["counts"][count] == local.report["counts"][count], count
+    return report
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
+    source, options = CASES[name]
+    removed = compare(spark, tmp_path, source, options)["counts"]["removed"]
+    assert removed or name == "pages by both"  # pages of one template there have different texts
+
+
+@pytest.mark.parametrize("method", ["minhash", "simhash"])
+def test_generated_texts_in_shuffled_files_give_the_folder_of_a_local_run(spark, tmp_path, method):
+    texts = random_texts(9, 240)
+    files = []
+    for number in random.Random(9).sample(range(8), 8):
+        files.append(tmp_path / f"{number}.parquet")
+        pq.write_table(pa.table({"text": pa.array(texts[number::8], pa.string())}), files[-1])
+    options = {"threshold": 0.5} if method == "minhash" else {"max_distance": 12}
+    assert compare(spark, tmp_path, files, {"method": method, **options})["counts"]["removed"] > 40
+
+
+SETS = ["en_licenses", "html_sites", "short_pairs", "zh_laws"]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_shared_data_gives_the_folder_of_a_local_run(spark, tmp_path, name):
+    files = sorted(file for kind in ("gz", "zst", "parquet") for file in (SHARED_DATA / name).rglob(f"*.{kind}"))
+    if not files:
+        pytest.skip(f"no shared data: {SHARED_DATA.name}/{name} is not there")
+    methods = ["page", "simhash"] if name == "html_sites" else ["minhash", "simhash"]
+    columns = {"text_column": ["text_a", "text_b"]} if name == "short_pairs" else {}
+    for method in methods if MORE else methods[SETS.index(name) % 2 :][:1]:
+        compare(spark, tmp_path / method, files, {"method": method, **columns})
+
+
+def test_bulk_data_gives_the_rows_of_a_local_run(spark, tmp_path):
+    shards = sorted(Path(os.environ.get("NEARDUP_BULK", REPOSITORY / "out" / "bulk")).glob("bulk-*.jsonl"))
+    if not shards:
+        pytest.skip("no bulk data: make it with shared/data/make_bulk.py --out out/bulk --mb 500")
+    sys.path.insert(0, str(REPOSITORY / "tools"))
+    from measure_spark import make_corpus
+
+    make_corpus(shards, 200_000, tmp_path / "corpus")
+    assert compare(spark, tmp_path, tmp_path / "corpus", {})["counts"]["removed"] > 50_000
+
+
+def test_damaged_rows_are_rejected_as_locally(spark, tmp_path):
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"text": "a b c d e f"}\nnot json\n{"text": "A b c d e f."}\n{"text": 5}\n')
+    assert compare(spark, tmp_path, source, {})["counts"]["rejected"] == 2
+    with pytest.raises(InputError, match=r"rows\.jsonl.*on_error='stop'"):
+        on_workers(str(source), output=tmp_path / "stopped", on_error="stop")
+    assert not (tmp_path / "stopped").exists()
+    assert not (tmp_path / "stopped.partial").exists()
+
+
+def test_paths_may_have_any_characters(spark, tmp_path):
+    folder = tmp_path / "a b+c%41漢#[x]?"
+    (folder / "scratch 漢").mkdir(parents=True)
+    source = folder / "licences 1+1%.parquet"
+    source.write_bytes((EXAMPLES / "licenses.parquet").read_bytes())
+    assert compare(spark, folder, source, {})["counts"]["removed"]
+    options = {"write": "removed", "scratch": folder / "scratch 漢"}
+    on_workers(str(source), output=folder / "more", **options)
+    names = ["licences 1+1%.parquet", "local", "more", "scratch 漢", "spark"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert list((folder / "scratch 漢").iterdir()) == []
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+class Watched:
+    """Progress that notes the number of partitions at the begin of each stage, and whether tasks were counted."""
+
+    def __init__(self, spark):
+        self.spark, self.partitions, self.counted = spark, {}, []
+
+    def begin(self, stage: str, total_documents: int | None) -> None:
+        self.partitions[stage] = self.spark.conf.get(PARTITIONS)
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        pass
+
+    def end(self, stage: str, seconds: float) -> None:
+        pass
+
+    def tasks(self, done: int, total: int) -> None:
+        self.counted.append((done, total))
+
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.engines.spark.pipeline._POLL_S", 0.02)
+    jobs = spark.sparkContext._jsc.sc().statusStore()
+    before, given, context = jobs.jobsList(None).size(), spark.conf.get(PARTITIONS), spark.sparkContext
+    watched = Watched(spark)
+    try:
+        spark.conf.unset(PARTITIONS)
+        context.setJobDescription("mine")
+        on_workers(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "out", progress=watched)
+        assert PARTITIONS not in spark.conf.getAll
+        assert context.getLocalProperty("spark.job.description") == "mine"
+        assert context.getLocalProperty("spark.jobGroup.id") is None
+    finally:
+        spark.conf.set(PARTITIONS, given)
+        context.setJobDescription(None)
+    cores = str(context.defaultParallelism)
+    stages = ["describe", "propose", "confirm", "decide", "write", "report"]
+    assert watched.partitions == dict.fromkeys(stages, cores) | {"describe": "200"}
+    assert any(total > done for done, total in watched.counted)
+    found = jobs.jobsList(None)
+    names = {found.apply(place).description().get() for place in range(found.size() - before)}  # the last come first
+    assert names == {f"neardup: {stage}" for stage in stages}
+    on_workers(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "more", progress=watched)
+    assert set(watched.partitions.values()) == {given}
+    assert spark.conf.get(PARTITIONS) == given
+
+
+def test_the_number_of_partitions_grows_with_the_documents_and_has_a_limit():
+    from neardup.engines.spark.pipeline import fit_partitions
+
+    assert [fit_partitions(0, 0, cores) for cores in (2, 100)] == [2, 100]
+    assert fit_partitions(100_000, 123 * 100_000, 2) == 9
+    assert fit_partitions(1_000_000, 123 * 1_000_000, 2) == 81
+    assert fit_partitions(25 * 10**9, 600 * 25 * 10**9, 500) == 64 * 500
+
+
+def test_the_time_of_compilation_in_workers_is_counted(monkeypatch):
+    from neardup.engines.spark import workers
+
+    clock, seconds = iter([1.0, 3.5]), []
+    monkeypatch.setattr(workers, "compile_seconds", lambda: next(clock))
+    method, counter = SimpleNamespace(value=None), SimpleNamespace(add=seconds.append)
+    batches = workers.run_stage(iter("ab"), lambda rows, _: rows, method, counter)
+    assert list(batches) == ["a", "b"]
+    assert seconds == [2.5]
+
+
+def test_a_source_that_is_removed_nearly_whole_is_warned_of(spark, tmp_path):
+    texts = [f"the {word} of one long sentence that is here twenty times" for word in ("word", "name") * 15]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "in.parquet")
+    report = compare(spark, tmp_path, tmp_path / "in.parquet", {"lang": "zh"})
+    assert any(warning.startswith("Nearly all documents of a source were removed") for warning in report["warnings"])
+    assert (report["lang"], report["by_value"]) == ("zh", None)
+
+
+def test_a_second_run_with_the_output_of_another_is_refused_at_once(tmp_path):
+    first = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
+    with pytest.raises(OutputError, match="is being written by another run"):
+        on_workers(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "out")
+    first.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+ATTEMPT = """
+import json, os, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+from neardup.runs.inputs import Inputs, tasks_of
+from neardup.engines.spark.output import write_parts
+from neardup.output.kept import KeptWriter
+
+source, attempts, pause = sys.argv[1:]
+write = KeptWriter.write
+def write_slowly(self, payload, mask):
+    write(self, payload, mask)
+    print("writing", flush=True)
+    sys.stdin.readline()
+if pause == "pause":
+    KeptWriter.write = write_slowly
+tasks = SimpleNamespace(value=tasks_of(Inputs(source), "first"))
+removed = pa.array([[1, 2]], pa.list_(pa.int64()))
+for batch in write_parts([pa.record_batch([pa.array([0]), removed], ["part", "removed"])], tasks, Path(attempts), None):
+    print(json.dumps(batch.to_pylist()[0]), flush=True)
+"""
+
+
+@pytest.mark.parametrize("counts", ["the first", "the second"])
+@pytest.mark.parametrize("ends", ["killed", "finished"])
+def test_attempts_of_a_task_that_overlap_do_not_meet(tmp_path, counts, ends):
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(f'{{"text": "{number} {"a" * 1000}"}}\n' for number in range(2000)))
+    output = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
+    attempts = output.partial / "attempts"
+    attempts.mkdir()
+
+    def start(pause: str) -> subprocess.Popen:
+        command = [sys.executable, "-c", ATTEMPT, str(source), str(attempts), pause]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def finish(process: subprocess.Popen) -> Written:
+        *_, row = process.communicate("\n" * 9)[0].splitlines()
+        return Written(**json.loads(row))
+
+    slow = start("pause")
+    assert slow.stdout.readline() == "writing\n"
+    written = finish(start("no"))
+    if ends == "killed":
+        slow.kill()
+        slow.communicate()
+    else:
+        other = finish(slow)
+        written = other if counts == "the second" else written
+    tasks = tasks_of(Inputs(str(source)), "first")
+    place_kept([written], tasks, totals_of(2000, 2), output)
+    kept = (output.result / "kept" / "rows.jsonl").read_text().splitlines()
+    assert [json.loads(line)["text"].split()[0] for line in kept] == ["0", *map(str, range(3, 2000))]
+    output.discard()
+
+
+def totals_of(documents: int, removed: int) -> Totals:
+    """Return the part of the totals of one input that its kept documents depend on."""
+    corpus = SimpleNamespace(part_ends=np.array([documents]))
+    return SimpleNamespace(
+        corpus=corpus, counts=SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4))
+    )
+
+
+def test_files_that_are_not_what_was_decided_about_end_the_run(tmp_path):
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"text": "a"}\n')
+    tasks = tasks_of(Inputs(str(source)), "first")
+    output = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
+    attempts = output.partial / "attempts"
+    attempts.mkdir()
+    (attempts / "one").write_text("a")
+    row = Written(0, "one", 3, 2, 1)
+    for wrong in (row._replace(documents=2), row._replace(rows=3), row._replace(part=1)):
+        with pytest.raises(InputError, match=r"rows\.jsonl changed during the run"):
+            place_kept([wrong], tasks, totals_of(3, 1), output)
+    for wrong in (row._replace(bytes=2), row._replace(file="another")):
+        with pytest.raises(OutputError, match=r"has no file kept/rows\.jsonl of \d bytes, as a worker wrote it"):
+            place_kept([wrong], tasks, totals_of(3, 1), output)
+    place_kept([row], tasks, totals_of(3, 1), output)
+    assert files_below(output.result) == {"kept/rows.jsonl": b"a"}
+    output.discard()
+    batch = pa.record_batch([pa.array([0]), pa.array([[]], pa.list_(pa.int64()))], ["part", "removed"])
+    with pytest.raises(OutputError, match=r"The worker .* has no folder .*attempts\. Use an output that"):
+        list(write_parts([batch], SimpleNamespace(value=tasks), attempts, None))
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_missing_column_and_an_existing_output_are_refused_before_anything_runs(tmp_path):
+    with pytest.raises(ColumnError, match=r"No column 'texts' in .*licenses.parquet"):
+        on_workers(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "out", text_column="texts")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(OutputError, match="already exists"):
+        on_workers(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "there")
+
+
+def test_a_machine_without_a_fit_java_is_told_which_one(tmp_path, monkeypatch):
+    from neardup.engines.spark.session import check_java
+
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ClusterError, match=r"needs Java 17 or later: JAVA_HOME=.* has none\. Install it"):
+        check_java()
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    program.chmod(0o755)
+    with pytest.raises(ClusterError, match=r"needs Java 17 or later: got Java 8 \(.*/bin/java\)"):
+        check_java()
+
+
+def test_a_run_on_spark_writes_the_folder_of_a_local_run_to_s3(spark, tmp_path):
+    (tmp_path / "shared").mkdir()
+    source = [str(EXAMPLES / "licenses.parquet"), str(EXAMPLES / "poems.jsonl.zst")]
+    with servers.S3(servers.s3_program()) as server:
+        # Workers have another environment than this process, so the address has all that their client needs.
+        options = f"?endpoint_override=127.0.0.1:{server.port}&scheme=http&allow_delayed_open=true&region=us-east-1"
+        storage = pafs.S3FileSystem(
+            access_key="key",
+            secret_key="secret",
+            endpoint_override=f"http://127.0.0.1:{server.port}",
+            region="us-east-1",
+            allow_bucket_creation=True,
+        )
+        storage.create_dir("bucket")
+        on_workers(source, output=f"s3a://key:secret@bucket/out{options}", scratch=tmp_path / "shared", threshold=0.7)
+        neardup.dedup(source, output=tmp_path / "local", threshold=0.7)
+        found = storage.get_file_info(pafs.FileSelector("bucket/out", recursive=True))
+        contents = {info.path: storage.open_input_file(info.path).read() for info in found if info.is_file}
+        local = files_below(tmp_path / "local")
+        assert {path.removeprefix("bucket/out/") for path in contents} == set(local)
+        for name in ("kept/licenses.parquet", "kept/poems.jsonl.zst", "rejected.jsonl"):
+            assert contents[f"bucket/out/{name}"] == local[name]
+        assert pq.read_table(pa.BufferReader(contents["bucket/out/removed.parquet"])).equals(
+            pq.read_table(tmp_path / "local" / "removed.parquet")
+        )
+        assert list((tmp_path / "shared").iterdir()) == []
+        with pytest.raises(OutputError, match="already exists"):
+            on_workers(source, output=f"s3a://key:secret@bucket/out{options}")
+        with pytest.raises(
+            ClusterError, match="S3AFileSystem"
+        ):  # this Spark has no client of S3, and no scratch is shared
+            on_workers(source, output=f"s3a://key:secret@bucket/other{options}")
+        assert storage.get_file_info("bucket/other").type == pafs.FileType.NotFound

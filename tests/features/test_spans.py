@@ -1,0 +1,164 @@
+"""Token spans are the tokens of the reference, placed in the original text."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.features.feature_strings import Strings, token_strings
+from neardup.features.spans import TokenSpan, token_spans
+from neardup.settings.methods import SimHash
+from neardup.settings.shingling import Shingling, Tokenizer
+from reference import spans as reference
+from reference import tokens as reference_tokens
+
+PLAIN = {"nfkc": False, "case_fold": False}
+KINDS = ("words", "chars", "whitespace")
+TEXTS = st.text(
+    st.one_of(
+        st.sampled_from("abcé ß\t\n.,_-9"),
+        st.sampled_from("漢語の東京タワーｶﾞﾊﾟか\u3099ไทยกำນຳမြန်မာ"),
+        st.sampled_from("İŉﬁﷺ½´¨Å\u0301\u0316\u0334\u0345क़क\u093cকো\u1100\u1161\u11a8ㅋㅠ각"),
+        st.sampled_from("\u00ad\u200b\u200d\ufeff\ufe0f\u3000\u00a0\u2028\0"),
+        # The tables may know more characters than this Python; documents have no halves of surrogate pairs.
+        st.characters(exclude_categories=["Cn", "Cs"]),
+    ),
+    max_size=12,
+)
+
+
+def spans_of(text: str, tokens: str | Tokenizer = "words", **settings: bool) -> list[TokenSpan]:
+    return token_spans(text, Shingling(tokens=tokens, **settings))
+
+
+def marked(text: str, tokens: str | Tokenizer = "words", **settings: bool) -> list[str]:
+    """Return the original text of each token."""
+    return [text[span.start : span.end] for span in spans_of(text, tokens, **settings)]
+
+
+@settings(max_examples=500, deadline=None)
+@given(TEXTS, st.sampled_from(KINDS), st.tuples(st.booleans(), st.booleans(), st.booleans()))
+def test_spans_are_those_of_the_reference(text, tokens, options):
+    nfkc, case_fold, fold_chinese = options
+    shingling = Shingling(tokens=tokens, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    assert token_spans(text, shingling) == reference.token_spans(text, tokens, *options)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.sampled_from(KINDS), st.tuples(st.booleans(), st.booleans(), st.booleans()))
+def test_tokens_are_those_that_a_run_compares_and_ranges_never_fall(text, tokens, options):
+    nfkc, case_fold, fold_chinese = options
+    shingling = Shingling(tokens=tokens, nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+    spans = token_spans(text, shingling)
+    compared = token_strings(pa.array([text], pa.large_string()), shingling)
+    assert [span.token for span in spans] == Strings(compared.data, compared.offsets).to_list()
+    for span in spans:
+        assert 0 <= span.start < span.end <= len(text)
+    for before, after in itertools.pairwise(spans):
+        assert before.start <= after.start
+        assert before.end <= after.end
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.sampled_from(["words", "whitespace"]))
+def test_without_normalisation_a_token_is_its_range_less_transparent_characters(text, tokens):
+    for span in spans_of(text, tokens, **PLAIN):
+        assert reference_tokens.without_transparent(text[span.start : span.end]) == span.token
+
+
+def test_words_are_placed_in_the_original_spelling():
+    text = "  Die STRASSE, the ﬁne Ｗide road."
+    assert marked(text, tokens="words") == ["Die", "STRASSE", "the", "ﬁne", "Ｗide", "road"]
+    assert [span.token for span in spans_of(text, tokens="words")][3:5] == ["fine", "wide"]
+
+
+def test_characters_of_unspaced_scripts_are_tokens_and_digits_are_not():
+    assert marked("漢字とカナ2024年", tokens="words") == [*"漢字とカナ", "2024", "年"]
+    assert marked("ไทย ๒๕๖๗", tokens="words") == [*"ไทย", "๒๕๖๗"]
+
+
+def test_a_soft_hyphen_does_not_end_a_word_but_a_zero_width_space_does():
+    assert marked("dis\u00adcount", tokens="words") == ["dis\u00adcount"]
+    assert [s.token for s in spans_of("dis\u00adcount", tokens="words")] == ["discount"]
+    assert marked("a\u200bb", tokens="words") == ["a", "b"]
+
+
+def test_composed_characters_share_the_place_of_all_their_parts():
+    assert spans_of("ｶﾞe\u0301", tokens="chars") == [(0, 2, "ガ"), (2, 4, "é")]
+
+
+def test_a_character_that_becomes_two_words_places_both():
+    assert spans_of("½", tokens="words") == [(0, 1, "1"), (0, 1, "2")]
+
+
+def test_unrelated_marks_and_letters_keep_their_own_places():
+    assert spans_of("ㅋㅠ", tokens="chars")[0].end == 2  # they compose to one syllable
+    assert spans_of("ㅠㅠ", tokens="chars") == [(0, 1, "\u1172"), (1, 2, "\u1172")]
+
+
+def test_a_run_of_whitespace_is_one_character_and_none_stands_at_the_ends():
+    spans = spans_of(" \ta \u200d\n b ", tokens="chars")
+    assert spans == [(2, 3, "a"), (3, 7, " "), (7, 8, "b")]
+
+
+def test_a_null_character_counts_as_whitespace():
+    assert spans_of("a\0b", tokens="whitespace") == [(0, 1, "a"), (2, 3, "b")]
+
+
+def test_traditional_characters_are_simplified():
+    spans = spans_of("漢語㈲", tokens="words", fold_chinese=True)
+    assert spans == [(0, 1, "汉"), (1, 2, "语"), (2, 3, "有")]
+
+
+def test_the_tokens_of_a_callable_are_found_in_order():
+    text = "The cat saw the Cat"
+    assert spans_of(text, tokens=str.split) == [
+        (0, 3, "the"),
+        (4, 7, "cat"),
+        (8, 11, "saw"),
+        (12, 15, "the"),
+        (16, 19, "cat"),
+    ]
+    assert marked("ﬁne \u00bd", tokens=str.split) == ["ﬁne", "½"]
+
+
+def test_a_callable_gets_the_normalised_text():
+    spans = spans_of("ﬁne 漢", tokens=lambda text: [text], fold_chinese=True)
+    assert spans == [(0, 5, "fine 汉")]
+
+
+def test_tokens_with_weights_are_found_too():
+    method = SimHash(tokens=lambda text: [(word, 2.0) for word in text.split()], weights="given")
+    assert token_spans("One two", method) == [(0, 3, "one"), (4, 7, "two")]
+
+
+def test_a_token_that_is_not_in_the_text_has_no_width():
+    spans = spans_of("one two", tokens=lambda _: ["one", "missing", "", "two"])
+    assert spans == [(0, 3, "one"), (3, 3, "missing"), (4, 7, "two")]
+
+
+@pytest.mark.parametrize("tokens", KINDS)
+def test_an_empty_text_has_no_tokens(tokens):
+    assert spans_of("", tokens=tokens) == []
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("a" + "\u0300\u0316" * 50_000, "words"),
+        ("ㅠ" * 100_000, "chars"),
+        ("a" * 100_000, lambda text: (f"missing{i}" for i in range(100_000))),
+        ("a" * 100_000 + "bc", lambda text: ["a", "cb"] * 50_000),
+    ],
+    ids=["marks", "jamo", "missing tokens", "one missing token"],
+)
+def test_hostile_texts_take_linear_time(text, tokens):
+    start = time.perf_counter()
+    assert spans_of(text, tokens=tokens)
+    assert time.perf_counter() - start < 10  # quadratic time is minutes

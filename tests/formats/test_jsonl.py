@@ -1,0 +1,238 @@
+"""JSON lines: what is read, what is rejected, and that both depend on each line alone."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.documents import lines
+from neardup.documents.batch import Columns, Rejected
+from neardup.documents.payload import RawLines
+from neardup.documents.sources import Source
+from neardup.documents.texts import NO_RANK
+from neardup.formats import jsonl
+
+
+def read(path: Path, columns: Columns, compression: str | None = None) -> tuple[list[tuple], list[Rejected]]:
+    rejected: list[Rejected] = []
+    rows: list[tuple] = []
+    for batch in jsonl.read(Source(path.name, str(path), compression), columns, rejected.append):
+        ids = [None] * len(batch.rows) if batch.ids is None else batch.ids.to_pylist()
+        ranks = [None] * len(batch.rows) if not batch.ranks else batch.ranks[0].tolist()
+        assert batch.text.type == pa.large_string()
+        batch.text.validate(full=True)
+        rows += zip(batch.rows.tolist(), batch.text.to_pylist(), ids, ranks, strict=True)
+    return rows, rejected
+
+
+def read_lines(tmp_path: Path, data: bytes, columns: Columns = Columns("text", "id")):  # noqa: B008
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(data)
+    return read(path, columns)
+
+
+def test_text_and_ids_are_read(tmp_path: Path) -> None:
+    rows, rejected = read_lines(tmp_path, '{"id": "x", "text": "é\\n😀"}\n{"text": "b", "id": "y"}'.encode())
+    assert rows == [(0, "é\n😀", "x", None), (1, "b", "y", None)]
+    assert rejected == []
+
+
+def test_missing_or_null_text_is_a_document_without_text(tmp_path: Path) -> None:
+    rows, rejected = read_lines(tmp_path, b'{"id": "x"}\n{"id": "y", "text": null}\n{}\n')
+    assert [(row, text) for row, text, _, _ in rows] == [(0, None), (1, None), (2, None)]
+    assert rejected == []
+
+
+def test_blank_lines_are_counted_but_are_no_documents(tmp_path: Path) -> None:
+    rows, rejected = read_lines(tmp_path, b'\n{"text": "a"}\n  \r\n{"text": "b"}\r\n\n')
+    assert [(row, text) for row, text, _, _ in rows] == [(1, "a"), (3, "b")]
+    assert rejected == []
+
+
+@pytest.mark.parametrize("ids", ["1, 2", '"1", "2"', '1, "2"', "1, 2.5", '"a", true'])
+def test_ids_of_any_plain_type_become_strings(tmp_path: Path, ids: str) -> None:
+    values = json.loads(f"[{ids}]")
+    rows, rejected = read_lines(tmp_path, b"".join(json.dumps({"text": "t", "id": v}).encode() + b"\n" for v in values))
+    assert [row[2] for row in rows] == [v if isinstance(v, str) else json.dumps(v) for v in values]
+    assert rejected == []
+
+
+def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
+    data = b'{"text": "a", "r": 1}\n{"text": "b", "r": 2.5}\n{"text": "c"}\n{"text": "d", "r": "high"}\n'
+    rows, rejected = read_lines(tmp_path, data, Columns("text", None, ("r",)))
+    np.testing.assert_array_equal([row[3] for row in rows], [1, 2.5, np.nan])
+    assert [(one.row, one.reason) for one in rejected] == [(3, NO_RANK)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text": 1}', "'text' is a number, not a string"),
+        (b'{"text": ["a"]}', "'text' is a list, not a string"),
+        (b'{"text": "a", "id": {}}', "the id is an object, not a string or a number"),
+        (b'{"text": "a\\ud800"}', "'text' contains a lone surrogate"),
+        (b'{"text": "\xff"}', "'text' is not valid UTF-8: invalid start byte at byte 10 of the line"),
+        (b'{"text": "a"', "the line is not JSON"),
+        (b'{"text": "a"} {"text": "b"}', "the line is not JSON: Extra data"),
+        (b'{"text": "a"} null', "the line is not JSON: Extra data"),
+        (b"[1]", "the line is a list, not an object"),
+        (b"null", "the line is null, not an object"),
+        (b"\x00", "the line is not JSON"),
+        (b'{"text": ' + b"[" * 100_000 + b"}", "nested too deeply"),
+        (b"[" * 100_000, "the line is not JSON: maximum recursion depth"),
+    ],
+)
+@pytest.mark.parametrize("position", [0, 1, 40])
+def test_a_bad_line_is_rejected_with_its_place_and_costs_no_other(
+    tmp_path: Path, line: bytes, reason: str, position: int
+) -> None:
+    good = [json.dumps({"text": f"text {i}", "id": str(i)}).encode() for i in range(100)]
+    content = [*good[:position], line, *good[position:]]
+    rows, rejected = read_lines(tmp_path, b"\n".join(content) + b"\n")
+    assert [row[1] for row in rows] == [f"text {i}" for i in range(100)]
+    (bad,) = rejected
+    assert (bad.file, bad.row, bad.line) == ("in.jsonl", position, position + 1)
+    assert bad.byte == sum(len(one) + 1 for one in good[:position])
+    assert reason in bad.reason
+
+
+def test_deep_nesting_beside_the_text_is_read(tmp_path: Path) -> None:
+    deep = b'{"text": "a", "meta": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    rows, rejected = read_lines(tmp_path, deep + b"\nbad\n" + deep + b"\n")
+    assert [row[1] for row in rows] == ["a", "a"]
+    assert len(rejected) == 1
+
+
+def test_of_a_repeated_key_the_last_wins(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, b'{"text": "first", "text": "last"}\n')
+    assert rows[0][1] == "last"
+
+
+def test_a_byte_order_mark_is_tolerated_at_the_head_only(tmp_path: Path) -> None:
+    rows, rejected = read_lines(tmp_path, b'\xef\xbb\xbf{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n')
+    assert [row[1] for row in rows] == ["a"]
+    assert [one.row for one in rejected] == [1]
+
+
+VALUES = st.sampled_from(
+    [
+        '"a"',
+        "null",
+        "1",
+        "1.5",
+        '"\\ud800"',
+        '"\\ud83d\\ude00"',
+        "[null, 1]",
+        '{"text": "in"}',
+        "NaN",
+        "Inf",
+        "1e999",
+        "tru",
+    ]
+)
+OBJECTS = st.lists(st.tuples(st.sampled_from(["text", "id", "rank", "z", "te\\u0078t"]), VALUES), max_size=4).map(
+    lambda pairs: "{" + ", ".join(f'"{key}": {value}' for key, value in pairs) + "}"
+)
+JUNK = st.sampled_from(["", "  ", "null", "{}{}", '{"a": [{}', "}{", '{"text": "a"},', ' {"text": "a"} ', "\ufeff{}"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(OBJECTS, JUNK, st.just('{"text": "plain"}')), min_size=1, max_size=40))
+def test_what_a_line_gives_does_not_depend_on_its_neighbours(tmp_path_factory, contents: list[str]) -> None:
+    path = tmp_path_factory.mktemp("alone") / "in.jsonl"
+    columns = Columns("text", None, ("rank",))
+
+    def outcome(several: list[str]) -> dict[int, object]:
+        path.write_text("\n".join(several) + "\n", encoding="utf-8")
+        rows, rejected = read(path, columns)
+        read_rows: dict[int, object] = {row[0]: repr(row[1:]) for row in rows}
+        return read_rows | {one.row: one.reason for one in rejected}
+
+    together = outcome(contents)
+    for index, content in enumerate(contents):
+        lead = [""] if index else []
+        assert outcome([*lead, content]).get(len(lead)) == together.get(index)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
+def test_block_size_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block_bytes)
+    data = b'{"text": "a"}\n\nbad\n{"text": "long ' + b"x" * 100 + b'"}\n{"text": "end"}'
+    rows, rejected = read_lines(tmp_path, data, Columns("text"))
+    assert [(row[0], row[1][:4]) for row in rows] == [(0, "a"), (3, "long"), (4, "end")]
+    assert [(one.row, one.byte) for one in rejected] == [(2, 15)]
+
+
+def test_a_line_beyond_the_bound_is_rejected_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 8)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 50)
+    data = b'{"text": "a"}\n{"text": "' + b"x" * 200 + b'"}\n{"text": "b"}\nbad\n'
+    rows, rejected = read_lines(tmp_path, data, Columns("text"))
+    assert [(row[0], row[1]) for row in rows] == [(0, "a"), (2, "b")]
+    assert [(one.row, one.line, one.byte) for one in rejected] == [(1, 2, 14), (3, 4, data.index(b"bad"))]
+    assert "longer than 50 bytes" in rejected[0].reason
+
+
+RECORDS = b"".join(json.dumps({"text": f"document {i} " * 20}).encode() + b"\n" for i in range(3000))
+
+
+def pack(data: bytes, codec: str) -> bytes:
+    packers = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+    return packers[codec](data) if codec in packers else pa.compress(data, codec, asbytes=True)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "xz", "zstd"])
+def test_members_that_follow_each_other_are_all_read(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "in"
+    path.write_bytes(pack(b'{"text": "a"}\n', codec) + pack(b'{"text": "b"}\n', codec))
+    rows, rejected = read(path, Columns("text"), codec)
+    assert [row[1] for row in rows] == ["a", "b"]
+    assert rejected == []
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "xz", "zstd"])
+@pytest.mark.parametrize("damage", ["cut", "garbage"])
+def test_a_damaged_stream_keeps_what_was_read_and_rejects_the_rest_once(
+    tmp_path: Path, codec: str, damage: str
+) -> None:
+    packed = pack(RECORDS, codec) + pack(RECORDS, codec)
+    packed = packed[: len(packed) * 9 // 10] if damage == "cut" else packed + b"garbage at the end"
+    path = tmp_path / "in"
+    path.write_bytes(packed)
+    rows, rejected = read(path, Columns("text"), codec)
+    assert [row[0] for row in rows] == list(range(len(rows)))
+    assert 3000 <= len(rows) <= 6000
+    if damage == "cut":
+        (bad,) = rejected
+        assert (bad.file, bad.row, bad.line) == ("in", None, len(rows) + 1)
+        assert bad.byte is not None
+        assert "the rest of the file cannot be read" in bad.reason
+
+
+def test_the_payload_is_the_lines_as_they_stood(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"text" : "a"}\r\n\nbad\n  {"x":1, "text":"b"}\n{"text":"c"}\n')
+    (batch,) = jsonl.read(Source("in", str(path)), Columns("text"), lambda _: None, with_payload=True)
+    assert isinstance(batch.payload, RawLines)
+    data, offsets = bytes(batch.payload.data), batch.payload.offsets
+    assert [data[i:j] for i, j in pairwise(offsets)] == [
+        b'{"text" : "a"}\r\n',
+        b'  {"x":1, "text":"b"}\n',
+        b'{"text":"c"}\n',
+    ]
+
+
+def test_columns_are_the_keys_of_the_first_lines(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\nbad\n{"b": "x", "a": 2}\n' + b'{"a": 1}\n' * 200 + b'{"late": 1}\n')
+    assert jsonl.column_types(Source("in", str(path))) == {"a": pa.int64(), "b": pa.large_string()}

@@ -1,0 +1,151 @@
+"""Reports and comparisons in Chinese: messages are translated, documents are not."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import neardup
+from neardup.cli.main import cli
+from neardup.report.charts import STAGES
+from neardup.report.clusters_html import render_clusters
+from neardup.report.dedup_html import render_report
+from reference.checks import for_every
+from reference.reports import example, report, simhash_report
+
+
+def in_chinese(*examples) -> str:
+    return render_report({**report(), "lang": "zh"}, examples)
+
+
+def test_a_report_is_english_unless_another_language_is_set():
+    english = render_report(report(), [example()])
+    assert '<html lang="en">' in english
+    assert english == render_report({**report(), "lang": "en"}, [example()])
+
+
+CASES = {
+    "minhash": report(),
+    "simhash": simhash_report(),
+    "confirmed": simhash_report(
+        settings={"confirm": "jaccard", "threshold": 0.5, "linkage": "connected"},
+        fingerprints={"max_distance": 3, "collisions": 5, "short": 1},
+    ),
+    "cosine": report(settings={"similarity": "cosine", "threshold": 0.8, "boost_rare": True, "min_structure": 0.5}),
+    "nothing removed": report(counts={"read": 3, "kept": 3, "removed": 0}, recall=None, bound=None),
+    "nothing read": report(counts={}, similarities=None, cluster_sizes=None),
+    "values": report(
+        by_value={"column": "lang", "num_values": 2, "values": [{"value": "en", "documents": 9, "removed": 2}]},
+        removed_by_inputs=[{"removed_from": "a", "kept_in": other, "documents": 3} for other in "ab"],
+    ),
+}
+EXAMPLES = [
+    example(),
+    example(id="c", family=5, family_near=3),
+    example(id="d", kept_id="z", family=4, family_near=4, truncated=True),
+    example(id="e", exact=True, kept_text="one two three"),
+    example(id="f", distance=2, text=""),
+]
+CLUSTER = {"size": 3, "name": "n", "first_id": "a", "example_ids": ["b"], "first_role": "against"}
+NAMES = {
+    "table",
+    "neardup",
+    "dedup",
+    "cluster",
+    "parquet",
+    "words",
+    "clusters.parquet",
+    "cluster_summary.parquet",
+    "report.json",
+}
+NAMES |= {"Jaccard", "SimHash", "Horvitz", "Thompson", "Charikar", "Manku", "Jain", "Das", "Sarma", "MB", "lang"}
+
+
+def english_of(page: str) -> set[str]:
+    """Return the words of a page that are English, but for its documents, settings and warnings."""
+    user = r'<(style|script|bdi|code)\b.*?</\1>|<div class="text".*?</div>|<div class="warnings">.*?</div>'
+    plain = re.sub(user, "", page, flags=re.DOTALL)
+    read_aloud = " ".join(re.findall(r'(?:aria-label|content)="([^"]*)"', plain.partition("<title>")[2]))
+    shown = re.sub(r"<[^>]+>", " ", plain)
+    return set(re.findall(r"[A-Za-z][A-Za-z_.]+[A-Za-z]", f"{shown} {read_aloud}")) - NAMES
+
+
+@for_every(CASES)
+def test_every_sentence_of_a_chinese_report_is_chinese(case):
+    page = render_report({**CASES[case], "lang": "zh"}, [] if case == "nothing removed" else EXAMPLES)
+    assert '<html lang="zh-CN">' in page
+    assert english_of(page) <= {"read", "and", "sign"}  # a stage that no run has
+
+
+@pytest.mark.parametrize("linkage", ["sieve", "connected"])
+@pytest.mark.parametrize("size", [0, 1, 30])
+def test_every_sentence_of_chinese_clusters_is_chinese(linkage, size):
+    counts = {"read": 100, "clusters": size, "clustered": 2 * size, "single": 40, "known": 3, "largest": 3}
+    settings = {"threshold": 0.8, "similarity": "jaccard", "linkage": linkage}
+    rows = [{**CLUSTER, "cluster": number, "places": [("f", 1), ("g", 2)]} for number in range(1, size + 1)]
+    timings = [{"stage": stage, "seconds": 1.0} for stage in STAGES]
+    record = report(command="cluster", counts=counts, settings=settings, timings=timings, lang="zh")
+    assert english_of(render_clusters(record, rows)) == set()
+
+
+def test_every_stage_of_a_run_with_a_page_has_a_chinese_name():
+    source = Path(neardup.__file__).parent
+    engines = "".join(file.read_text(encoding="utf-8") for file in (source / "engines" / "local").glob("*.py"))
+    assert set(re.findall(r"stages\.stage\(\"([a-z ]+)\"", engines)) <= set(STAGES)
+
+
+def test_every_sentence_is_written_in_both_languages():
+    source = Path(neardup.__file__).parent
+    for file in sorted([*(source / "report").glob("*.py"), *(source / "cli").rglob("*.py")]):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
+                assert len(node.args) == 2, f"{file.name}:{node.lineno}"
+
+
+def test_documents_ids_and_settings_are_not_translated():
+    page = in_chinese(example(id="Removed", text="Removed", kept_text="Kept", file="Result"))
+    assert '<bdi class="id">Removed</bdi>' in page
+    assert re.search(r'<div class="text" dir="auto">[^T]*Removed', page)
+    assert "<bdi>Result</bdi>" in page
+    assert "<code>similarity</code>" in page
+
+
+def test_every_sentence_of_the_script_is_written_in_both_languages():
+    script = files("neardup.report").joinpath("report.js").read_text(encoding="utf-8")
+    form = script[script.index("form.innerHTML") : script.index("list.before(form)")]
+    both = re.findall(r"say\(\s*([\"`]).+?\1, ([\"`])(.+?)\2\)", script)
+    assert len(both) == script.count("say(") >= 15
+    assert all(re.search("[\u4e00-\u9fff]", chinese) for _, _, chinese in both)
+    shown = re.sub(r"<kbd>.*?</kbd>|<[^>]+>|\$\{say\(.*?\)\}", "", form.partition("`")[2])
+    assert not re.search("[A-Za-z]", shown)
+
+
+def test_dedup_and_compare_take_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    neardup.dedup(["a b c d e f", "a b c d e f!"], output="out", lang="zh")
+    assert "读入 2 篇，保留 1 篇，删除 1 篇" in Path("out/report.html").read_text(encoding="utf-8")
+    for name, text in (("a.txt", "a cat sat"), ("b.txt", "the cat sat")):
+        Path(name).write_text(text, encoding="utf-8")
+    printed = (
+        CliRunner()
+        .invoke(cli, ["compare", "a.txt", "b.txt", "--method", "simhash", "--explain", "--lang", "zh"])
+        .output
+    )
+    assert "a.txt：3 个特征" in printed
+    assert "不重复：距离" in printed
+    assert not set(re.findall("[A-Za-z]{3,}", printed)) - {"txt", "SimHash", "Jaccard", "cat", "sat", "the"}
+    with pytest.raises(neardup.NeardupError, match="must be one of 'en', 'zh': got 'fr'"):
+        neardup.dedup(["a"], lang="fr")
+
+
+def test_the_page_of_clusters_is_chinese_too(tmp_path: Path):
+    texts = ["one two three four five six seven", "One two three four five six seven!", "x y z"]
+    neardup.cluster(texts, output=tmp_path / "out", lang="zh")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert english_of(page) == set()
+    assert "分为 <b>1</b> 组" in page

@@ -1,0 +1,250 @@
+"""The client of the service: against the real service, and against a server that answers what a test needs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pandas
+import pytest
+
+import neardup
+from neardup.client import Client, ServiceError
+from neardup.errors import InputError, SettingError
+from reference.service import RunningService
+from reference.signed import fingerprint_of
+
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+TEXT = "the client of the service sends documents and returns the answers as records with types"
+
+
+@pytest.fixture
+def client(service: RunningService) -> Iterator[Client]:
+    with Client(service.url) as opened:
+        yield opened
+
+
+def test_answers_hits_and_documents_are_typed(client):
+    before = datetime.now(timezone.utc)
+    [kept] = client.add_if_new([{"id": "typed/1", "text": TEXT, "payload": [1, 2]}])
+    [removed] = client.add_if_new([{"id": "typed/2", "text": f"{TEXT}!"}])
+    assert (kept.kept, kept.payload, kept.distance) == (True, [1, 2], None)
+    assert (removed.kept, removed.kept_id, removed.distance, removed.exact) == (False, "typed/1", 0, True)
+    assert kept.first_seen is not None
+    assert before <= kept.first_seen <= datetime.now(timezone.utc)
+    [[hit]] = client.query([TEXT])
+    assert (hit.id, hit.distance, hit.payload) == ("typed/1", 0, [1, 2])
+    document = client.get("typed/1")
+    assert document is not None
+    assert (document.text, document.sketch) == (TEXT, f"{fingerprint_of(TEXT):016x}")
+    compared = client.compare(TEXT, f"{TEXT}!")
+    assert (compared.duplicate, compared.measures["distance"]) == (True, 0)
+    assert client.remove("typed/1")
+    assert not client.remove("typed/1")
+    assert client.get("typed/1") is None
+
+
+def test_more_documents_than_fit_a_request_are_sent_in_several(client):
+    documents = ({"id": f"many/{i}", "text": f"document {i} {i * i} {i**3}"} for i in range(1500))
+    assert [answer.id for answer in client.add(documents)] == [f"many/{i}" for i in range(1500)]
+    large = [{"id": f"large/{i}", "text": f"{i} " + "x y " * 500_000} for i in range(4)]
+    assert len(client.add(large)) == 4
+    assert len(client.query(["a"] * 1500)) == 1500
+
+
+def test_a_problem_is_raised_with_its_details(client):
+    with pytest.raises(ServiceError, match="There is no open import 'nothing'") as caught:
+        client.commit_import("nothing")
+    error = caught.value
+    assert (error.status, error.title, error.setting) == (404, "Not Found", None)
+    assert error.request_id
+
+
+GOOD = {"id": "a", "text": TEXT}
+NO_LIST = "must be a list: got .*Put a single one in a list"
+REFUSED = {
+    "add": [
+        ((TEXT,), NO_LIST),
+        ((GOOD,), NO_LIST),
+        ((None,), NO_LIST),
+        (([TEXT],), "A document must be a dictionary with id and text: got str"),
+        (([{"id": 7, "text": TEXT}],), "id must be a string: got int 7"),
+        (([{"text": TEXT}],), "id must be a string: got NoneType"),
+        (([{"id": "a", "text": b"bytes"}],), "text must be a string: got bytes"),
+        (([{"id": "a", "text": "\ud800"}],), "text must be Unicode text: .*Replace lone surrogates"),
+        (([GOOD | {"payload": {1, 2}}],), "A payload must be a value of JSON: .*set"),
+        (([GOOD | {"payload": float("nan")}],), "A payload must be a value of JSON"),
+        (([GOOD | {"payload": "\ud800"}],), "A payload must be a value of JSON"),
+    ],
+    "query": [
+        ((TEXT,), NO_LIST),
+        ((b"bytes",), NO_LIST),
+        ((pandas.DataFrame({"text": [TEXT]}),), NO_LIST),
+        (({TEXT},), NO_LIST),
+        ((7,), NO_LIST),
+        (([7],), "text must be a string: got int 7"),
+        ((["\ud800"],), "text must be Unicode text"),
+    ],
+    "compare": [((TEXT, None), "right must be a string: got None"), ((7, TEXT), "left must be a string: got int 7")],
+    "get": [((7,), "id must be a string: got int 7"), ((None,), "id must be a string"), (("\ud800",), "Unicode")],
+    "open_import": [((7,), "The name of an import must be a str"), (("",), "The name of an import must not be")],
+}
+REFUSED["add_if_new"], REFUSED["remove"] = REFUSED["add"], REFUSED["get"]
+REFUSED["commit_import"] = REFUSED["cancel_import"] = REFUSED["remove_import"] = REFUSED["open_import"]
+REFUSED["stage"] = [(("run", *arguments), message) for arguments, message in REFUSED["add"]]
+REFUSED["stage"] += [((*arguments, [GOOD]), message) for arguments, message in REFUSED["open_import"]]
+WITHOUT_ARGUMENTS = {"close", "imports", "stats", "is_ready"}
+
+
+def test_every_method_refuses_values_of_another_kind_before_it_sends_anything():
+    """A string is iterable: each of its characters would be looked up as a text."""
+    methods = {name for name in vars(Client) if not name.startswith("_")}
+    assert methods == REFUSED.keys() | WITHOUT_ARGUMENTS
+    with Scripted() as server, Client(server.url) as client:
+        for name, cases in REFUSED.items():
+            for arguments, message in cases:
+                with pytest.raises(InputError, match=message):
+                    getattr(client, name)(*arguments)
+        for limit in (0, True, 1.5, "10"):
+            with pytest.raises(SettingError, match="limit must be a whole number of 1 or more"):
+                client.query([TEXT], limit=limit)
+        assert server.requests == []
+
+
+def test_the_index_refuses_the_same_values_in_the_same_words():
+    with neardup.Index.create("memory:") as index:
+        calls = [
+            (lambda value: index.add_if_new(value, id="a"), "text"),
+            (lambda value: index.add(TEXT, id=value), "id"),
+            (lambda value: index.add(TEXT, payload=value), "payload"),
+            (index.query, "text"),
+            (index.get, "id"),
+            (lambda value: index.remove([value]), "id"),
+        ]
+        for call, name in calls:
+            with pytest.raises(InputError, match=f"{name} must be a string: got int 7"):
+                call(7)
+            with pytest.raises(InputError, match=f"{name} must be Unicode text: .*Replace lone surrogates"):
+                call("\ud800")
+        for call in (index.open_import, index.commit_import, index.cancel_import, index.remove_import):
+            for [value], message in REFUSED["open_import"]:
+                with pytest.raises(InputError, match=message):
+                    call(value)
+        with pytest.raises(SettingError, match="limit must be a whole number of 1 or more"):
+            index.query(TEXT, 0)
+
+
+def test_threads_share_a_client_and_its_connections_stay_open(service):
+    with Client(service.url) as client, ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(lambda _: client.is_ready(), range(40)))
+        assert 1 <= len(client._idle) <= 4
+
+
+def test_a_service_that_is_not_there_is_named():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with Client(url) as client:
+        assert not client.is_ready()
+        with pytest.raises(ServiceError, match=f"{url} does not answer: ") as caught:
+            client.stats()
+    assert caught.value.status == 0
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8765", "ftp://example.org", "http://"])
+def test_an_address_that_is_no_url_is_refused(url):
+    with pytest.raises(SettingError, match="url must begin with http://"):
+        Client(url)
+
+
+class Scripted(ThreadingHTTPServer):
+    """Answers requests by a list of (status, headers, body); None closes the connection without an answer."""
+
+    daemon_threads = True
+
+    def __init__(self, *answers: tuple[int, dict[str, str], bytes] | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[str] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                server.requests.append(self.path)
+                answer = server.answers.pop(0)
+                if answer is None:
+                    self.close_connection = True
+                    return
+                status, headers, body = answer
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *arguments: object) -> None:
+        self.shutdown()
+        super().__exit__(*arguments)
+
+
+IMPORTS = (200, {}, b'{"imports": []}')
+BUSY = (429, {"Retry-After": "0"}, json.dumps({"title": "Too Many Requests", "detail": "later"}).encode())
+
+
+def test_while_the_service_is_busy_the_request_is_repeated():
+    with Scripted(BUSY, (503, {"Retry-After": "0"}, b""), IMPORTS) as server, Client(server.url) as client:
+        assert client.imports() == {}
+        assert len(server.requests) == 3
+
+
+def test_after_so_many_retries_the_problem_is_raised():
+    with Scripted(*[BUSY] * 3) as server, Client(server.url, retries=2) as client:
+        with pytest.raises(ServiceError, match="later") as caught:
+            client.imports()
+        assert (caught.value.status, len(server.requests)) == (429, 3)
+
+
+def test_a_connection_that_the_service_closed_is_renewed():
+    with Scripted(IMPORTS, None, IMPORTS) as server, Client(server.url) as client:
+        assert client.imports() == {}
+        assert client.imports() == {}
+        assert len(server.requests) == 3
+
+
+def test_an_answer_that_is_no_json_is_an_error():
+    page = (502, {}, b"<html>bad gateway</html>")
+    with Scripted(page, (200, {}, b"[]")) as server, Client(server.url) as client:
+        for status in (502, 200):
+            with pytest.raises(ServiceError, match="without JSON") as caught:
+                client.imports()
+            assert caught.value.status == status
+
+
+def test_a_path_in_the_url_is_kept():
+    with Scripted(IMPORTS) as server, Client(f"{server.url}/news/") as client:
+        client.imports()
+        assert server.requests == ["/news/v1/imports"]
+
+
+def test_the_client_needs_the_standard_library_alone():
+    import subprocess
+    import sys
+
+    code = (
+        "import neardup.client, sys; print([m for m in ('numpy', 'pyarrow', 'msgspec', 'numba') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

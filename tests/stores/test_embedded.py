@@ -1,0 +1,257 @@
+"""A store in a folder answers as one of dictionaries and lists does, also after it was opened again."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import json
+import random
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup.candidates.entries import Layout
+from neardup.errors import StoreError
+from neardup.schemas import TIME
+from neardup.stores import embedded
+from neardup.stores.addresses import open_store
+from neardup.stores.base import Changes
+from neardup.stores.embedded import row_files
+from neardup.stores.embedded import store as store_module
+from reference.store import ReferenceStore, assert_equal, made_for, random_changes, random_step
+
+LAYOUTS = [Layout((64, 64), 0), Layout((2, 8), 3)]
+
+
+def test_a_large_change_is_several_records_and_one_transaction(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_RECORD_BYTES", 5000)
+    rng, path = random.Random(0), str(tmp_path / "index")
+    store, expected = embedded.create(path, made_for(LAYOUTS[0])), ReferenceStore(LAYOUTS[0])
+    with store.writing() as writer:
+        for size in (90, 3, 200, 0):
+            changes = random_changes(expected, rng, size)
+            writer.write(changes)
+            expected.write(changes)
+            assert_equal(writer, expected, rng)
+        writer.stage("monday", 1, pa.table({"text": ["long" * 99] * 500}))
+        assert len(list(writer.staged("monday"))) > 5
+        expected.stage("monday", 1, pa.table({"text": ["long" * 99] * 500}))
+    assert store.describe()["journal_records"] > 10
+    store.close()
+    store = embedded.open(path)
+    with store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
+    assert store.verify() == []
+    store.close()
+
+
+@pytest.mark.slow
+def test_a_batch_of_many_bytes_goes_to_files_at_once(tmp_path):
+    """It follows what is in the journal, and what comes after it goes to the journal again."""
+    path, rng, expected = str(tmp_path / "index"), random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(path, made_for(LAYOUTS[0]), memory_bytes=1 << 17)
+    records = []
+    for size in (5, 3, 700, 2, 900, 800, 1, 1):
+        with store.writing() as writer:
+            changes = random_changes(expected, rng, size)
+            writer.write(changes)
+            expected.write(changes)
+            assert_equal(writer, expected, rng)
+        records.append(store.describe()["journal_records"])
+        with closing(embedded.open(path, read_only=True)) as other, other.reading() as snapshot:
+            assert_equal(snapshot, expected, rng)
+    assert records == [1, 2, 0, 1, 0, 0, 1, 2]
+    store.close()
+    with closing(embedded.open(path)) as store, store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
+        assert store.verify() == []
+
+
+def test_large_changes_are_written_a_part_at_a_time_all_or_none(tmp_path):
+    folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)
+    with store.writing() as writer:
+        random_step([writer], expected, rng, 300)
+        before = sorted(path.name for path in folder.iterdir())
+
+        def cut() -> Iterator[Changes]:
+            later = copy.deepcopy(expected)
+            for size in (700, 800):
+                yield (part := random_changes(later, rng, size))
+                later.write(part)
+            raise RuntimeError("of the caller")
+
+        with pytest.raises(RuntimeError, match="of the caller"):
+            writer.write_all(cut())
+        assert_equal(writer, expected, rng)
+        assert sorted(path.name for path in folder.iterdir()) == before
+
+        def whole() -> Iterator[Changes]:
+            for size in (0, 700, 800, 0, 900, 1):
+                yield (part := replace(random_changes(expected, rng, size), seen_at=9))
+                expected.write(part)
+
+        writer.write_all(whole())
+        assert_equal(writer, expected, rng)
+        assert store.describe()["journal_records"] == 0
+    store.close()
+    with closing(embedded.open(str(folder))) as store, store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
+        assert store.verify() == []
+
+
+@pytest.mark.parametrize("failing", ["write_keys", "write_documents", "write_seen", "write_forgotten"])
+def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch, failing):
+    folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)
+    with store.writing() as writer:
+        random_step([writer], expected, rng, 300)
+    changes = random_changes(expected, rng, 700)
+    changes = replace(changes, seen=np.array([1, 400]), seen_at=7, forgotten=np.array([2, 350]))
+    before = sorted(path.name for path in folder.iterdir())
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch, store.writing() as writer:
+        patch.setattr(row_files, failing, fail)
+        with pytest.raises(StoreError, match="No space left"):
+            writer.write(changes)
+        assert_equal(writer, expected, rng)
+    assert sorted(path.name for path in folder.iterdir()) == before
+    with store.writing() as writer:
+        writer.write(changes)
+        expected.write(changes)
+        assert_equal(writer, expected, rng)
+    store.close()
+    with closing(embedded.open(str(folder))) as store, store.reading() as snapshot:
+        assert_equal(snapshot, expected, rng)
+
+
+def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_write(tmp_path):
+    path, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
+    store = embedded.create(str(path), made_for(LAYOUTS[0]))
+    with closing(sqlite3.connect(path / "index.db")) as database:
+
+        def write(times: int) -> list[int]:
+            with store.writing() as writer:
+                for _ in range(times):
+                    changes = random_changes(expected, rng, 1)
+                    writer.write(changes)
+                    expected.write(changes)
+            return [number for (number,) in database.execute("SELECT number FROM journal ORDER BY number")]
+
+        assert write(9) == [*range(1, 10)]
+        store._maintenance.flush()
+        assert store.describe()["journal_records"] == 0
+        assert write(1) == [*range(5, 11)]
+        assert store.describe()["journal_records"] == 1
+        with closing(embedded.open(str(path), read_only=True)) as other, other.reading() as snapshot:
+            assert_equal(snapshot, expected, rng)
+        assert write(2) == [*range(10, 13)]
+        assert write(1) == [*range(10, 14)]
+        store._maintenance.flush()
+        store.close()
+        assert database.execute("SELECT count(*) FROM journal").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(
+    ("memory_bytes", "sizes"),
+    [(1 << 28, (0, 1, 1, 2)), pytest.param(1 << 17, (0, 5, 100, 1, 700), marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_random_changes_are_found_as_in_lists(tmp_path, layout, memory_bytes, sizes):
+    rng, path = random.Random(f"{layout} {sizes}"), str(tmp_path / "index")
+    store = embedded.create(path, made_for(layout, {"a": 1}, {"idf": b"x"}), None, memory_bytes)
+    expected = ReferenceStore(layout)
+    reader = open_store(path, read_only=True)
+    for number in range(40 if max(sizes) < 9 else 12):
+        with store.writing() as writer:
+            random_step([writer], expected, rng, rng.choice(sizes))
+            if number % 5 == 0:
+                assert_equal(writer, expected, rng)
+        if number % 9 == 8:
+            store.compact()
+        if number % 7 == 3:
+            store.close()
+            store = embedded.open(path, memory_bytes=memory_bytes)
+            assert store.verify() == []
+        if number % 4 == 0:
+            for source in (store, reader):
+                with source.reading() as snapshot:
+                    assert_equal(snapshot, expected, rng)
+    store.close()
+    for read_only in (True, False):
+        store = open_store(path, read_only)
+        with store.reading() as snapshot:
+            assert_equal(snapshot, expected, rng)
+        assert store.settings.meta == {"a": 1}
+        assert store.attachment("idf") == b"x"
+        assert store.verify() == []
+        store.close()
+    reader.close()
+
+
+def read_arrays(path) -> dict[str, np.ndarray]:
+    """Return the arrays of a file as docs/index-format.md describes it."""
+    data = path.read_bytes()
+    magic, version, checksum, length = struct.unpack_from("<8sIII", data)
+    assert (magic, version, checksum) == (b"ndarrays", 1, zlib.crc32(data[20 : 20 + length]))
+    arrays = {}
+    for array in json.loads(data[20 : 20 + length])["arrays"]:
+        arrays[array["name"]] = np.frombuffer(data, array["type"], array["size"], array["offset"])
+        assert array["checksum"] == zlib.crc32(arrays[array["name"]].tobytes())
+    return arrays
+
+
+def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
+    """Documents, times and keys come from SQLite, Arrow and NumPy alone."""
+    folder, rng = tmp_path / "index", random.Random(0)
+    store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)
+    expected = ReferenceStore(LAYOUTS[0])
+    with store.writing() as writer:
+        for size in (300, 200, 0, 100, 200):
+            changes = random_changes(expected, rng, size)
+            writer.write(changes)
+            expected.write(changes)
+    store._finish_tasks()
+    store._maintenance.flush()
+    store.close()
+    database = sqlite3.connect(folder / "index.db")
+    listed = database.execute("SELECT kind, name FROM files ORDER BY kind, first, stop").fetchall()
+    assert database.execute("SELECT count(*) FROM journal").fetchone() == (0,)
+    database.close()
+    files = {kind: [folder / name for found, name in listed if found == kind] for kind, _ in listed}
+    (bits,) = files["forgotten"]
+    forgotten = set(np.flatnonzero(np.unpackbits(read_arrays(bits)["bits"], bitorder="little")).tolist())
+    seen = {}
+    for path in files["seen"]:
+        arrays = read_arrays(path)
+        seen |= dict(zip(arrays["rows"].tolist(), arrays["times"].tolist(), strict=True))
+    row = 0
+    for path in files["documents"]:
+        for document in pa.ipc.open_file(path).read_all().to_pylist():
+            if row not in forgotten:
+                assert document["id"] == expected.rows[row]["id"]
+                time = pa.scalar(seen[row], TIME).as_py() if row in seen else None
+                assert (time or document.get("last_seen", document["first_seen"])) == expected.rows[row]["last_seen"]
+            row += 1
+    assert row == expected.num_rows
+    entries = []
+    for path in files["keys"]:
+        arrays = read_arrays(path)
+        for table in (0, 1):
+            keys, rows = arrays[f"keys.{table}"].tolist(), arrays[f"rows.{table}"].tolist()
+            entries += [(table, key, row) for key, row in zip(keys, rows, strict=True) if row not in forgotten]
+            starts = arrays[f"starts.{table}"]
+            cells = np.array(keys, np.uint64) >> np.uint64(65 - len(starts).bit_length())
+            assert np.array_equal(np.searchsorted(cells, np.arange(len(starts))), starts)
+    assert sorted(entries) == sorted(entry for entry in expected.entries if entry[2] in expected.rows)

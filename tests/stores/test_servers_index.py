@@ -1,0 +1,79 @@
+"""An index on a server decides as one in memory does, whatever the method and the batches."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+
+from neardup import Index
+from neardup.errors import StoreError
+from neardup.index import maintenance
+from reference.index_cases import METHODS, documents_for, idf_for
+
+NUMBERS = itertools.count()
+QUICK = ("minhash in crowded buckets", "simhash")
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def address(request):
+    return request.getfixturevalue(f"{request.param}_server").address(f"sieve-{next(NUMBERS)}")
+
+
+def answers_of(address, name, sizes, count):
+    """Add documents to a new index in batches of some sizes, over and over; return its answers and what it is then."""
+    method, options = METHODS[name]
+    documents = documents_for(method, 5, count)
+    storage = "fingerprints" if getattr(method, "confirm", None) == "hamming" else "features"
+    with Index.create(address, method=method, storage=storage, idf=idf_for(method, documents), **options) as index:
+        answers, start = [], 0
+        for size in itertools.cycle(sizes):
+            if start >= len(documents):
+                break
+            answers.append(index.add_many_if_new(documents.slice(start, size)))
+            start += size
+        hits = index.query_many(documents.slice(0, 50))
+        assert index.verify() == []
+    return pa.concat_tables(answers).drop_columns(["first_seen", "last_seen"]).to_pylist(), hits.drop_columns(
+        ["first_seen", "last_seen"]
+    ).to_pylist()
+
+
+def assert_same(address, name, sizes, count):
+    for found, expected in zip(*(answers_of(place, name, sizes, count) for place in (address, "memory:")), strict=True):
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_an_index_on_a_server_answers_as_one_in_memory(address, name):
+    assert_same(address, name, [1, 50, 9], 80)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[1], [7, 50]], ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_answers_the_same_on_a_server(address, name, sizes):
+    assert_same(address, name, sizes, 200)
+
+
+def test_an_index_that_was_not_filled_is_refused_and_one_that_was_is_opened(address, monkeypatch):
+    with Index.create("memory:") as index:
+        index.add_many_if_new(documents_for(index.method, 5, 40))
+
+        def fail(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(maintenance, "copy", fail)
+        with pytest.raises(KeyboardInterrupt):
+            index.rebuild(address, method=index.method)
+        for call in (Index.open, lambda address: Index.open(address, read_only=True)):
+            with pytest.raises(StoreError, match="is incomplete: the process that filled it is not done, or was inter"):
+                call(address)
+        with pytest.raises(StoreError, match=r"exists already: .* (DROP SCHEMA|redis-cli)"):
+            index.rebuild(address, method=index.method)
+        monkeypatch.undo()
+        with index.rebuild(f"{address}2", method=index.method) as rebuilt:
+            assert (len(rebuilt), rebuilt.verify()) == (len(index), [])
+        with Index.open(f"{address}2", read_only=True) as opened:
+            assert len(opened) == len(index)
