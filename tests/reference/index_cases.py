@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pyarrow as pa
 
 import neardup
-from neardup import MinHash, SimHash, method
+from neardup import Index, MinHash, SimHash, method
+
+FOX = "the quick brown fox jumps over the lazy dog near the river bank"
+NEAR_FOX = "The quick brown fox jumps over the lazy dog near the river bank today!"
+OTHER = "an entirely different sentence about databases and their journals"
+BIGRAMS = MinHash(threshold=0.6, ngram=2)
+
+Make = Callable[..., Index]
+
+
+def table(*rows: tuple[str, str]) -> pa.Table:
+    return pa.table({"id": [id for id, _ in rows], "text": [text for _, text in rows]})
+
 
 WORDS = [
     f"{a}{b}" for a in ("red", "blue", "stone", "cloud", "river", "glass") for b in ("bird", "fish", "tree", "song")
