@@ -104,8 +104,14 @@ def _number(value: float | None) -> str:
     return "any size" if value is None else str(int(value)) if value == int(value) else repr(value)
 
 
-def parameter(default: Any, constraint: Constraint) -> Any:
-    """Declare a field with its default and its constraint."""
+def parameter(default: Any, constraint: Constraint | str, value_type: type = float, **limits: Any) -> Any:
+    """Declare a field with its default and its constraint, or with the help text of one and its other values.
+
+    value_type : of the values besides None, where that is the default; else they are of the type of the default.
+    """
+    if isinstance(constraint, str):
+        kind = value_type if default is None else type(default)
+        constraint = Constraint(constraint, kind, optional=default is None, **limits)
     return dataclasses.field(default=default, metadata={"constraint": constraint})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from neardup.settings.constraints import Constraint, Validated, parameter
+from neardup.settings.constraints import Validated, parameter
 
 Storage = Literal["fingerprints", "features", "text"]
 
@@ -16,31 +16,22 @@ class IndexSettings(Validated):
 
     storage: Storage = parameter(
         "features",
-        Constraint(
-            "The data stored for a kept document besides its fingerprint: nothing (fingerprints; SimHash with "
-            "confirm=hamming), the hashes of its features, which confirm duplicates exactly (features), or its "
-            "compressed text, which takes a third of the space of the features and twice the time to confirm a pair "
-            "(text).",
-            str,
-            choices=get_args(Storage),
-        ),
+        "The data stored for a kept document besides its fingerprint: nothing (fingerprints; SimHash with "
+        "confirm=hamming), the hashes of its features, which confirm duplicates exactly (features), or its "
+        "compressed text, which takes a third of the space of the features and twice the time to confirm a pair "
+        "(text).",
+        choices=get_args(Storage),
     )
     max_bucket_size: int | None = parameter(
         None,
-        Constraint(
-            "The maximum number of documents in a bucket; later ones are left out. Default: as in dedup.",
-            int,
-            low=1,
-            high=100_000,
-            optional=True,
-        ),
+        "The maximum number of documents in a bucket; later ones are left out. Default: as in dedup.",
+        int,
+        low=1,
+        high=100_000,
     )
     expected_documents: int = parameter(
         10_000_000,
-        Constraint(
-            "The number of documents to choose the blocks of SimHash for. Does not change the results.",
-            int,
-            low=1,
-            high=2**32 - 1,
-        ),
+        "The number of documents to choose the blocks of SimHash for. Does not change the results.",
+        low=1,
+        high=2**32 - 1,
     )

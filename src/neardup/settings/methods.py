@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Constraint, constraints_of, parameter
+from neardup.settings.constraints import constraints_of, parameter
 from neardup.settings.shingling import Jieba, Shingling, Tokenizer
 
 FeatureHash = Callable[[bytes], int]
@@ -32,9 +32,7 @@ class MethodSettings(Shingling):
     stored_options: ClassVar[tuple[str, ...]] = ()
     """Those of them that change nothing but what `sign` and an index store."""
 
-    threshold: float = parameter(
-        0.8, Constraint("The minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
-    )
+    threshold: float = parameter(0.8, "The minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
 
     @property
     def has_sketch(self) -> bool:
@@ -57,60 +55,42 @@ class MinHash(MethodSettings):
 
     recall: float = parameter(
         0.99,
-        Constraint(
-            "The share of the pairs at the threshold to find; more similar pairs are found more often.",
-            exclusive_min=0.0,
-            high=0.999999,
-        ),
+        "The share of the pairs at the threshold to find; more similar pairs are found more often.",
+        exclusive_min=0.0,
+        high=0.999999,
     )
     similarity: str = parameter(
         "jaccard",
-        Constraint(
-            "The similarity of two sets of shingles: the number of shared shingles divided by that of all (jaccard), "
-            "of those in the document that may be removed, in pairs the smaller one (containment; removes excerpts "
-            "with keep=longest), or by the geometric mean of both sizes (cosine).",
-            str,
-            choices=("jaccard", "containment", "cosine"),
-        ),
+        "The similarity of two sets of shingles: the number of shared shingles divided by that of all (jaccard), "
+        "of those in the document that may be removed, in pairs the smaller one (containment; removes excerpts "
+        "with keep=longest), or by the geometric mean of both sizes (cosine).",
+        choices=("jaccard", "containment", "cosine"),
     )
     boost_rare: bool = parameter(
         False,
-        Constraint(
-            "Count rare shingles of several documents more: twice if at most the square root of the number of "
-            "documents contain them, three times if at most the fourth root. Takes one more pass.",
-            bool,
-        ),
+        "Count rare shingles of several documents more: twice if at most the square root of the number of "
+        "documents contain them, three times if at most the fourth root. Takes one more pass.",
     )
     num_bands: int | None = parameter(
-        None,
-        Constraint(
-            "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=512, optional=True
-        ),
+        None, "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=512
     )
     rows_per_band: int | None = parameter(
-        None,
-        Constraint("Hashes per band. Default: chosen from threshold and recall.", int, low=1, high=64, optional=True),
+        None, "Hashes per band. Default: chosen from threshold and recall.", int, low=1, high=64
     )
     num_hashes: int | None = parameter(
         None,
-        Constraint(
-            "Hashes per signature that `sign` makes. Default: num_bands x rows_per_band if set, else 128.",
-            int,
-            low=1,
-            high=MAX_HASHES,
-            optional=True,
-        ),
+        "Hashes per signature that `sign` makes. Default: num_bands x rows_per_band if set, else 128.",
+        int,
+        low=1,
+        high=MAX_HASHES,
     )
     min_structure: float | None = parameter(
         None,
-        Constraint(
-            "The minimum structural similarity of two duplicates, for web pages that are also compared by their text.",
-            exclusive_min=0.0,
-            high=1.0,
-            optional=True,
-        ),
+        "The minimum structural similarity of two duplicates, for web pages that are also compared by their text.",
+        exclusive_min=0.0,
+        high=1.0,
     )
-    seed: int = parameter(1, Constraint("Seed of the permutations; part of the scheme.", int, low=0, high=2**32 - 1))
+    seed: int = parameter(1, "Seed of the permutations; part of the scheme.", low=0, high=2**32 - 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,95 +179,69 @@ class SimHash(MethodSettings):
             choices=(*constraints_of(Shingling)["tokens"].choices, "elements", "paths"),
         ),
     )
-    ngram: int = parameter(1, Constraint("Tokens in a feature.", int, low=1, high=64))
-    bits: int = parameter(64, Constraint("Bits of a fingerprint.", int, numbers=(32, 64, 128, 256)))
+    ngram: int = parameter(1, "Tokens in a feature.", low=1, high=64)
+    bits: int = parameter(64, "Bits of a fingerprint.", numbers=(32, 64, 128, 256))
     max_distance: int = parameter(
-        3, Constraint("The maximum number of differing bits of two duplicates.", int, low=0, high=MAX_HAMMING_DISTANCE)
+        3, "The maximum number of differing bits of two duplicates.", low=0, high=MAX_HAMMING_DISTANCE
     )
     weights: str = parameter(
         "tf",
-        Constraint(
-            "The weight of a feature: 1 (one), its frequency in the document (tf), or that times its inverse document "
-            "frequency (tfidf). For the elements and paths of a page: by their depth (depth). In Python also the "
-            "weight that a callable returns.",
-            str,
-            choices=("one", "tf", "tfidf", "depth"),
-            python_only=("given",),
-        ),
+        "The weight of a feature: 1 (one), its frequency in the document (tf), or that times its inverse document "
+        "frequency (tfidf). For the elements and paths of a page: by their depth (depth). In Python also the "
+        "weight that a callable returns.",
+        choices=("one", "tf", "tfidf", "depth"),
+        python_only=("given",),
     )
     decay: float = parameter(
-        0.45,
-        Constraint("With weights=depth, the weight of an element relative to its parent.", exclusive_min=0.0, high=1.0),
+        0.45, "With weights=depth, the weight of an element relative to its parent.", exclusive_min=0.0, high=1.0
     )
     idf: str | IdfSource = parameter(
         "corpus",
-        Constraint(
-            "The source of document frequencies: a pass over the corpus, the lines of each document, or a table saved "
-            "by `neardup document-frequencies`.",
-            str,
-            sentinels=("corpus", "lines"),
-            also_accepts=IdfSource,
-        ),
+        "The source of document frequencies: a pass over the corpus, the lines of each document, or a table saved "
+        "by `neardup document-frequencies`.",
+        sentinels=("corpus", "lines"),
+        also_accepts=IdfSource,
     )
     max_features: int | None = parameter(
         None,
-        Constraint(
-            "Use only the N features of a document with the highest weights; 0 for all. Default: 20 with tfidf, else "
-            "all.",
-            int,
-            low=0,
-            high=1_000_000,
-            optional=True,
-        ),
+        "Use only the N features of a document with the highest weights; 0 for all. Default: 20 with tfidf, else all.",
+        int,
+        low=0,
+        high=1_000_000,
     )
     weight_levels: bool = parameter(
-        False,
-        Constraint(
-            "Replace weights by levels 1 to 5, the quintile of a weight among the weights of the document.", bool
-        ),
+        False, "Replace weights by levels 1 to 5, the quintile of a weight among the weights of the document."
     )
     hash: str | FeatureHash = parameter(
         "native",
-        Constraint(
-            "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its UTF-8 bytes; "
-            "in Python also a callable from bytes to an integer.",
-            str,
-            choices=("native", "fnv1", "fnv1a", "md5"),
-            or_callable=True,
-        ),
+        "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its UTF-8 bytes; "
+        "in Python also a callable from bytes to an integer.",
+        choices=("native", "fnv1", "fnv1a", "md5"),
+        or_callable=True,
     )
     scheme: str = parameter(
         "native",
-        Constraint(
-            "Compute the fingerprints of neardup, of mfonda/simhash in Go, or of the Python package simhash.",
-            str,
-            choices=("native", "mfonda", "simhash"),
-        ),
+        "Compute the fingerprints of neardup, of mfonda/simhash in Go, or of the Python package simhash.",
+        choices=("native", "mfonda", "simhash"),
     )
     confirm: str | None = parameter(
         None,
-        Constraint(
-            "What makes two documents duplicates: the distance of their fingerprints alone (hamming), or also the "
-            "exact Jaccard similarity of their features, because fingerprints of unrelated texts can collide "
-            "(jaccard). Default: jaccard; hamming without texts.",
-            str,
-            choices=("jaccard", "hamming"),
-            optional=True,
-        ),
+        "What makes two documents duplicates: the distance of their fingerprints alone (hamming), or also the "
+        "exact Jaccard similarity of their features, because fingerprints of unrelated texts can collide "
+        "(jaccard). Default: jaccard; hamming without texts.",
+        str,
+        choices=("jaccard", "hamming"),
     )
     threshold: float = parameter(
-        0.5, Constraint("With confirm=jaccard, the minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
+        0.5, "With confirm=jaccard, the minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0
     )
     num_blocks: int | None = parameter(
         None,
-        Constraint(
-            "Blocks per fingerprint in the search. Default: chosen from the number of fingerprints. Does not change "
-            "the result.",
-            int,
-            low=1,
-            high=64,
-            optional=True,
-        ),
+        "Blocks per fingerprint in the search. Default: chosen from the number of fingerprints. Does not change "
+        "the result.",
+        int,
+        low=1,
+        high=64,
     )
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from neardup.settings.constraints import Constraint, Validated, parameter
+from neardup.settings.constraints import Validated, parameter
 
 Keep = Literal["first", "last", "longest", "shortest", "source"] | str
 Linkage = Literal["sieve", "connected"]
@@ -21,53 +21,38 @@ class SelectionSettings(Validated):
 
     keep: Keep = parameter(
         "first",
-        Constraint(
-            "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or "
-            "the order of the inputs (source). Separate several by commas: each decides the ties of those before it.",
-            str,
-            choices=get_args(get_args(Keep)[0]),
-            prefixes=("max:", "min:"),
-            is_list=True,
-        ),
+        "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or "
+        "the order of the inputs (source). Separate several by commas: each decides the ties of those before it.",
+        choices=get_args(get_args(Keep)[0]),
+        prefixes=("max:", "min:"),
+        is_list=True,
     )
     within: str | None = parameter(
         None,
-        Constraint(
-            "Compare only documents with the same value in this column, such as a language or a site.",
-            str,
-            optional=True,
-            sentinels=("COLUMN",),
-        ),
+        "Compare only documents with the same value in this column, such as a language or a site.",
+        str,
+        sentinels=("COLUMN",),
     )
     linkage: Linkage = parameter(
         "sieve",
-        Constraint(
-            "Remove each document that is similar to a kept one (sieve), or all but one of each chain of similar "
-            "documents (connected).",
-            str,
-            choices=get_args(Linkage),
-        ),
+        "Remove each document that is similar to a kept one (sieve), or all but one of each chain of similar "
+        "documents (connected).",
+        choices=get_args(Linkage),
     )
     max_bucket_size: int | None = parameter(
         None,
-        Constraint(
-            "The maximum number of documents in a bucket; later ones are left out, and counted in the report. It "
-            "keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for all pairs), 1,000 with "
-            "one fingerprint, 10,000 with one sampled shingle (containment).",
-            int,
-            low=1,
-            high=100_000,
-            optional=True,
-        ),
+        "The maximum number of documents in a bucket; later ones are left out, and counted in the report. It "
+        "keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for all pairs), 1,000 with "
+        "one fingerprint, 10,000 with one sampled shingle (containment).",
+        int,
+        low=1,
+        high=100_000,
     )
     audit_sample: int = parameter(
         0,
-        Constraint(
-            "The number of sampled documents to compare exactly with all others, to measure the recall; 0 for none.",
-            int,
-            low=0,
-            high=100_000,
-        ),
+        "The number of sampled documents to compare exactly with all others, to measure the recall; 0 for none.",
+        low=0,
+        high=100_000,
     )
 
 
@@ -77,25 +62,19 @@ class OutputSettings(Validated):
 
     write: OutputKind = parameter(
         "kept",
-        Constraint(
-            "The output besides removed.parquet: the kept documents in the format of the input (kept), a true or "
-            "false for each input row (mask), the ids of the kept documents (ids), all documents with the columns "
-            "duplicate_of, similarity and cluster (annotated), or nothing (removed).",
-            str,
-            choices=get_args(OutputKind),
-        ),
+        "The output besides removed.parquet: the kept documents in the format of the input (kept), a true or "
+        "false for each input row (mask), the ids of the kept documents (ids), all documents with the columns "
+        "duplicate_of, similarity and cluster (annotated), or nothing (removed).",
+        choices=get_args(OutputKind),
     )
     count_by: str | None = parameter(
         None,
-        Constraint(
-            "Count removed documents by the values of this column, such as a source. Default: the column of within.",
-            str,
-            optional=True,
-            sentinels=("COLUMN",),
-        ),
+        "Count removed documents by the values of this column, such as a source. Default: the column of within.",
+        str,
+        sentinels=("COLUMN",),
     )
     lang: Language = parameter(
-        "en", Constraint("The language of report.html: English or simplified Chinese.", str, choices=get_args(Language))
+        "en", "The language of report.html: English or simplified Chinese.", choices=get_args(Language)
     )
 
 
@@ -104,37 +83,23 @@ class RunSettings(Validated):
     """How a run uses the machine. Nothing here changes the result."""
 
     threads: int | None = parameter(
-        None,
-        Constraint(
-            "Worker threads. Default: one per processor available to this process.",
-            int,
-            low=1,
-            high=1024,
-            optional=True,
-        ),
+        None, "Worker threads. Default: one per processor available to this process.", int, low=1, high=1024
     )
     batch_rows: int | None = parameter(
-        None,
-        Constraint("Documents per batch. Default: chosen from their size.", int, low=1, high=1_000_000, optional=True),
+        None, "Documents per batch. Default: chosen from their size.", int, low=1, high=1_000_000
     )
     cache_bytes: int | None = parameter(
         None,
-        Constraint(
-            "Memory for caching the input documents, in bytes; inputs that do not fit are read and decoded again when "
-            "needed. Default: a quarter of the memory.",
-            int,
-            low=0,
-            high=1 << 50,
-            optional=True,
-        ),
+        "Memory for caching the input documents, in bytes; inputs that do not fit are read and decoded again when "
+        "needed. Default: a quarter of the memory.",
+        int,
+        low=0,
+        high=1 << 50,
     )
     on_error: OnError = parameter(
         "reject",
-        Constraint(
-            "How to handle documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot "
-            "be read to its end makes the result incomplete (exit code 1); skip lists them and exits with 0; stop "
-            "ends the run at the first one.",
-            str,
-            choices=get_args(OnError),
-        ),
+        "How to handle documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot "
+        "be read to its end makes the result incomplete (exit code 1); skip lists them and exits with 0; stop "
+        "ends the run at the first one.",
+        choices=get_args(OnError),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Constraint, Validated, parameter
+from neardup.settings.constraints import Validated, parameter
 
 Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="given") of (string, weight) pairs
 PAGE_TOKENS = ("tags", "elements", "paths")
@@ -31,22 +31,15 @@ class Jieba(Validated):
 
     mode: str = parameter(
         "exact",
-        Constraint(
-            "Split each sentence into words (exact), list every dictionary word in it (full), or split it and then "
-            "split long words again (search).",
-            str,
-            choices=("exact", "full", "search"),
-        ),
+        "Split each sentence into words (exact), list every dictionary word in it (full), or split it and then "
+        "split long words again (search).",
+        choices=("exact", "full", "search"),
     )
-    hmm: bool = parameter(
-        True, Constraint("Find words that are not in the dictionary, using a hidden Markov model of characters.", bool)
-    )
-    user_dict: str | None = parameter(
-        None, Constraint("An additional dictionary, in jieba's format.", str, optional=True)
-    )
-    words: tuple[str, ...] = parameter((), Constraint("Words to add to the dictionary.", tuple))
-    stop_words: str | None = parameter(None, Constraint("A file of words to ignore, one per line.", str, optional=True))
-    parts_of_speech: tuple[str, ...] = parameter((), Constraint("Parts of speech to keep. Default: all.", tuple))
+    hmm: bool = parameter(True, "Find words that are not in the dictionary, using a hidden Markov model of characters.")
+    user_dict: str | None = parameter(None, "An additional dictionary, in jieba's format.", str)
+    words: tuple[str, ...] = parameter((), "Words to add to the dictionary.")
+    stop_words: str | None = parameter(None, "A file of words to ignore, one per line.", str)
+    parts_of_speech: tuple[str, ...] = parameter((), "Parts of speech to keep. Default: all.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,31 +66,23 @@ class Shingling(Validated):
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
-        Constraint(
-            "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), code points "
-            "(each run of white space counts as one space), words between white space, or Chinese words by jieba "
-            "(extra zh). Of an HTML page: its start tags with their attributes; with SimHash also its elements, or "
-            "their tag paths. In Python also the strings that a callable returns.",
-            str,
-            choices=("words", "chars", "whitespace", "jieba", "tags"),
-            or_callable=True,
-            also_accepts=Jieba,
-        ),
+        "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), code points "
+        "(each run of white space counts as one space), words between white space, or Chinese words by jieba "
+        "(extra zh). Of an HTML page: its start tags with their attributes; with SimHash also its elements, or "
+        "their tag paths. In Python also the strings that a callable returns.",
+        choices=("words", "chars", "whitespace", "jieba", "tags"),
+        or_callable=True,
+        also_accepts=Jieba,
     )
-    ngram: int = parameter(5, Constraint("Tokens in a shingle.", int, low=1, high=64))
-    nfkc: bool = parameter(True, Constraint("Normalise to NFKC, so that full-width letters and ligatures match.", bool))
-    case_fold: bool = parameter(True, Constraint("Fold case, so that Straße matches STRASSE.", bool))
-    fold_chinese: bool = parameter(
-        False, Constraint("Fold traditional Chinese characters to simplified ones, one by one.", bool)
-    )
+    ngram: int = parameter(5, "Tokens in a shingle.", low=1, high=64)
+    nfkc: bool = parameter(True, "Normalise to NFKC, so that full-width letters and ligatures match.")
+    case_fold: bool = parameter(True, "Fold case, so that Straße matches STRASSE.")
+    fold_chinese: bool = parameter(False, "Fold traditional Chinese characters to simplified ones, one by one.")
     html: str | None = parameter(
         None,
-        Constraint(
-            "Read documents as HTML pages, and compare their main text (extra web) or all visible text.",
-            str,
-            choices=("main", "all"),
-            optional=True,
-        ),
+        "Read documents as HTML pages, and compare their main text (extra web) or all visible text.",
+        str,
+        choices=("main", "all"),
     )
 
     def __post_init__(self) -> None:
