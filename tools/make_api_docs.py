@@ -113,7 +113,8 @@ def _signature(name: str, thing: Any) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
         default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
-        shown.append(parameter.name + default)
+        stars = "**" * (parameter.kind is parameter.VAR_KEYWORD)
+        shown.append(f"{stars}{parameter.name}{default}")
     return f"{name}({', '.join(shown)})"
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,32 +15,24 @@ from neardup.engines.base import Decided
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
 from neardup.engines.local.workspace import workspace
-from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write
 from neardup.output.cluster_names import distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
 from neardup.output.directory import OutputDirectory
-from neardup.progress import Progress
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.report.contents import build_report
 from neardup.report.stages import open_stages
 from neardup.results import Clustering
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Inputs, Source
-from neardup.runs.run import Run
+from neardup.runs.inputs import Source
+from neardup.runs.run import CacheOptions, run_of
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import (
-    Keep,
-    Language,
-    Linkage,
-    OnError,
-    OutputSettings,
-    RunSettings,
-    SelectionSettings,
-    TextUnit,
-)
+from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def cluster(
@@ -57,29 +49,19 @@ def cluster(
     linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     tables: bool = True,
     overwrite: bool = False,
     resume: bool = False,
-    threads: int | None = None,
-    batch_rows: int | None = None,
-    cache_bytes: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
+    **options: Unpack[CacheOptions],
 ) -> Clustering:
     """Group the similar documents of a collection into clusters, with their sizes, names and common parts.
 
     Parameters
     ----------
     source, method, threshold, max_distance, keep, within, lang, max_bucket_size, audit_sample : as in `dedup`.
-    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    overwrite, resume, threads, batch_rows, cache_bytes, on_error, progress, engine, master : as in `dedup`.
+    overwrite, resume, engine, master : as in `dedup`.
     against : known documents, each the first of a cluster. A document joins the most similar of all first documents,
         known or new. Known documents are not compared with each other, and have no row in the result. Default: None.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
@@ -88,6 +70,8 @@ def cluster(
         chains of similar documents.
     tables : fill the tables of the result. Use False with `output` if they do not fit into memory; accessing them then
         raises SettingError.
+    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, batch_rows, cache_bytes,
+        on_error, progress; as in `dedup`.
 
     Returns
     -------
@@ -117,17 +101,12 @@ def cluster(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    wanted = Run(
-        Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes),
-        method_named(method, threshold, max_distance),
-        selection,
-        RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error),
-        resume=resume,
-        table="clusters.parquet",
-    )
+    chosen = method_named(method, threshold, max_distance)
+    table = "clusters.parquet"
+    wanted = run_of(source, options, against=against, method=chosen, selection=selection, resume=resume, table=table)
     with open_engine(engine, master, "cluster", wanted) as performer:
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-        with open_stages(progress) as stages, workspace(folder) as scratch:
+        with open_stages(wanted.progress) as stages, workspace(folder) as scratch:
             run = performer.decide(folder, scratch, stages)
             removals = run.outcome.removals
             clusters = cluster_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
@@ -147,7 +126,7 @@ def cluster(
             found = [write.to_table(*table) if tables else None for table in _tables(run, clusters, names)]
             if folder is not None:
                 folder.finish()
-    warn_if_incomplete(report, on_error)
+    warn_if_incomplete(report, wanted.settings.on_error)
     return Clustering(found[0], found[1], report, None if folder is None else folder.path)
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from neardup.atomic import AtomicFile
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
-from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
 from neardup.output.table_file import check_output
-from neardup.progress import Progress
 from neardup.report.charts import save_drawing, score_chart
 from neardup.report.evaluation_html import Errors, render_errors
 from neardup.report.stages import open_stages
@@ -23,14 +22,17 @@ from neardup.results import Evaluation
 from neardup.runs.columns import choose_label
 from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.input_files import list_inputs
-from neardup.runs.inputs import Inputs, Source, named_paths
+from neardup.runs.inputs import Source, named_paths
 from neardup.runs.labels import Verdicts, read_verdicts
-from neardup.runs.run import Run
+from neardup.runs.run import BatchOptions, Run, run_of
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import SelectionSettings
 from neardup.verify.scores import Score
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 LABEL = "cluster"
 
@@ -48,23 +50,13 @@ def evaluate(
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    threads: int | None = None,
-    batch_rows: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
+    **options: Unpack[BatchOptions],
 ) -> Evaluation:
     """Score a method on labelled documents: precision, recall and F1, by threshold and length; agreement of clusters.
 
     Parameters
     ----------
     source, method, threshold, max_distance : as in `dedup`.
-    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
     label : the column of labels; default: cluster. Documents with the same label are duplicates, documents with
         different labels are not; pairs with a document whose label is null or empty are ignored. With `pairs`, the
         column of verdicts; default: duplicate, else label.
@@ -77,6 +69,8 @@ def evaluate(
     curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of 0.05. Lower values
         are slower. Default: 0.2. SimHash, whose curve has distances, does not accept it.
     max_bucket_size : as in `find_pairs`.
+    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, batch_rows, on_error, progress;
+        as in `dedup`.
 
     Returns
     -------
@@ -109,21 +103,15 @@ def evaluate(
     """
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
-    settings = _Settings(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
-        label,
-        pairs,
-        SelectionSettings(max_bucket_size=max_bucket_size),
-        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
-        _checked(curve_from),
-    )
-    result, found = _evaluate(settings, method_named(method, threshold, max_distance), progress, page is not None)
+    selection = SelectionSettings(max_bucket_size=max_bucket_size)
+    run = run_of(source, options, method=method_named(method, threshold, max_distance), selection=selection)
+    result, found = _evaluate(run, label, pairs, _checked(curve_from), with_errors=page is not None)
     if path is not None:
         save_drawing(score_chart([("", result.report)]), path)
     if page is not None and found is not None:
         with AtomicFile(page) as partial:
             partial.write_text(render_errors(result.report, found), encoding="utf-8")
-    warn_if_incomplete(result.report, on_error)
+    warn_if_incomplete(result.report, run.settings.on_error)
     return result
 
 
@@ -137,23 +125,13 @@ def compare_methods(
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    threads: int | None = None,
-    batch_rows: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
+    **options: Unpack[BatchOptions],
 ) -> dict[str, Evaluation]:
     """Score several methods on the same labelled documents, as `evaluate` scores one.
 
     Parameters
     ----------
-    source, label, pairs, max_bucket_size : as in `evaluate`.
-    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
+    source, label, pairs, max_bucket_size, options : as in `evaluate`.
     methods : two or more names of methods, or a dictionary of names to settings.
     plot : an SVG file for the plot of the curves of all methods. Default: None.
     overwrite : replace that file, if it exists.
@@ -187,35 +165,16 @@ def compare_methods(
             f"methods must be two or more different ones: got {methods!r}. To score one method, use evaluate."
         )
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
-    settings = _Settings(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes),
-        label,
-        pairs,
-        SelectionSettings(max_bucket_size=max_bucket_size),
-        RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error),
-        _checked(curve_from),
-    )
-    chosen = {name: method_named(method) for name, method in named.items()}
-    by_distance = settings._replace(curve_from=None)
-    results = {
-        name: _evaluate(settings if method_of(method).limit.at_least else by_distance, method, progress)[0]
-        for name, method in chosen.items()
-    }
+    run = run_of(source, options, selection=SelectionSettings(max_bucket_size=max_bucket_size))
+    first = _checked(curve_from)
+    results = {}
+    for name, method in {name: method_named(method) for name, method in named.items()}.items():
+        begin = first if method_of(method).limit.at_least else None
+        results[name], _ = _evaluate(replace(run, method=method), label, pairs, begin)
     if path is not None:
         save_drawing(score_chart([(name, result.report) for name, result in results.items()]), path)
-    warn_if_incomplete(next(iter(results.values())).report, on_error)
+    warn_if_incomplete(next(iter(results.values())).report, run.settings.on_error)
     return results
-
-
-class _Settings(NamedTuple):
-    """The documents, what is known of them, and how to run."""
-
-    inputs: Inputs
-    label: str | None
-    pairs: Source | None
-    selection: SelectionSettings
-    run_settings: RunSettings
-    curve_from: float | None = None
 
 
 def _checked(curve_from: float | None) -> float | None:
@@ -228,23 +187,22 @@ def _checked(curve_from: float | None) -> float | None:
 
 
 def _evaluate(
-    settings: _Settings, method: MethodSettings, progress: bool | Progress, with_errors: bool = False
+    run: Run, label: str | None, pairs: Source | None, curve_from: float | None, *, with_errors: bool = False
 ) -> tuple[Evaluation, Errors | None]:
-    """Score a method."""
-    inputs, label, pairs, selection, run_settings, curve_from = settings
+    """Score the method of a run."""
     if label is not None and not isinstance(label, str):
         raise SettingError(
             f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source, and "
             "pass its name."
         )
-    tasks, chosen, _ = Run(inputs, method, selection, run_settings).find()
+    tasks, chosen, _ = run.find()
     chosen = chosen.resolve()
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)
-    with open_stages(progress) as stages:
+    with open_stages(run.progress) as stages:
         found = engine.evaluate(
-            tasks, truth, chosen, selection, run_settings, stages, curve_from=curve_from, with_errors=with_errors
+            tasks, truth, chosen, run.selection, run.settings, stages, curve_from=curve_from, with_errors=with_errors
         )
     limit = chosen.limit.name
     curve = pa.Table.from_pylist([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +32,10 @@ from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_incomplete
 from neardup.report.stages import open_stages
 from neardup.runs.inputs import Inputs, Source
+from neardup.runs.run import ReadingOptions
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
 from neardup.settings.constraints import check_limit
-from neardup.settings.run import OnError, RunSettings, TextUnit
+from neardup.settings.run import OnError, RunSettings
 from neardup.version import __version__
 
 if TYPE_CHECKING:
@@ -63,19 +64,6 @@ class _Group(NamedTuple):
         return 0 if self.batch is None else int(self.batch.texts.nbytes)
 
 
-class FileOptions(TypedDict, total=False):
-    """The options of file jobs that say how files are read, as in `dedup`."""
-
-    text_column: str | Sequence[str] | None
-    id_column: str | None
-    text_unit: TextUnit
-    in_format: str | None
-    max_document_bytes: int
-    threads: int | None
-    on_error: OnError
-    progress: bool | Progress
-
-
 class FileHits(NamedTuple):
     """The result of `Index.query_files`.
 
@@ -100,7 +88,7 @@ class _Reading:
         self,
         index: OpenIndex,
         source: Source,
-        options: FileOptions,
+        options: ReadingOptions,
         payload_column: str | Sequence[str] | None = None,
         *,
         with_payload: bool = False,
@@ -297,7 +285,7 @@ class FileJobs:
         overwrite: bool = False,
         payload_column: str | Sequence[str] | None = None,
         import_name: str | None = None,
-        **options: Unpack[FileOptions],
+        **options: Unpack[ReadingOptions],
     ) -> dict[str, Any]:
         """Add the documents of files, write the rows of those that were kept, and return a report.
 
@@ -349,7 +337,7 @@ class FileJobs:
         limit: int = 10,
         output: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
-        **options: Unpack[FileOptions],
+        **options: Unpack[ReadingOptions],
     ) -> FileHits:
         """Find the kept documents that are similar to each document of files; return `.hits` and `.report`.
 
@@ -389,7 +377,7 @@ class FileJobs:
         source: Source,
         *,
         payload_column: str | Sequence[str] | None = None,
-        **options: Unpack[FileOptions],
+        **options: Unpack[ReadingOptions],
     ) -> dict[str, Any]:
         """Store the documents of files in an open import, and return a report. Parameters as in `add_files`."""
         self.opened.require_open(import_name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,28 +18,29 @@ from neardup.engines.choose import open_engine
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
-from neardup.executor import count_threads
 from neardup.fingerprints.files import require_same
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
 from neardup.fingerprints.gathered import FingerprintFile, Gathered
-from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.methods.registry import method_of
 from neardup.output import write
 from neardup.output.table_file import TableFile
 from neardup.output.tables import IdsOnly, pair_batches
-from neardup.progress import Progress, Stages
+from neardup.progress import Stages
 from neardup.report.contents import build_report, fingerprint_pairs_report
 from neardup.report.stages import open_stages
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Inputs, Source, named_paths
-from neardup.runs.run import Run
+from neardup.runs.inputs import Source, named_paths
+from neardup.runs.run import BatchOptions, Run, run_of
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def find_pairs(
@@ -52,17 +53,9 @@ def find_pairs(
     overwrite: bool = False,
     tables: bool = True,
     max_bucket_size: int | None = None,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    threads: int | None = None,
-    batch_rows: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
+    **options: Unpack[BatchOptions],
 ) -> DuplicatePairs:
     """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
@@ -70,8 +63,9 @@ def find_pairs(
     ----------
     source : as in `dedup`; or Fingerprints, or files or a table of them, which need no text.
     method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
-    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress, engine, master : as in `dedup`.
+    engine, master : as in `dedup`.
+    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, batch_rows, on_error, progress;
+        as in `dedup`.
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are only returned.
     overwrite : replace that file, if it exists, once the new one is complete.
     tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory; accessing it then
@@ -96,25 +90,22 @@ def find_pairs(
     >>> neardup.find_pairs(["a b c d e f", "x y z", "A b c d e f."]).pairs.to_pylist()
     [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
     """
-    selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
     file = None if output is None else TableFile(output, overwrite=overwrite)
-    inputs = Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes)
-    found = _Pairs(file, tables)
-    files = fingerprints_of(source)
-    method = method_named(method or ("simhash" if files else "minhash"), threshold, max_distance)
+    found, files = _Pairs(file, tables), fingerprints_of(source)
+    chosen = method_named(method or ("simhash" if files else "minhash"), threshold, max_distance)
+    selection = SelectionSettings(max_bucket_size=max_bucket_size)
+    run = run_of(source, options, method=chosen, selection=selection, all_pairs=True)
     with (
-        open_stages(progress) as stages,
+        open_stages(run.progress) as stages,
         tempfile.TemporaryDirectory(prefix="neardup-") as directory,
         Scratch(Path(directory)) as scratch,
     ):
         if files:
-            report = _pairs_of_fingerprints(files, method, run_settings, scratch, stages, found)
+            report = _pairs_of_fingerprints(files, run, scratch, stages, found)
         else:
-            run = Run(inputs, method, selection, run_settings, all_pairs=True)
             with open_engine(engine, master, "find_pairs", run) as performer:
                 report = _pairs_of_documents(performer, scratch, stages, found)
-    warn_if_incomplete(report, on_error)
+    warn_if_incomplete(report, run.settings.on_error)
     return DuplicatePairs(found.table, report, None if file is None else file.path)
 
 
@@ -182,23 +173,17 @@ def fingerprint_paths(source: Source) -> list[str]:
 
 
 def _pairs_of_fingerprints(
-    files: dict[str, Fingerprints | FingerprintFile],
-    method: MethodSettings,
-    run_settings: RunSettings,
-    scratch: Scratch,
-    stages: Stages,
-    found: _Pairs,
+    files: dict[str, Fingerprints | FingerprintFile], run: Run, scratch: Scratch, stages: Stages, found: _Pairs
 ) -> dict[str, Any]:
     """Find the pairs among fingerprints, without their texts."""
     first_name, first = next(iter(files.items()))
-    near = method_of(method).radius_of(first.scheme, first_name)
+    near = method_of(run.method).radius_of(first.scheme, first_name)
     for name, file in files.items():
         require_same(first.scheme, file.scheme, first_name, name)
     with stages.stage("read"):
         gathered = Gathered(files)
     with stages.stage("join"):
-        threads = count_threads(run_settings.threads)
-        pairs = join(gathered.values, near.bits, near.max_distance, near.num_blocks, threads)
+        pairs = join(gathered.values, near.bits, near.max_distance, near.num_blocks, run.threads)
         left, right, distance = collect_near(scratch, pairs)
     with stages.stage("write"):
         positions = np.unique(np.concatenate([left, right]))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,100 +21,63 @@ from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sign import Column, Counts, sign_column, sign_corpus
 from neardup.errors import InputError
-from neardup.executor import count_threads
 from neardup.features.feature_strings import split_pairs
 from neardup.features.token_lists import STRING_LISTS, list_strings
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, known_total
+from neardup.formats.reading import known_total
 from neardup.formats.tables import export_of
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
 from neardup.output.table_file import TableFile
-from neardup.progress import Progress, Stages
+from neardup.progress import Stages
 from neardup.report.contents import describe_cost, incomplete_by
 from neardup.report.stages import open_stages
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Inputs, Source, looks_like_path, named_paths
-from neardup.runs.run import Run
+from neardup.runs.inputs import Source, looks_like_path, named_paths
+from neardup.runs.run import ReadingOptions, Run, run_of
 from neardup.settings.constraints import iterates_over_names, shown
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.presets import method_named
-from neardup.settings.run import OnError, RunSettings, TextUnit
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
 _CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of fewer features, threads wait for one another
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 
+class SignOptions(ReadingOptions, total=False):
+    """And where signatures are written."""
+
+    output: str | os.PathLike[str] | None
+    with_hex: bool
+    overwrite: bool
+
+
+_MinHashMethod = MinHash | Literal["minhash", "structure", "content"]
+_SimHashMethod = SimHash | Literal["simhash", "tags", "decay", "paths"]
+
+
+@overload
+def sign(source: Source, *, method: _MinHashMethod = "minhash", **options: Unpack[SignOptions]) -> Signatures: ...
+@overload
+def sign(source: Source, *, method: _SimHashMethod, **options: Unpack[SignOptions]) -> Fingerprints: ...
 @overload
 def sign(
-    source: Source,
-    *,
-    method: MinHash | Literal["minhash", "structure", "content"] = "minhash",
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    output: str | os.PathLike[str] | None = None,
-    with_hex: bool = False,
-    overwrite: bool = False,
-    threads: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
-) -> Signatures: ...
-@overload
-def sign(
-    source: Source,
-    *,
-    method: SimHash | Literal["simhash", "tags", "decay", "paths"],
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    output: str | os.PathLike[str] | None = None,
-    with_hex: bool = False,
-    overwrite: bool = False,
-    threads: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
-) -> Fingerprints: ...
-@overload
-def sign(
-    source: Source,
-    *,
-    method: MethodSettings | str,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    output: str | os.PathLike[str] | None = None,
-    with_hex: bool = False,
-    overwrite: bool = False,
-    threads: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
+    source: Source, *, method: MethodSettings | str, **options: Unpack[SignOptions]
 ) -> Signatures | Fingerprints: ...
 def sign(
     source: Source,
     *,
     method: MethodSettings | str = "minhash",
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     output: str | os.PathLike[str] | None = None,
     with_hex: bool = False,
     overwrite: bool = False,
-    threads: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
+    **options: Unpack[ReadingOptions],
 ) -> Any:
     """Return the MinHash signature or the SimHash fingerprint of every document.
 
@@ -128,14 +91,13 @@ def sign(
         minhash, simhash; of web pages structure, signatures of the template, content, of the main text, or tags, decay,
         paths, fingerprints of the tags. Of tokens, only the seed and length of signatures matter, the bits, hash and
         weights of fingerprints.
-    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     output : a file to write to batch by batch, in bounded memory: .parquet, whose rows are read again when the result
         is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None; the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
     overwrite : replace the output file, if it exists, once the new one is complete.
-    threads : worker threads. Default: one per processor available to this process. They do not change the values.
-    on_error, progress : as in `dedup`. A document that cannot be read has no row; in a list or a column of texts it is
-        an InputError.
+    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, on_error, progress; as in
+        `dedup`. Threads do not change the values. A document that cannot be read has no row; in a list or a column of
+        texts it is an InputError.
 
     Returns
     -------
@@ -169,29 +131,29 @@ def sign(
     'weighted-minhash'
     """
     chosen = method_of(method_named(method))
-    run_settings = RunSettings(threads=threads, on_error=on_error)
     file = None if output is None else TableFile(output, overwrite=overwrite)
-    documents, column = (source, None) if text_column or id_column or in_format else _as_column(source)
+    has_names = any(options.get(name) for name in ("text_column", "id_column", "in_format"))
+    documents, column = (source, None) if has_names else _as_column(source)
+    run = run_of(documents, options, method=chosen.settings)
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     if column is not None:
         in_memory = file is None and chosen.counted is None
         if in_memory or not is_text(column.dtype):
-            return take(iter([sign_column(column, chosen.sketcher, count_threads(run_settings.threads))]))
-        run_settings = replace(run_settings, on_error="stop")  # a row for each text
-    inputs = Inputs(documents, None, text_column, id_column, text_unit, in_format, max_document_bytes)
-    sketches = _perform(Run(inputs, chosen.settings, settings=run_settings), take, progress)
+            return take(iter([sign_column(column, chosen.sketcher, run.threads)]))
+        run = replace(run, settings=replace(run.settings, on_error="stop"))  # a row for each text
+    sketches = _perform(run, take)
     assert sketches.report is not None
-    warn_if_incomplete(sketches.report, on_error)
+    warn_if_incomplete(sketches.report, run.settings.on_error)
     return sketches
 
 
-def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], progress: bool | Progress) -> Sketches:
+def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches]) -> Sketches:
     """Sign documents; take : makes one of their batches, of which the first has no rows."""
     counts = Counts()
     tasks, method, _ = run.find()
     threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
     with (
-        open_stages(progress) as stages,
+        open_stages(run.progress) as stages,
         tempfile.TemporaryDirectory(prefix="neardup-") as directory,
         Scratch(Path(directory)) as scratch,
     ):

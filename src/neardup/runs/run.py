@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple, TypedDict
 
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import rejecter
@@ -12,10 +12,36 @@ from neardup.executor import count_threads
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
-from neardup.runs.inputs import Inputs, for_pages, tasks_of
+from neardup.progress import Progress
+from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.settings.methods import MinHash
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUnit
 from neardup.settings.shingling import Shingling
+
+
+class ReadingOptions(TypedDict, total=False):
+    """How documents are read: the options of every function that reads them, as in `dedup`."""
+
+    text_column: str | Sequence[str] | None
+    id_column: str | None
+    text_unit: TextUnit
+    in_format: str | None
+    max_document_bytes: int
+    threads: int | None
+    on_error: OnError
+    progress: bool | Progress
+
+
+class BatchOptions(ReadingOptions, total=False):
+    """And in which batches."""
+
+    batch_rows: int | None
+
+
+class CacheOptions(BatchOptions, total=False):
+    """And how many of them are cached."""
+
+    cache_bytes: int | None
 
 
 class Found(NamedTuple):
@@ -32,7 +58,7 @@ class Run:
 
     all_pairs : whether every pair is listed, and nothing is removed. resume : whether an interrupted run of the same
     output is continued. copies : whether kept documents are written. table : the file of the output that has the file
-    and the row of each document.
+    and the row of each document. progress : as in `dedup`.
     """
 
     inputs: Inputs
@@ -43,6 +69,7 @@ class Run:
     resume: bool = False
     copies: bool = False
     table: str = "removed.parquet"
+    progress: bool | Progress = False
 
     @property
     def threads(self) -> int:
@@ -70,3 +97,11 @@ class Run:
     def rejecter(self, use: Callable[[Rejected], None]) -> Callable[[Rejected], None]:
         """Return the function to call with each row that cannot be read; see documents.corpus.rejecter."""
         return rejecter(self.settings.on_error, use)
+
+
+def run_of(source: Source, options: ReadingOptions, *, against: Source | None = None, **others: Any) -> Run:
+    """Return a run over a source; options : how it is read. others : fields of the run."""
+    values: dict[str, Any] = {**options}
+    progress = values.pop("progress", False)
+    settings = {field.name: values.pop(field.name) for field in fields(RunSettings) if field.name in values}
+    return Run(Inputs(source, against, **values), settings=RunSettings(**settings), progress=progress, **others)
