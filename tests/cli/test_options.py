@@ -15,6 +15,7 @@ from neardup.cli.main import cli, every_command
 from neardup.cli.methods import build_method
 from neardup.cli.settings import SettingType, parse_number
 from neardup.errors import SettingError
+from neardup.runs import run
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MinHash, SimHash
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
@@ -114,9 +115,17 @@ CALLS = {
 }
 
 
+def arguments_of(function) -> set[str]:
+    """Return the names of all arguments, with those of `**options: Unpack[...]`."""
+    parameters = dict(inspect.signature(function).parameters)
+    options = parameters.pop("options", None)
+    declared = "" if options is None else options.annotation.removeprefix("Unpack[").removesuffix("]")
+    return set(parameters) | set(getattr(run, declared).__annotations__ if declared else ())
+
+
 @pytest.mark.parametrize(("command", "function"), CALLS.items(), ids=list(CALLS))
 def test_the_options_of_a_command_are_the_arguments_of_its_function(command, function):
-    arguments = set(inspect.signature(function).parameters) - {"source", "progress", "tables"}
+    arguments = arguments_of(function) - {"source", "progress", "tables"}
     arguments |= {"output", "overwrite"} if command == "document-frequencies" else set()
     assert set(options_of(command)) - PRINTING - OF_A_METHOD - {"compare_methods"} == arguments - OF_A_METHOD
 
