@@ -6,14 +6,15 @@ order; the number of rows in a batch is the reader's choice and never changes an
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
-from neardup.documents.payload import Payload, select_payload
+from neardup.arrays import arrow_of, offsets_from_lengths
+from neardup.documents.payload import Payload, RawLines, select_payload
 
 BLOCK_BYTES = 4 << 20
 """Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache."""
@@ -87,3 +88,45 @@ class DocumentBatch:
             None if self.payload is None else select_payload(self.payload, mask),
             tuple(values.filter(chosen) for values in self.values),
         )
+
+    def slice(self, start: int, stop: int) -> DocumentBatch:
+        """Return the documents in [start, stop), without their payload."""
+        return DocumentBatch(
+            self.text[start:stop],
+            self.rows[start:stop],
+            None if self.ids is None else self.ids[start:stop],
+            tuple(rank[start:stop] for rank in self.ranks),
+            values=tuple(values[start:stop] for values in self.values),
+        )
+
+
+def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
+    """Return batches as one, without their payloads unless there is but one. Requires: their columns are the same."""
+    first, *others = batches
+    if not others:
+        return first
+    return DocumentBatch(
+        pa.concat_arrays([batch.text for batch in batches]),
+        np.concatenate([batch.rows for batch in batches]),
+        None if first.ids is None else pa.concat_arrays([batch.ids for batch in batches]),
+        tuple(np.concatenate(ranks) for ranks in zip(*(batch.ranks for batch in batches), strict=True)),
+        values=tuple(pa.concat_arrays(values) for values in zip(*(batch.values for batch in batches), strict=True)),
+    )
+
+
+def replace_lines(batch: DocumentBatch, rows: np.ndarray, change: Callable[[int, bytes], bytes]) -> RawLines:
+    """Return the payload of a batch of lines with others, line ends included, in the place of some.
+
+    rows : the numbers of these, rising. change : returns the other line, from the number and the line.
+    """
+    lines = batch.payload
+    assert isinstance(lines, RawLines)
+    pieces: list[bytes | memoryview] = []
+    data, sizes, end = memoryview(lines.data), np.diff(lines.offsets), int(lines.offsets[0])
+    for row in rows.tolist():
+        begin, stop = lines.offsets[row : row + 2].tolist()
+        other = change(row, bytes(data[begin:stop]))
+        pieces += [data[end:begin], other]
+        sizes[row], end = len(other), stop
+    pieces.append(data[end : int(lines.offsets[-1])])
+    return RawLines(b"".join(pieces), offsets_from_lengths(sizes))

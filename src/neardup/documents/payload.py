@@ -70,19 +70,6 @@ def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray)
     return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
 
 
-def replace_lines(lines: RawLines, rows: np.ndarray, others: list[bytes]) -> RawLines:
-    """Return the lines with others, line ends included, in the place of some. rows : the numbers of these, rising."""
-    data, end = memoryview(lines.data), int(lines.offsets[0])
-    pieces: list[bytes | memoryview] = []
-    for row, other in zip(rows.tolist(), others, strict=True):
-        pieces += [data[end : int(lines.offsets[row])], other]
-        end = int(lines.offsets[row + 1])
-    pieces.append(data[end : int(lines.offsets[-1])])
-    sizes = np.diff(lines.offsets)
-    sizes[rows] = list(map(len, others))
-    return RawLines(b"".join(pieces), offsets_from_lengths(sizes))
-
-
 def filter_rows(rows: Any, mask: Any) -> Any:
     """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for runs: plain ones have."""
     if not any(map(pa.types.is_run_end_encoded, rows.schema.types)):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -19,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Rejected, concatenate, replace_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
-from neardup.documents.payload import RawLines, replace_lines, select_lines
+from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
-from neardup.documents.sources import CannotOpen, Source
-from neardup.documents.texts import NO_RANK, as_ids, as_rank, as_text, join_texts, rank_of
+from neardup.documents.sources import Source
+from neardup.documents.texts import NO_RANK, documents_of, rank_of
 from neardup.formats.registry import Handler
 
 SAMPLE_LINES = 100
@@ -42,31 +43,18 @@ class _Wanted(NamedTuple):
     schema: pa.Schema
 
 
-class _ParsedLines(NamedTuple):
-    """The result of consecutive lines: text, ids, ranks and values by line; and the refused lines, with the reason."""
-
-    text: pa.LargeStringArray
-    ids: pa.StringArray | None
-    ranks: tuple[np.ndarray, ...]
-    bad: dict[int, str]
-    values: tuple[pa.Array, ...] = ()
-
-
 def column_types(source: Source) -> dict[str, pa.DataType]:
     """Return the keys of the first lines, each with the type that its values suggest."""
     kinds: dict[str, set[str]] = {}
     ignored: list[Rejected] = []
-    try:
-        for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(record, dict):
-                for key, value in record.items():
-                    kinds.setdefault(key, set()).add(type(value).__name__)
-    except CannotOpen:  # which `read` will report
-        return {}
+    for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            for key, value in record.items():
+                kinds.setdefault(key, set()).add(type(value).__name__)
     return {key: _arrow_type(seen - {"NoneType"}) for key, seen in kinds.items()}
 
 
@@ -92,16 +80,15 @@ def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
-    wanted = _Wanted(columns, _schema(source, columns))
-    for block in read_line_blocks(source, reject):
-        batch = _documents(block, wanted, source, reject, with_payload)
-        if len(batch.rows):
-            yield batch
-
-
-def _schema(source: Source, columns: Columns) -> pa.Schema:
-    fields: dict[str, pa.DataType] = {}
     types = column_types(source) if len(columns.names) > len(columns.texts) else {}
+    wanted = _Wanted(columns, _schema(types, columns))
+    for block in read_line_blocks(source, reject):
+        yield from _documents(block, wanted, source, reject, with_payload)
+
+
+def _schema(types: dict[str, pa.DataType], columns: Columns) -> pa.Schema:
+    """Return the types to read columns as; types : those of the file, where they are known."""
+    fields: dict[str, pa.DataType] = {}
     for name in columns.ranks:
         is_text = pa.types.is_large_string(types.get(name, pa.null()))
         fields[name] = pa.large_string() if is_text else pa.float64()
@@ -114,19 +101,21 @@ def _schema(source: Source, columns: Columns) -> pa.Schema:
 
 def _documents(
     block: LineBlock, wanted: _Wanted, source: Source, reject: Callable[[Rejected], None], with_payload: bool
-) -> DocumentBatch:
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a block as a batch, if there are any."""
     candidate, bad = _looks_like_objects(block)
     lines = np.flatnonzero(candidate)
     data, offsets = select_lines(block.data, block.offsets, candidate)
-    found = _parse(data, offsets, wanted)
-    bad.update({int(lines[row]): reason for row, reason in found.bad.items()})
+    pieces, refused = _parse(data, offsets, wanted)
+    bad |= {int(lines[row]): reason for row, reason in refused.items()}
     for index in sorted(bad):
         reject(block.rejected(source, index, bad[index]))
-    good = np.ones(len(lines), dtype=bool)
-    good[list(found.bad)] = False
-    payload = RawLines(data, offsets) if with_payload else None
-    batch = DocumentBatch(found.text, lines + block.first_line, found.ids, found.ranks, payload, found.values)
-    return batch.filter(good) if found.bad else batch
+    if pieces:
+        found = concatenate(pieces)
+        good = np.zeros(len(lines), np.bool_)
+        good[found.rows] = True
+        payload = RawLines(*select_lines(data, offsets, good)) if with_payload else None
+        yield replace(found, rows=lines[found.rows] + block.first_line, payload=payload)
 
 
 def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
@@ -174,24 +163,30 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> _ParsedLines:
-    """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line."""
-    if len(offsets) < 2:
-        return _from_lines([], {}, wanted)
-    pieces: list[_ParsedLines] = []
-    ranges = [(0, len(offsets) - 1)]
+def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> tuple[list[DocumentBatch], dict[int, str]]:
+    """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line.
+
+    Returns
+    -------
+    documents, bad : the rows of documents are numbers of lines, as are the keys of the reasons why others are refused.
+    """
+    pieces: list[DocumentBatch] = []
+    bad: dict[int, str] = {}
+    ranges = [(0, len(offsets) - 1)] if len(offsets) > 1 else []
     while ranges:
         begin, end = ranges.pop()
         piece = _parse_fast(data, offsets, begin, end, wanted)
-        if piece is None and end - begin > _LEAF_LINES:
+        if piece is not None:
+            pieces.append(piece)
+        elif end - begin > _LEAF_LINES:
             middle = (begin + end) // 2
             ranges += [(middle, end), (begin, middle)]
         else:
-            pieces.append(piece or _parse_slowly(data, offsets, begin, end, wanted))
-    return pieces[0] if len(pieces) == 1 else _joined(pieces)
+            pieces += _parse_slowly(data, offsets, begin, end, wanted, bad)
+    return pieces, bad
 
 
-def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _ParsedLines | None:
+def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> DocumentBatch | None:
     """Return the lines of a range as Arrow parses them; None if it does not parse all of them."""
     start, stop = int(offsets[begin]), int(offsets[end])
     try:
@@ -204,75 +199,60 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
         return None
     if table.num_rows != end - begin:
         return None
+    refused: list[Rejected] = []
     batch = table.combine_chunks().to_batches()[0]
-    columns = wanted.columns
-    texts, bad_texts = zip(*(as_text(batch.column(name), "the text") for name in columns.texts), strict=True)
-    if any(bad_texts):
-        return None
-    ids, bad = (None, None) if columns.id is None else as_ids(batch.column(columns.id))
-    ranks = [as_rank(batch.column(name)) for name in columns.ranks]
-    values = [as_ids(batch.column(name), "the value") for name in columns.values]
-    if bad or any(bad_here for _, bad_here in (*ranks, *values)):
-        return None
-    text = join_texts(list(texts)) if columns.more_text else texts[0]
-    return _ParsedLines(text, ids, tuple(rank for rank, _ in ranks), {}, tuple(value for value, _ in values))
+    found = documents_of(batch, np.arange(begin, end), wanted.columns, "", refused.append)
+    return None if refused else found
 
 
-def _parse_slowly(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> _ParsedLines:
+def _parse_slowly(
+    data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
+) -> Iterator[DocumentBatch]:
+    """Yield the lines of a range one by one; add the reasons why others are refused to `bad`."""
+    columns, plain = wanted.columns, _schema({}, wanted.columns)
     # A rank that is a string here may be a number there, which Arrow reads if it expects one.
-    columns = wanted.columns
-    kinds = [
-        pa.field(name, pa.float64()) if name in columns.ranks else wanted.schema.field(name)
-        for name in wanted.schema.names
-    ]
-    pieces, numeric = [], wanted._replace(schema=pa.schema(kinds))
+    kinds = [pa.field(field.name, pa.float64()) if field.name in columns.ranks else field for field in wanted.schema]
+    numeric = wanted._replace(schema=pa.schema(kinds))
     for index in range(begin, end):
         line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
         try:
-            pieces.append(_from_lines([_judge(line, columns)], {}, wanted))
+            row = pa.RecordBatch.from_pylist([_judge(line, columns)], plain)
+            yield documents_of(row, np.array([index]), columns, "", _cannot_be)
         except TypeError as error:
             # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
             piece = _parse_fast(data, offsets, index, index + 1, numeric)
-            pieces.append(piece or _from_lines([_NOTHING], {0: str(error)}, wanted))
-    return _joined(pieces)
+            if piece is None:
+                bad[index] = str(error)
+            else:
+                yield piece
 
 
-class _Line(NamedTuple):
-    """One line: its text, id, ranks and values by name."""
-
-    text: str | None
-    id: str | None
-    ranks: dict[str, float | None]
-    values: dict[str, str | None]
+def _cannot_be(row: Rejected) -> None:
+    raise AssertionError(f"_judge has accepted a line that is refused: {row.reason}")
 
 
-_NOTHING = _Line(None, None, {}, {})
-
-
-def _judge(line: bytes, columns: Columns) -> _Line:
-    """Return the columns of one line. Raises TypeError with the reason if it cannot be read."""
+def _judge(line: bytes, columns: Columns) -> dict[str, Any]:
+    """Return the columns of one line, as `_schema` has them. Raises TypeError with the reason if it cannot be read."""
     try:
         bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
         record = json.loads(bare.decode("utf-8", "surrogateescape"))
         if not isinstance(record, dict):
             raise TypeError(f"the line is {_kind(record)}, not an object")
-        texts = {name: record.get(name) for name in columns.texts}
-        identifier = None if columns.id is None else _id_text(record.get(columns.id))
+        identifier = {} if columns.id is None else {columns.id: _id_text(record.get(columns.id))}
         ranks = {name: _rank_value(record.get(name)) for name in columns.ranks}
         values = {name: _id_text(record.get(name), f"'{name}'") for name in columns.values}
     except RecursionError as error:
         raise TypeError("the line is nested too deeply") from error
     except (ValueError, OverflowError) as error:
         raise TypeError(_not_json(error)) from error
-    for name, text in texts.items():
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"'{name}' is {_kind(text)}, not a string")
-    for name, value in (*texts.items(), (str(columns.id), identifier), *values.items()):
-        if value is not None and not _is_unicode(value):
+    row: dict[str, Any] = ranks | values | identifier | {name: record.get(name) for name in columns.texts}
+    for name in columns.texts:
+        if not isinstance(row[name], str | None):
+            raise TypeError(f"'{name}' is {_kind(row[name])}, not a string")
+    for name in columns.names:
+        if isinstance(row[name], str) and not _is_unicode(row[name]):
             raise TypeError(_why_not_unicode(line, name))
-    known = [text for text in texts.values() if text is not None]
-    joined = "\n".join(known) if known or columns.more_text else None
-    return _Line(joined, identifier, ranks, values)
+    return row
 
 
 def _id_text(value: Any, what: str = "the id") -> str | None:
@@ -312,35 +292,6 @@ def _why_not_unicode(line: bytes, name: str) -> str:
     return f"'{name}' contains a lone surrogate (\\ud800 to \\udfff without its partner), which is not text"
 
 
-def _from_lines(lines: list[_Line], bad: dict[int, str], wanted: _Wanted) -> _ParsedLines:
-    columns = wanted.columns
-    ranks = ([line.ranks.get(name) for line in lines] for name in columns.ranks)
-    values = ([line.values.get(name) for line in lines] for name in columns.values)
-    return _ParsedLines(
-        pa.array([line.text for line in lines], pa.large_string()),
-        None if columns.id is None else pa.array([line.id for line in lines], pa.string()),
-        tuple(as_rank(pa.array(rank, pa.float64()))[0] for rank in ranks),
-        bad,
-        tuple(pa.array(value, pa.string()) for value in values),
-    )
-
-
-def _joined(pieces: list[_ParsedLines]) -> _ParsedLines:
-    bad: dict[int, str] = {}
-    begin = 0
-    for piece in pieces:
-        bad.update({begin + row: reason for row, reason in piece.bad.items()})
-        begin += len(piece.text)
-    first = pieces[0]
-    return _ParsedLines(
-        pa.concat_arrays([piece.text for piece in pieces]),
-        None if first.ids is None else pa.concat_arrays([piece.ids for piece in pieces]),
-        tuple(np.concatenate(ranks) for ranks in zip(*(piece.ranks for piece in pieces), strict=True)),
-        bad,
-        tuple(pa.concat_arrays(values) for values in zip(*(piece.values for piece in pieces), strict=True)),
-    )
-
-
 _MARK = re.compile(r'["{}\[\],]')
 _STRINGS = json.JSONDecoder(strict=False)
 
@@ -350,15 +301,14 @@ def _replace_texts(batch: DocumentBatch, column: str, rows: np.ndarray, texts: p
 
     A string of ASCII alone stays so, by escapes.
     """
-    lines, others = batch.payload, []
-    assert isinstance(lines, RawLines)
-    for row in rows.tolist():
-        data = bytes(memoryview(lines.data)[int(lines.offsets[row]) : int(lines.offsets[row + 1])])
+
+    def change(row: int, data: bytes) -> bytes:
         line = data.decode("utf-8", "surrogateescape")
         begin, end = _find_value(line, column)
         value = json.dumps(texts[row].as_py(), ensure_ascii=line[begin:end].isascii())
-        others.append((line[:begin] + value + line[end:]).encode("utf-8", "surrogateescape"))
-    return replace_lines(lines, rows, others)
+        return (line[:begin] + value + line[end:]).encode("utf-8", "surrogateescape")
+
+    return replace_lines(batch, rows, change)
 
 
 def _find_value(line: str, key: str) -> tuple[int, int]:

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Rejected, replace_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
-from neardup.documents.payload import RawLines, replace_lines
+from neardup.documents.payload import RawLines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.texts import invalid_utf8_rows
@@ -99,15 +99,14 @@ def _replace_texts(batch: DocumentBatch, _: str, rows: np.ndarray, texts: pa.Lar
 
     A text whose last character is a carriage return gets a line end of both characters, of which a reader drops both.
     """
-    lines, others = batch.payload, []
-    assert isinstance(lines, RawLines)
-    for row in rows.tolist():
-        line = bytes(memoryview(lines.data)[int(lines.offsets[row]) : int(lines.offsets[row + 1])])
+
+    def change(row: int, line: bytes) -> bytes:
         mark = BYTE_ORDER_MARK if batch.rows[row] == 0 and line.startswith(BYTE_ORDER_MARK) else b""
         end = line[len(mark) + len(batch.text[row].as_buffer()) :]
-        text = texts[row].as_buffer().to_pybytes()
-        others.append(mark + text + (b"\r\n" if text.endswith(b"\r") and end == b"\n" else end))
-    return replace_lines(lines, rows, others)
+        text: bytes = texts[row].as_buffer().to_pybytes()
+        return mark + text + (b"\r\n" if text.endswith(b"\r") and end == b"\n" else end)
+
+    return replace_lines(batch, rows, change)
 
 
 HANDLER = Handler(read, sink_of_lines, replace_texts=_replace_texts)

@@ -12,6 +12,7 @@ from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.batch_cache import BatchCache
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sources import CannotOpen
+from neardup.errors import InputError
 from neardup.formats.input_file import InputFile, Part
 from neardup.formats.registry import FORMATS
 from neardup.formats.tables import TablePart
@@ -20,6 +21,10 @@ MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def ignore(_: Rejected) -> None:
+    """Ignore a rejected row, which the first reading has listed."""
 
 
 class Task(NamedTuple):
@@ -34,7 +39,9 @@ class Task(NamedTuple):
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     cache: BatchCache | None = None
 
-    def read(self, reject: Callable[[Rejected], None], *, with_payload: bool = False) -> Iterator[DocumentBatch]:
+    def read(
+        self, reject: Callable[[Rejected], None] = ignore, *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
         """Yield the documents of the part, as its own `read` does, but for those that are too long.
 
         A part that cannot be opened is one rejection. If no row of a file of rows can be read, the file is not in its
@@ -112,6 +119,11 @@ def _is_utf8(head: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.reason == "unexpected end of data"
     return True
+
+
+def changed(name: str) -> InputError:
+    """Return the error for an input that changed between two passes."""
+    return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
 
 
 def known_total(tasks: list[Task]) -> int | None:

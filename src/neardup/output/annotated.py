@@ -61,7 +61,7 @@ def write_annotated(
         for task in tasks:
             own: Sink | None = None
             sinks = shared if task.part.unit == "file" else {}
-            for batch in task.read(lambda _: None, with_payload=True):
+            for batch in task.read(with_payload=True):
                 stop = first + len(batch.rows)
                 rows = _annotated(batch, task, annotations.between(first, stop))
                 own = sinks.get(task.part.format)

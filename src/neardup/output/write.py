@@ -19,11 +19,10 @@ from neardup.arrays import arrow_of
 from neardup.decide.decisions import Removals
 from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome
-from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
-from neardup.errors import InputError
 from neardup.executor import group_small, prefetch
-from neardup.formats.reading import Task
+from neardup.formats.reading import Task, changed
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
 from neardup.output.tables import DocumentLocations, as_table
@@ -153,11 +152,6 @@ def _refuse_changed(task: Task, identity: tuple[str, int, float]) -> None:
         raise changed(task.part.name)
 
 
-def changed(name: str) -> InputError:
-    """Return the error for an input that changed between two passes."""
-    return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
-
-
 def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
     if not _any_between(documents, first, stop):
@@ -169,13 +163,9 @@ def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint3
 
 
 def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[int, DocumentBatch]]:
-    for batch in task.read(_ignore, with_payload=with_payload):
+    for batch in task.read(with_payload=with_payload):
         yield first, batch
         first += len(batch.rows)
-
-
-def _ignore(row: Rejected) -> None:
-    """The first pass has listed the rejected rows."""
 
 
 def _any_between(documents: npt.NDArray[np.uint32], first: int, stop: int) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.batch import DocumentBatch, Rejected, concatenate
 from neardup.executor import group_small, map_ordered
 from neardup.formats.reading import Task
 from neardup.progress import Progress
@@ -28,7 +27,7 @@ def map_batches(
     Small batches are merged first, also across parts: each HTML file is a batch.
     """
     batches = (batch for task in tasks for batch in task.read(reject))
-    grouped = map(concatenate, group_small(batches, bytes_of, fits=_same_ids))
+    grouped = map(concatenate, group_small(batches, bytes_of, fits=_same_columns))
     for batch, result in map_ordered(grouped, lambda batch: work(batch.text), threads, bytes_of=bytes_of):
         progress.advance(len(batch.rows), bytes_of(batch))
         yield batch, result
@@ -39,15 +38,6 @@ def bytes_of(batch: DocumentBatch) -> int:
     return int(batch.text.nbytes)
 
 
-def _same_ids(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
-    kinds = [None if each.ids is None else each.ids.type for each in (group[0], batch)]
+def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
+    kinds = [(None if one.ids is None else one.ids.type, len(one.ranks), len(one.values)) for one in (group[0], batch)]
     return bool(kinds[0] == kinds[1])
-
-
-def concatenate(batches: list[DocumentBatch]) -> DocumentBatch:
-    """Return batches as one batch of texts and ids, without ranks; `rows` are the rows in the parts."""
-    if len(batches) == 1:
-        return batches[0]
-    ids = None if batches[0].ids is None else pa.concat_arrays([batch.ids for batch in batches])
-    text = pa.concat_arrays([batch.text for batch in batches])
-    return DocumentBatch(text, np.concatenate([batch.rows for batch in batches]), ids)

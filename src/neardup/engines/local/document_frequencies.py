@@ -13,7 +13,7 @@ from neardup.features.document_counts import DocumentCounts
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import shingle_documents
 from neardup.features.weights import DistinctFeatures, distinct_features
-from neardup.formats.reading import Task
+from neardup.formats.reading import Task, ignore
 from neardup.progress import Progress
 from neardup.settings.shingling import Shingling
 
@@ -48,10 +48,6 @@ def count_or_open(
     file = scratch.directory / _FILE
     if file.exists():
         return IdfTable.open(file)
-    table = count_corpus(tasks, counted, threads, progress, _ignore)
+    table = count_corpus(tasks, counted, threads, progress, ignore)
     table.save(file)
     return table
-
-
-def _ignore(_: Rejected) -> None:
-    """Ignore a rejected row; the second pass lists it."""

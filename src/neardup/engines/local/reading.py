@@ -93,7 +93,7 @@ class Reading:
                     skip = max(0, len(piece.rows) - (seen - documents))
                     fresh, old = rejected[old:], max(0, old - len(rejected))
                     rejected.clear()
-                    yield Piece(fresh, _slice(piece, skip, len(piece.rows)) if skip else piece, False)
+                    yield Piece(fresh, piece.slice(skip, len(piece.rows)) if skip else piece, False)
             yield Piece(rejected[old:], None, True)
 
     def store(self, pieces: list[Piece]) -> None:
@@ -287,14 +287,4 @@ def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch
         yield batch
         return
     for start in range(0, count, batch_rows):
-        yield _slice(batch, start, min(count, start + batch_rows))
-
-
-def _slice(batch: DocumentBatch, start: int, stop: int) -> DocumentBatch:
-    return DocumentBatch(
-        text=batch.text[start:stop],
-        rows=batch.rows[start:stop],
-        ids=None if batch.ids is None else batch.ids[start:stop],
-        ranks=tuple(rank[start:stop] for rank in batch.ranks),
-        values=tuple(values[start:stop] for values in batch.values),
-    )
+        yield batch.slice(start, start + batch_rows)

@@ -6,30 +6,30 @@ again: see `stores_sets`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of
-from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.batch import DocumentBatch
 from neardup.documents.corpus import Corpus
 from neardup.engines.local.scratch import Scratch
-from neardup.errors import InputError
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspaces
-from neardup.formats.reading import Task
+from neardup.formats.reading import Task, changed
 from neardup.methods.base import Method
 from neardup.progress import Progress
 from neardup.schemas import Column
 
+if TYPE_CHECKING:
+    from neardup.kernels.sorted_sets import Sets
+
 _STRETCH = 1024  # documents at a time
 _RELEASE_EVERY = 8  # stretches
-Item = TypeVar("Item")
 Mask = npt.NDArray[np.bool_]
-Build = Callable[["Shingled"], "SortedSets"]
 
 
 class SetSource(NamedTuple):
@@ -45,29 +45,7 @@ class SetSource(NamedTuple):
     stored: bool
 
 
-class Shingled(NamedTuple):
-    """The shingles of consecutive documents: those of document i are hashes[starts[i] : stops[i]].
-
-    wanted : bool, the documents of which a set is built.
-    """
-
-    hashes: npt.NDArray[np.uint64]
-    starts: npt.NDArray[np.int64]
-    stops: npt.NDArray[np.int64]
-    wanted: Mask
-
-
-class SortedSets(NamedTuple):
-    """The sets of consecutive documents, as kernels/sorted_sets.py writes them."""
-
-    hashes: npt.NDArray[np.uint64]
-    starts: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.uint32]
-
-
-def build_sets(
-    source: SetSource, wanted: Mask, threads: int, progress: Progress, name: str
-) -> kernels.sorted_sets.Sets:
+def build_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress, name: str) -> Sets:
     """Build sorted sets of the shingles of the selected documents, on a pool of threads.
 
     They are in memory if the cache of the documents has enough left, else in a new scratch column.
@@ -94,7 +72,7 @@ def build_sets(
     return _collect(source.scratch, sets, len(wanted), progress, name, memory)
 
 
-def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress) -> kernels.sorted_sets.Sets:
+def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress) -> Sets:
     """Write the runs of tags of the selected documents as `build_sets` does shingles. They are always stored."""
     columns = schemas.TAGS, schemas.TAG_STARTS
     sets = _from_columns(source, wanted, threads, columns, source.corpus.tally.structure)
@@ -103,22 +81,22 @@ def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress
 
 def _from_columns(
     source: SetSource, wanted: Mask, threads: int, columns: tuple[Column, Column], num_shingles: int
-) -> Iterator[SortedSets]:
+) -> Iterator[Sets]:
     """Yield the sets of stored shingles, which stay unchanged, so that an interrupted run can resume."""
     hashes, starts = (source.scratch.column(column) for column in columns)
 
-    def build(stretch: slice) -> SortedSets:
+    def build(stretch: slice) -> Sets:
         stops = np.append(starts[stretch][1:], starts[stretch.stop] if stretch.stop < len(starts) else num_shingles)
-        return _sort(Shingled(hashes, starts[stretch], stops, wanted[stretch]))
+        return _sort(hashes, starts[stretch], stops, wanted[stretch])
 
-    return _results(map_ordered(stretches(len(starts), _STRETCH), build, threads))
+    return (sets for _, sets in map_ordered(stretches(len(starts), _STRETCH), build, threads))
 
 
-def _from_texts(source: SetSource, wanted: Mask, threads: int) -> Iterator[SortedSets]:
+def _from_texts(source: SetSource, wanted: Mask, threads: int) -> Iterator[Sets]:
     """Yield the sets of texts that are read and cut again."""
     workspaces, content = Workspaces(), source.scratch.column(schemas.CONTENT)
 
-    def build(item: tuple[int, DocumentBatch]) -> SortedSets:
+    def build(item: tuple[int, DocumentBatch]) -> Sets:
         first, batch = item
         chosen = wanted[first : first + len(batch.rows)]
         starts, stops = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
@@ -127,44 +105,35 @@ def _from_texts(source: SetSource, wanted: Mask, threads: int) -> Iterator[Sorte
             starts[chosen], stops[chosen] = features.sets.offsets[:-1], features.sets.offsets[1:]
             featured = features.sets.sizes > 0
             if not np.array_equal(features.content[featured], content[first : first + len(chosen)][chosen][featured]):
-                raise _changed("An input")
-            return _sort(Shingled(features.sets.hashes, starts, stops, chosen))
+                raise changed("An input")
+            return _sort(features.sets.hashes, starts, stops, chosen)
 
     numbered = _numbered(source.tasks, source.corpus)
-    return _results(map_ordered(numbered, build, threads, bytes_of=lambda item: int(item[1].text.nbytes)))
+    done = map_ordered(numbered, build, threads, bytes_of=lambda item: int(item[1].text.nbytes))
+    return (sets for _, sets in done)
 
 
 def _numbered(tasks: list[Task], corpus: Corpus) -> Iterator[tuple[int, DocumentBatch]]:
     """Yield all batches with the number of their first document."""
     first = 0
     for task, end in zip(tasks, corpus.part_ends.tolist(), strict=True):
-        for batch in task.read(_ignore):
+        for batch in task.read():
             if first + len(batch.rows) > end:
-                raise _changed(task.part.name)
+                raise changed(task.part.name)
             yield first, batch
             first += len(batch.rows)
         if first < end:
-            raise _changed(task.part.name)
+            raise changed(task.part.name)
 
 
-def _ignore(_: Rejected) -> None:
-    """Ignore a rejected row; the first reading has listed it."""
-
-
-def _changed(name: str) -> InputError:
-    return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
-
-
-def _results(pairs: Iterable[tuple[Item, SortedSets]]) -> Iterator[SortedSets]:
-    return (sets for _, sets in pairs)
-
-
-def _sort(shingled: Shingled) -> SortedSets:
-    lengths = (shingled.stops - shingled.starts)[shingled.wanted]
-    hashes = np.empty(_most_words(lengths), np.uint64)
-    starts, sizes = np.empty(len(shingled.starts), np.int64), np.zeros(len(shingled.starts), np.uint32)
-    used = kernels.sorted_sets.write_sets(*shingled, hashes, starts, sizes)
-    return SortedSets(hashes[:used], starts, sizes)
+def _sort(
+    shingles: npt.NDArray[np.uint64], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], wanted: Mask
+) -> Sets:
+    """Return the sets of wanted documents; the shingles of document i are shingles[starts[i] : stops[i]]."""
+    hashes = np.empty(_most_words((stops - starts)[wanted]), np.uint64)
+    out = np.empty(len(starts), np.int64), np.zeros(len(starts), np.uint32)
+    used = kernels.sorted_sets.write_sets(shingles, starts, stops, wanted, hashes, *out)
+    return kernels.sorted_sets.Sets(hashes[:used], *out)
 
 
 def _most_words(lengths: npt.NDArray[np.int64]) -> int:
@@ -174,12 +143,12 @@ def _most_words(lengths: npt.NDArray[np.int64]) -> int:
 
 def _collect(
     scratch: Scratch,
-    results: Iterator[SortedSets],
+    results: Iterator[Sets],
     num_documents: int,
     progress: Progress,
     name: str,
     memory: npt.NDArray[np.uint64] | None,
-) -> kernels.sorted_sets.Sets:
+) -> Sets:
     """Put sets one after the other, in memory or in a scratch column."""
     set_hashes, set_starts = schemas.SET_HASHES.of(name), schemas.SET_STARTS.of(name)
     sizes = np.zeros(num_documents, np.uint32)

@@ -33,7 +33,7 @@ from neardup.engines.spark.session import first_line
 from neardup.engines.spark.source import PART, Files
 from neardup.engines.spark.workers import declare
 from neardup.errors import ClusterError, OutputError
-from neardup.formats.reading import Task
+from neardup.formats.reading import Task, changed
 from neardup.formats.rows import PART_SHIFT
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
@@ -332,7 +332,7 @@ def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output
     }
     found = {row.part: (row.documents, row.rows) for row in written}
     if found != decided:
-        raise write.changed(next(tasks[part].part.name for part in decided if found.get(part) != decided[part]))
+        raise changed(next(tasks[part].part.name for part in decided if found.get(part) != decided[part]))
     files = {f"kept/{tasks[row.part].part.relative_name}": row for row in written if row.bytes is not None}
     folder = output.partial / "attempts"
     there = (
@@ -379,7 +379,7 @@ def write_parts(
 def _write_part(part: int, task: Task, removed: npt.NDArray[np.int64], directory: Path, name: str) -> Written:
     documents = rows = 0
     with KeptWriter(task.part, directory, name=name) as writer:
-        for batch in task.read(lambda _: None, with_payload=True):  # `describe` has listed the rejected rows
+        for batch in task.read(with_payload=True):
             mask = np.ones(len(batch.rows), np.bool_)
             low, high = np.searchsorted(removed, [documents, documents + len(mask)])
             mask[removed[low:high] - documents] = False
