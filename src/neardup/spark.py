@@ -5,35 +5,39 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 
 from __future__ import annotations
 
+from neardup.engines.choose import require_spark
+
+require_spark()
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from pyspark import Broadcast
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from neardup.arrays import arrow_of
 from neardup.engines.capabilities import SPARK
-from neardup.engines.choose import require_spark
+from neardup.engines.spark.pipeline import BROADCAST_ROWS, Outcome, Run
+from neardup.engines.spark.session import first_line, translated
+from neardup.engines.spark.source import Frame
 from neardup.errors import ColumnError, InputError, SettingError
+from neardup.methods.base import Method
 from neardup.methods.registry import method_of
+from neardup.methods.sketcher import Sketcher
+from neardup.methods.stages import Read
 from neardup.progress import Stages
 from neardup.runs.columns import listed
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.run import Keep, Linkage, SelectionSettings
 from neardup.settings.shingling import PAGE_TOKENS
-
-if TYPE_CHECKING:
-    from pyspark import Broadcast
-    from pyspark.sql import Column, DataFrame
-
-    from neardup.engines.spark.pipeline import Outcome, Run
-    from neardup.methods.base import Method
-    from neardup.methods.sketcher import Sketcher
-    from neardup.methods.stages import Read
 
 __all__ = ["Deduplication", "cluster", "dedup", "find_pairs", "sign"]
 
@@ -98,8 +102,6 @@ def dedup(
     ClusterError
         If the run failed on the cluster.
     """
-    from neardup.engines.spark.pipeline import BROADCAST_ROWS
-
     selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
     SPARK.refuse("dedup", {"keep": keep})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
@@ -132,8 +134,6 @@ def find_pairs(
     -------
     DataFrame of left_id, right_id and the measures of the method; `left` is the earlier document.
     """
-    from pyspark.sql import functions as F
-
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     selection = chosen.in_all_pairs(SelectionSettings(max_bucket_size=max_bucket_size))
     _, outcome = _run(df, text_column, id_column, chosen, selection, None, all_pairs=True)
@@ -165,9 +165,6 @@ def cluster(
     -------
     DataFrame of id, first_id (the first document of its cluster, to which it is similar) and size (of the cluster).
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
     result = dedup(
         df,
         text_column=text_column,
@@ -199,8 +196,6 @@ def sign(
     DataFrame of id and values, an array of long: the words of a SimHash fingerprint, the lowest first, as signed
     numbers; or the hashes of a MinHash signature.
     """
-    from neardup.engines.spark.source import Frame
-
     chosen = _method(method_named(method, None, None), text_column)
     frame = _frame(df, text_column, id_column, "first", against=False)
     documents = Frame(frame)
@@ -244,10 +239,6 @@ def _run(
     *,
     all_pairs: bool = False,
 ) -> tuple[Run, Outcome]:
-    from neardup.engines.spark.pipeline import Run
-    from neardup.engines.spark.session import translated
-    from neardup.engines.spark.source import Frame
-
     frame = _frame(df, text_column, id_column, selection.keep, against=False)
     if against is not None:
         frame = frame.unionByName(_frame(against, text_column, id_column, "first", against=True))
@@ -260,12 +251,6 @@ def _run(
 
 def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: Keep, *, against: bool) -> DataFrame:
     """Return the columns of engines.spark.source.Frame. Raises InputError or ColumnError if they cannot be read."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-
-    from neardup.engines.spark.session import first_line
-
     if not isinstance(df, ClassicDataFrame):
         raise InputError(
             f"neardup.spark reads a DataFrame of Spark, but not of Spark Connect: got {type(df).__module__}."
@@ -311,16 +296,11 @@ def _refuse_type(df: DataFrame, name: str, role: str, kinds: tuple[str, ...]) ->
 
 def _column(name: str) -> Column:
     """Return the column of this very name: a dot in it names no field of a struct."""
-    from pyspark.sql import functions as F
-
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _key(df: DataFrame, id_column: str | None) -> Column:
     """Return the column that identifies a row, and orders rows."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F
-
     if id_column is not None:
         return _column(id_column)
     try:
@@ -338,8 +318,6 @@ def _key(df: DataFrame, id_column: str | None) -> Column:
 
 
 def _refuse_repeated(light: DataFrame, id_column: str | None) -> None:
-    from pyspark.sql import functions as F
-
     repeated = light.groupBy("document", "against").count().filter((F.col("count") > 1) | F.isnull("document")).first()
     if repeated is not None:
         raise InputError(
@@ -350,8 +328,6 @@ def _refuse_repeated(light: DataFrame, id_column: str | None) -> None:
 
 def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
     """Return pairs with the ids of the documents."""
-    from pyspark.sql import functions as F
-
     right = outcome.documents.selectExpr("position as right", "document as id")
     role = F.when(F.col("against"), "against").otherwise("source").alias("kept_role")
     left = outcome.documents.select(F.col("position").alias("left"), F.col("document").alias("kept_id"), role)
@@ -361,12 +337,7 @@ def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
 
 def _kept(df: DataFrame, id_column: str | None, removed: DataFrame, is_few: bool) -> DataFrame:
     """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts are not shuffled."""
-    from pyspark.sql import functions as F
-
     key = f"_neardup_{uuid4().hex}"  # a name that no column of the user has
     gone = removed.select(F.col("id").alias(key))
     gone = F.broadcast(gone) if is_few else gone
     return df.withColumn(key, _key(df, id_column)).join(gone, key, "left_anti").drop(key)
-
-
-require_spark()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
 from neardup.documents.sinks import RowSink
-from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
 from neardup.formats.registry import Handler
 
@@ -21,12 +22,9 @@ _FRAMES = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def column_types(source: Source) -> dict[str, pa.DataType]:
-    """Return name and type of each column; none when the file is damaged, which `read` will report."""
-    try:
-        with source.open_file() as file:
-            schema = open_reader(file).schema
-    except (*_DAMAGE, CannotOpen):
-        return {}
+    """Return name and type of each column."""
+    with source.open_file() as file:
+        schema = open_reader(file).schema
     return dict(zip(schema.names, schema.types, strict=True))
 
 
@@ -44,10 +42,8 @@ def open_reader(file: pa.NativeFile) -> Any:
 
 def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     if isinstance(reader, pa.RecordBatchFileReader):
-        for index in range(reader.num_record_batches):
-            yield reader.get_batch(index)
-    else:
-        yield from reader
+        return map(reader.get_batch, range(reader.num_record_batches))
+    return iter(reader)
 
 
 def read(
@@ -57,27 +53,24 @@ def read(
 
     All columns are read and checked in any case, so that damage is found at the same row with or without payload.
     """
+    first_row = 0
+    for batch in _checked_batches(source, reject):
+        for piece in slices_of(batch, columns.text, BLOCK_BYTES):
+            rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
+            first_row += piece.num_rows
+            yield documents_of(piece, rows, columns, source.name, reject, payload=piece if with_payload else None)
+
+
+def _checked_batches(source: Source, reject: Callable[[Rejected], None]) -> Iterator[pa.RecordBatch]:
     with source.open_file() as file:
-        first_row = 0
-        batches: Iterator[pa.RecordBatch] | None = None
-        while True:
-            try:
-                if batches is None:
-                    batches = _record_batches(open_reader(file))
-                batch = next(batches, None)
-                if batch is not None:
-                    # Offsets come from the file as they are; unchecked, wrong ones read foreign memory.
-                    _check_offsets(batch)
-            except _DAMAGE as error:
-                reason = f"the Arrow file cannot be read: {error}"
-                reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
-                return
-            if batch is None:
-                return
-            for piece in slices_of(batch, columns.text, BLOCK_BYTES):
-                rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
-                first_row += piece.num_rows
-                yield documents_of(piece, rows, columns, source.name, reject, payload=piece if with_payload else None)
+        try:
+            for batch in _record_batches(open_reader(file)):
+                # Offsets come from the file as they are; unchecked, wrong ones read foreign memory.
+                _check_offsets(batch)
+                yield batch
+        except _DAMAGE as error:
+            reason = f"the Arrow file cannot be read: {error}"
+            reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
 
 
 def _check_offsets(batch: pa.RecordBatch) -> None:
@@ -114,12 +107,10 @@ def _codec(file: pa.NativeFile) -> str | None:
 
     A compressed buffer is its length in 8 bytes, then a frame, which begins with the magic number of its codec.
     """
-    try:
+    with suppress(*_DAMAGE):
         for message in pa.ipc.MessageReader.open_stream(file):
             if message.type == "record batch":
                 return _FRAMES.get(message.body.slice(8, 4).to_pybytes())
-    except _DAMAGE:
-        pass
     return None
 
 

@@ -13,7 +13,7 @@ from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejecte
 from neardup.documents.compression import open_compressed
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sinks import RowSink
-from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column
 from neardup.formats.registry import Handler
 
@@ -27,27 +27,19 @@ _EMPTY = "Empty CSV"
 
 
 def column_types(file: Source) -> dict[str, pa.DataType]:
-    """Return name and type (string) of each column; none when the file is empty or damaged, which `read` reports."""
-    try:
-        return dict.fromkeys(_header(file, _DELIMITERS[file.format]), pa.string())
-    except (CannotOpen, *_ERRORS):
-        return {}
+    """Return name and type (string) of each column."""
+    return dict.fromkeys(_header(file, _DELIMITERS[file.format]), pa.string())
 
 
-def _header(source: Source, delimiter: str) -> list[str]:
+def _header(source: Source, delimiter: str, block_bytes: int = BLOCK_BYTES) -> list[str]:
     """Return the names of the columns. Raises the errors of the stream and of its parser."""
     try:
         with source.open_stream() as stream:
-            return list(_open(stream, delimiter, BLOCK_BYTES, None, _skip).schema.names)
+            return list(_open(stream, delimiter, block_bytes, None, lambda _: "skip").schema.names)
     except _ERRORS as error:
-        if _STRADDLES not in str(error):
+        if _STRADDLES not in str(error) or block_bytes == MAX_ROW_BYTES:
             raise
-    with source.open_stream() as stream:
-        return list(_open(stream, delimiter, MAX_ROW_BYTES, None, _skip).schema.names)
-
-
-def _skip(_: object) -> str:
-    return "skip"
+    return _header(source, delimiter, MAX_ROW_BYTES)
 
 
 def _open(
@@ -147,12 +139,12 @@ def read(
 
 
 def _make_sink(file: Source) -> Callable[[str], RowSink]:
-    names = list(column_types(file))
-    if not names:
-        raise pa.ArrowInvalid(f"{file.name} has no header")
+    try:
+        schema = pa.schema(column_types(file))
+    except _ERRORS as error:
+        raise pa.ArrowInvalid(f"{file.name} has no header") from error
     options = pa_csv.WriteOptions(delimiter=_DELIMITERS[file.format])
     make_writer = partial(pa_csv.CSVWriter, write_options=options)
-    schema = pa.schema([(name, pa.string()) for name in names])
     return lambda path: RowSink(open_compressed(path, file.compression), schema, make_writer)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,12 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.payload import Payload
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import Source
 from neardup.errors import OutputError
 from neardup.formats.registry import FORMATS
 from neardup.formats.tables import TablePart
+
+_DAMAGE = (*STREAM_ERRORS, ValueError)  # also CannotOpen
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,16 @@ class InputFile(Source):
         return self.name, size, changed if self.version is None else self.version
 
     def column_types(self) -> dict[str, pa.DataType] | None:
-        """Return name and type of each column, None for plain text, {} when empty or damaged."""
-        return FORMATS[self.format].handler.column_types(self)
+        """Return name and type of each column, None for plain text, {} when empty or damaged, which `read` reports."""
+        with suppress(*_DAMAGE):
+            return FORMATS[self.format].handler.column_types(self)
+        return {}
 
     def num_rows(self) -> int | None:
         """Return the number of rows if the metadata has it (Parquet), else None."""
-        return FORMATS[self.format].handler.num_rows(self)
+        with suppress(*_DAMAGE):
+            return FORMATS[self.format].handler.num_rows(self)
+        return None
 
     def read(
         self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False

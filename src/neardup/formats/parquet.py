@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.sources import CannotOpen, Source
+from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
 from neardup.documents.views import without_views
 from neardup.errors import InputError
@@ -38,22 +39,16 @@ _MAX_VALUES, _MIN_VALUES, _BYTES_BETWEEN_LOOKS = 1024, 16, 1 << 19
 
 
 def column_types(source: Source) -> dict[str, pa.DataType]:
-    """Return name and type of each column; none when the file is damaged, which `read` will report."""
-    try:
-        with source.open_file() as file:
-            schema = pq.read_schema(file)
-    except (*_DAMAGE, CannotOpen):
-        return {}
+    """Return name and type of each column."""
+    with source.open_file() as file:
+        schema = pq.read_schema(file)
     return dict(zip(schema.names, schema.types, strict=True))
 
 
-def num_rows(source: Source) -> int | None:
-    """Return how many rows the metadata name; None when the file is damaged, which `read` will report."""
-    try:
-        with source.open_file() as file:
-            return int(pq.read_metadata(file).num_rows)
-    except (*_DAMAGE, CannotOpen):
-        return None
+def num_rows(source: Source) -> int:
+    """Return how many rows the metadata name."""
+    with source.open_file() as file:
+        return int(pq.read_metadata(file).num_rows)
 
 
 def read(
@@ -119,28 +114,18 @@ def _decoded_batches(
         buffer_size = _READ_BYTES if source.is_local else 0
         kept = [] if dictionary is None else [dictionary]
         file = pq.ParquetFile(handle, pre_buffer=not source.is_local, buffer_size=buffer_size, read_dictionary=kept)
-        size = _rows_per_batch(file.metadata)
-        batches = file.iter_batches(size, columns=wanted, use_threads=False)
+        for batch in file.iter_batches(_rows_per_batch(file.metadata), columns=wanted, use_threads=False):
+            yield without_views(batch)
     except _DAMAGE as error:
         raise _DamagedFile(error) from error
-    while True:
-        try:
-            batch = next(batches, None)
-        except _DAMAGE as error:
-            raise _DamagedFile(error) from error
-        if batch is None:
-            return
-        yield without_views(batch)
 
 
 def _readable_rows(source: Source, wanted: list[str]) -> int:
     """Return how many rows can be read of the columns wanted."""
     count = 0
-    try:
+    with suppress(_DamagedFile):
         for batch in _record_batches(source, wanted, wanted[0]):
             count += batch.num_rows
-    except _DamagedFile:
-        pass
     return count
 
 
@@ -183,17 +168,13 @@ def parquet_layout(file: Source) -> ParquetLayout:
     if not groups:
         return ParquetLayout(schema)
     chunks = [groups[0].column(index) for index in range(groups[0].num_columns)]
-    dictionaries = [
-        chunks[index].path_in_schema
-        for index in range(len(chunks))
-        if all(_stayed_dictionary(group.column(index)) for group in groups)
-    ]
+    in_all = [all(_stayed_dictionary(group.column(index)) for group in groups) for index in range(len(chunks))]
     return ParquetLayout(
         schema,
         max(1, max(group.num_rows for group in groups)),
         _values_between_looks(groups),
         {chunk.path_in_schema: _CODECS.get(chunk.compression, chunk.compression) for chunk in chunks},
-        dictionaries,
+        [chunk.path_in_schema for chunk, stayed in zip(chunks, in_all, strict=True) if stayed],
         [chunk.path_in_schema for chunk in chunks if chunk.is_stats_set],
         any(chunk.physical_type == "INT96" for chunk in chunks),
     )

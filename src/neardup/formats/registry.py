@@ -38,8 +38,8 @@ class Handler(NamedTuple):
     read : yields the documents.
     make_sink : returns how kept payloads of a file are written to a local path, in the layout of the file. Raises
         pa.ArrowException or OSError if the file is too damaged to have a layout.
-    column_types : name and type of each column; None for a format without columns, {} for a file that is empty or
-        damaged.
+    column_types : name and type of each column; None for a format without columns. As `num_rows`, it may raise what a
+        file raises that is empty, damaged or gone.
     num_rows : the number of rows, if known without reading the file.
     read_table : all rows as a table, the columns named second as strings; None for a format without columns.
     replace_texts : as `InputFile.replace_texts`; None if the text of a document cannot be replaced in its payload.
