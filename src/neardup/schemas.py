@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import pyarrow as pa
 
 
-def _field(name: str, dtype: pa.DataType, meaning: str) -> pa.Field:
-    return pa.field(name, dtype, nullable=False, metadata={"meaning": meaning})
+def _field(name: str, dtype: pa.DataType, meaning: str, *, nullable: bool = False) -> pa.Field:
+    return pa.field(name, dtype, nullable=nullable, metadata={"meaning": meaning})
+
+
+_nullable = partial(_field, nullable=True)
+
+
+def _schema(*fields: pa.Field) -> pa.Schema:
+    return pa.schema(fields)
 
 
 class Measure(NamedTuple):
@@ -66,115 +73,97 @@ EXACT = Measure(
     True,
 )
 Measures = Sequence[Measure]
+_PLACE = (
+    _field("source_file", pa.string(), "The input it came from, as it was named."),
+    _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
+)
 
 
 def removed_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of removed documents; `measures` are those of the method."""
-    return pa.schema(
-        [
-            _field("id", pa.string(), "The removed document: its id column as text, else its running number."),
-            _field("source_file", pa.string(), "The input it came from, as it was named."),
-            _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
-            _field("kept_id", pa.string(), "The kept document that removed it: the most similar, ties to the earlier."),
-            _field("kept_source_file", pa.string(), "The input that the kept document came from, as it was named."),
-            _field("kept_row", pa.int64(), "The row of the kept document in that input, from 0."),
-            _field("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
-            *(measure.field for measure in measures),
-            _field("cluster", pa.int64(), "The running number of the kept document; equal within a cluster."),
-        ]
+    return _schema(
+        _field("id", pa.string(), "The removed document: its id column as text, else its running number."),
+        *_PLACE,
+        _field("kept_id", pa.string(), "The kept document that removed it: the most similar, ties to the earlier."),
+        _field("kept_source_file", pa.string(), "The input that the kept document came from, as it was named."),
+        _field("kept_row", pa.int64(), "The row of the kept document in that input, from 0."),
+        _field("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
+        *(measure.field for measure in measures),
+        _field("cluster", pa.int64(), "The running number of the kept document; equal within a cluster."),
     )
 
 
 def mask_schema() -> pa.Schema:
     """Return the schema of the table of all rows of the inputs, and whether each is kept."""
-    return pa.schema(
-        [
-            _field("source_file", pa.string(), "The input, as it was named."),
-            _field("row", pa.int64(), "The row in that input, from 0; for lines of text, the line from 0."),
-            _field("kept", pa.bool_(), "Whether the row is kept; a rejected row is not."),
-        ]
+    return _schema(
+        _field("source_file", pa.string(), "The input, as it was named."),
+        _field("row", pa.int64(), "The row in that input, from 0; for lines of text, the line from 0."),
+        _field("kept", pa.bool_(), "Whether the row is kept; a rejected row is not."),
     )
 
 
 def ids_schema() -> pa.Schema:
     """Return the schema of the table of kept documents without their texts."""
-    return pa.schema(
-        [
-            _field("id", pa.string(), "The kept document: its id column as text, else its running number."),
-            _field("source_file", pa.string(), "The input it came from, as it was named."),
-            _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
-        ]
+    return _schema(
+        _field("id", pa.string(), "The kept document: its id column as text, else its running number."), *_PLACE
     )
 
 
 def sweep_schema() -> pa.Schema:
     """Return the schema of the counts of several thresholds."""
-    return pa.schema(
-        [
-            _field("threshold", pa.float64(), "The threshold."),
-            _field("kept", pa.int64(), "The documents that dedup keeps at it."),
-            _field("removed", pa.int64(), "The documents that it removes."),
-            _field("removed_exact", pa.int64(), "Those of them that are copies: the same tokens in the same order."),
-        ]
+    return _schema(
+        _field("threshold", pa.float64(), "The threshold."),
+        _field("kept", pa.int64(), "The documents that dedup keeps at it."),
+        _field("removed", pa.int64(), "The documents that it removes."),
+        _field("removed_exact", pa.int64(), "Those of them that are copies: the same tokens in the same order."),
     )
 
 
 def annotation_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the columns that are added to the documents of an input."""
-    return pa.schema(
-        [
-            _field("duplicate_of", pa.string(), "The kept document that removed it; null if it is kept.").with_nullable(
-                True
-            ),
-            *(measure.field.with_nullable(True) for measure in measures),
-            _field("cluster", pa.int64(), "The running number of its kept document; equal within a cluster."),
-        ]
+    return _schema(
+        _nullable("duplicate_of", pa.string(), "The kept document that removed it; null if it is kept."),
+        *(measure.field.with_nullable(True) for measure in measures),
+        _field("cluster", pa.int64(), "The running number of its kept document; equal within a cluster."),
     )
 
 
 def pairs_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of duplicate pairs."""
-    return pa.schema(
-        [
-            _field("left_id", pa.string(), "The earlier document of the pair."),
-            _field("right_id", pa.string(), "The later document of the pair."),
-            *(measure.field for measure in measures),
-        ]
+    return _schema(
+        _field("left_id", pa.string(), "The earlier document of the pair."),
+        _field("right_id", pa.string(), "The later document of the pair."),
+        *(measure.field for measure in measures),
     )
 
 
 def clusters_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of every document with its cluster."""
-    return pa.schema(
-        [
-            _field("id", pa.string(), "The document: its id column as text, else its running number."),
-            _field("source_file", pa.string(), "The input it came from, as it was named."),
-            _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
-            _field("cluster", pa.int64(), "Its cluster; 0 is the largest, ties by the first document."),
-            _field("size", pa.int64(), "The number of documents in the cluster; 1 for a document like no other."),
-            _field("is_first", pa.bool_(), "Whether it is the first document of its cluster."),
-            _field("first_id", pa.string(), "The first document of its cluster."),
-            _field("first_role", pa.string(), "source, or against for a known document."),
-            *(measure.field_of_first for measure in measures),
-        ]
+    return _schema(
+        _field("id", pa.string(), "The document: its id column as text, else its running number."),
+        *_PLACE,
+        _field("cluster", pa.int64(), "Its cluster; 0 is the largest, ties by the first document."),
+        _field("size", pa.int64(), "The number of documents in the cluster; 1 for a document like no other."),
+        _field("is_first", pa.bool_(), "Whether it is the first document of its cluster."),
+        _field("first_id", pa.string(), "The first document of its cluster."),
+        _field("first_role", pa.string(), "source, or against for a known document."),
+        *(measure.field_of_first for measure in measures),
     )
 
 
 def cluster_summary_schema() -> pa.Schema:
     """Return the schema of the table of clusters of two documents or more: size, name, examples."""
-    return pa.schema(
-        [
-            _field("cluster", pa.int64(), "The cluster, as in the table of documents; rising, the largest first."),
-            _field("size", pa.int64(), "The number of documents in it."),
-            _field(
-                "name",
-                pa.string(),
-                "The common part of its documents, and the first id if several have it; null behind the 1,000 largest.",
-            ).with_nullable(True),
-            _field("first_id", pa.string(), "The first document, to which the others are similar."),
-            _field("first_role", pa.string(), "source, or against for a known document."),
-            _field("example_ids", pa.list_(pa.string()), "Up to five others, evenly from the second to the last."),
-        ]
+    return _schema(
+        _field("cluster", pa.int64(), "The cluster, as in the table of documents; rising, the largest first."),
+        _field("size", pa.int64(), "The number of documents in it."),
+        _nullable(
+            "name",
+            pa.string(),
+            "The common part of its documents, and the first id if several have it; null behind the 1,000 largest.",
+        ),
+        _field("first_id", pa.string(), "The first document, to which the others are similar."),
+        _field("first_role", pa.string(), "source, or against for a known document."),
+        _field("example_ids", pa.list_(pa.string()), "Up to five others, evenly from the second to the last."),
     )
 
 
@@ -189,99 +178,82 @@ TIME = pa.timestamp("us", tz="UTC")
 @cache
 def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the documents of an index, as a store has them."""
-    optional = [
-        _field("features", pa.large_binary(), "The distinct hashes of its features, rising, uint64 little-endian."),
-        _field("tags", pa.large_binary(), "The same of the structure of a page."),
-        _field("text", pa.large_binary(), "The text or page, compressed with zstd."),
-        _field("payload", pa.large_string(), "What the caller stored with the document."),
-        _field("import_name", pa.large_string(), "The import that brought the document."),
-        _field("kept_row", pa.uint32(), "The row of the kept document that removed it."),
-        _field("kept_id", pa.large_string(), "The id of the kept document that removed it."),
-        *(measure.field for measure in measures),
-    ]
-    return pa.schema(
-        [
-            _field("row", pa.uint32(), "The number of the document in the order of arrival, from 0."),
-            _field("id", pa.large_string(), "The id of the document."),
-            _field("state", pa.uint8(), "1 if the document was kept, 2 if it was removed as a duplicate."),
-            _field("member", pa.bool_(), "Whether buckets list the document."),
-            _field("featured", pa.bool_(), "Whether the document has features."),
-            _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
-            _field("content", pa.binary(16), "128-bit hash of the tokens, equal for copies."),
-            _field("sketch", pa.large_binary(), "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
-            _field("first_seen", TIME, "When the document was added."),
-            _field("last_seen", TIME, "When it was added, or last found as a duplicate or sent again."),
-            *(field.with_nullable(True) for field in optional),
-        ]
+    return _schema(
+        _field("row", pa.uint32(), "The number of the document in the order of arrival, from 0."),
+        _field("id", pa.large_string(), "The id of the document."),
+        _field("state", pa.uint8(), "1 if the document was kept, 2 if it was removed as a duplicate."),
+        _field("member", pa.bool_(), "Whether buckets list the document."),
+        _field("featured", pa.bool_(), "Whether the document has features."),
+        _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
+        _field("content", pa.binary(16), "128-bit hash of the tokens, equal for copies."),
+        _field("sketch", pa.large_binary(), "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
+        _field("first_seen", TIME, "When the document was added."),
+        _field("last_seen", TIME, "When it was added, or last found as a duplicate or sent again."),
+        _nullable("features", pa.large_binary(), "The distinct hashes of its features, rising, uint64 little-endian."),
+        _nullable("tags", pa.large_binary(), "The same of the structure of a page."),
+        _nullable("text", pa.large_binary(), "The text or page, compressed with zstd."),
+        _nullable("payload", pa.large_string(), "What the caller stored with the document."),
+        _nullable("import_name", pa.large_string(), "The import that brought the document."),
+        _nullable("kept_row", pa.uint32(), "The row of the kept document that removed it."),
+        _nullable("kept_id", pa.large_string(), "The id of the kept document that removed it."),
+        *(measure.field.with_nullable(True) for measure in measures),
     )
 
 
 @cache
 def answers_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the answers of an index about documents that were added."""
-    return pa.schema(
-        [
-            _field("id", pa.large_string(), "The id of the document."),
-            _field("kept", pa.bool_(), "Whether the document was kept; else a kept document is similar to it."),
-            _field("repeated", pa.bool_(), "Whether the index had the document before; this is its first answer."),
-            _field(
-                "kept_id", pa.large_string(), "The kept document that removed it: the most similar one."
-            ).with_nullable(True),
-            *(measure.field.with_nullable(True) for measure in measures),
-            _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
-            *_MOMENTS,
-        ]
+    return _schema(
+        _field("id", pa.large_string(), "The id of the document."),
+        _field("kept", pa.bool_(), "Whether the document was kept; else a kept document is similar to it."),
+        _field("repeated", pa.bool_(), "Whether the index had the document before; this is its first answer."),
+        _nullable("kept_id", pa.large_string(), "The kept document that removed it: the most similar one."),
+        *(measure.field.with_nullable(True) for measure in measures),
+        _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
+        *_MOMENTS,
     )
 
 
 @cache
 def hits_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the kept documents that a query finds."""
-    return pa.schema(
-        [
-            _field("query", pa.int64(), "The position of the query, from 0."),
-            _field("id", pa.large_string(), "The id of the kept document."),
-            *(measure.field for measure in measures),
-            *_MOMENTS,
-        ]
+    return _schema(
+        _field("query", pa.int64(), "The position of the query, from 0."),
+        _field("id", pa.large_string(), "The id of the kept document."),
+        *(measure.field for measure in measures),
+        *_MOMENTS,
     )
 
 
 _MOMENTS = (
-    _field("first_seen", TIME, "When the kept document was added.").with_nullable(True),
-    _field("last_seen", TIME, "When it was last added, found as a duplicate, or sent again.").with_nullable(True),
-    _field("payload", pa.large_string(), "What the caller stored with the kept document.").with_nullable(True),
+    _nullable("first_seen", TIME, "When the kept document was added."),
+    _nullable("last_seen", TIME, "When it was last added, found as a duplicate, or sent again."),
+    _nullable("payload", pa.large_string(), "What the caller stored with the kept document."),
 )
 _SCORES = (
     _field("found", pa.int64(), "Pairs that were found, of those of which it is known what they are."),
     _field("correct", pa.int64(), "Found pairs that are duplicates."),
     _field("positives", pa.int64(), "All pairs that are duplicates, found or not."),
-    _field("precision", pa.float64(), "correct / found; null if nothing was found.").with_nullable(True),
-    _field("recall", pa.float64(), "correct / positives; null if there is nothing to find.").with_nullable(True),
-    _field("f1", pa.float64(), "2 correct / (found + positives); null if both are 0.").with_nullable(True),
+    _nullable("precision", pa.float64(), "correct / found; null if nothing was found."),
+    _nullable("recall", pa.float64(), "correct / positives; null if there is nothing to find."),
+    _nullable("f1", pa.float64(), "2 correct / (found + positives); null if both are 0."),
 )
 
 
 def curve_schema(limit: str) -> pa.Schema:
     """Return the schema of the scores over a method's limit, threshold or max_distance."""
     dtype = pa.float64() if limit == "threshold" else pa.int64()
-    return pa.schema([_field(limit, dtype, "The limit at which a pair counts as found."), *_SCORES])
+    return _schema(_field(limit, dtype, "The limit at which a pair counts as found."), *_SCORES)
 
 
 def length_schema() -> pa.Schema:
     """Return the schema of the scores by length of text."""
-    return pa.schema(
-        [
-            _field("characters_from", pa.int64(), "The minimum number of characters of the shorter text of a pair."),
-            _field("characters_to", pa.int64(), "The maximum."),
-            _field("documents", pa.int64(), "Documents of that length of which something is known."),
-            *_SCORES,
-        ]
+    return _schema(
+        _field("characters_from", pa.int64(), "The minimum number of characters of the shorter text of a pair."),
+        _field("characters_to", pa.int64(), "The maximum."),
+        _field("documents", pa.int64(), "Documents of that length of which something is known."),
+        *_SCORES,
     )
-
-
-def _nullable(name: str, dtype: pa.DataType, meaning: str) -> pa.Field:
-    return _field(name, dtype, meaning).with_nullable(True)
 
 
 # The tables between stages, in batches of rows. Their numbers are signed, because Spark has no others.
@@ -301,67 +273,55 @@ _DISTINCT = _field("distinct", pa.int32(), "The number of its distinct features.
 _LEFT = _field("left", pa.int64(), "The position of the earlier document; of the left side of a pair.")
 _RIGHT = _field("right", pa.int64(), "The position of the later document, which the other may remove, or a copy of it.")
 
-READ = pa.schema(
-    [
-        _field("document", pa.int64(), "The number of the input, shifted by 32 bits, and that of the document in it."),
-        _AGAINST,
-        _nullable("text", pa.large_string(), "The text or page."),
-        _ID,
-        _ROW,
-        _VALUE,
-        _UNREAD,
-    ]
+READ = _schema(
+    _field("document", pa.int64(), "The number of the input, shifted by 32 bits, and that of the document in it."),
+    _AGAINST,
+    _nullable("text", pa.large_string(), "The text or page."),
+    _ID,
+    _ROW,
+    _VALUE,
+    _UNREAD,
 )
 """Documents and rejected rows as they are read."""
-DESCRIBED = pa.schema(
-    [
-        _AGAINST,
-        _ID,
-        _ROW,
-        _VALUE,
-        _UNREAD,
-        _field("bytes", pa.int64(), "The bytes of its text."),
-        _HASH,
-        _field("size", pa.int32(), "The number of its features; 0 of a rejected row."),
-        _DISTINCT,
-        _KEYS,
-    ]
+DESCRIBED = _schema(
+    _AGAINST,
+    _ID,
+    _ROW,
+    _VALUE,
+    _UNREAD,
+    _field("bytes", pa.int64(), "The bytes of its text."),
+    _HASH,
+    _field("size", pa.int32(), "The number of its features; 0 of a rejected row."),
+    _DISTINCT,
+    _KEYS,
 )
 """Documents and rejected rows, after a first column `document`, of any type."""
-PLACED = pa.schema([*DESCRIBED, _POSITION, _FIRST, _LAST])
+PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
 """Documents with features, in the order of priority."""
-SETS = pa.schema([_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS])
+SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS)
 """The features of documents, by which pairs are measured."""
-ENTRIES = pa.schema(
-    [
-        _field("bucket", pa.int64(), "The bucket: the hash of a table and a key; or the first of equal fingerprints."),
-        _POSITION,
-        _LAST,
-        _field("size", pa.int32(), "The number of distinct features of the document."),
-        _field("needed", pa.int32(), "The common buckets that make a candidate; 0 if listed only, < 0 if not listed."),
-    ]
+ENTRIES = _schema(
+    _field("bucket", pa.int64(), "The bucket: the hash of a table and a key; or the first of equal fingerprints."),
+    _POSITION,
+    _LAST,
+    _field("size", pa.int32(), "The number of distinct features of the document."),
+    _field("needed", pa.int32(), "The common buckets that make a candidate; 0 if listed only, < 0 if not listed."),
 )
 """The members of buckets: see candidates/sorted_members.py."""
-CANDIDATES = pa.schema(
-    [_LEFT, _RIGHT, _field("needed", pa.int32(), "The common buckets that make the pair a candidate.")]
-)
+CANDIDATES = _schema(_LEFT, _RIGHT, _field("needed", pa.int32(), "The common buckets that make the pair a candidate."))
 """Pairs of a bucket. left : negative if the bucket does not list the document ~left."""
-FINGERPRINTS = pa.schema(
-    [
-        _field("block", pa.int32(), "The first block of bits in which the fingerprint may agree with another."),
-        _field("bits", pa.binary(), "The bits of this block."),
-        _field("leader", pa.int64(), "The position of the first document of this fingerprint."),
-        _KEYS,
-    ]
+FINGERPRINTS = _schema(
+    _field("block", pa.int32(), "The first block of bits in which the fingerprint may agree with another."),
+    _field("bits", pa.binary(), "The bits of this block."),
+    _field("leader", pa.int64(), "The position of the first document of this fingerprint."),
+    _KEYS,
 )
 """Distinct fingerprints, for each block in which they may agree with others."""
-NEAR = pa.schema([_LEFT, _RIGHT])
+NEAR = _schema(_LEFT, _RIGHT)
 """Leaders of fingerprints within the distance, in both orders."""
-COUNTS = pa.schema(
-    [
-        _field("feature", pa.int64(), "The hash of a feature; 0, which is no hash, for all documents."),
-        _field("documents", pa.int64(), "The number of documents that contain it."),
-    ]
+COUNTS = _schema(
+    _field("feature", pa.int64(), "The hash of a feature; 0, which is no hash, for all documents."),
+    _field("documents", pa.int64(), "The number of documents that contain it."),
 )
 """Document frequencies."""
 
@@ -370,14 +330,12 @@ COUNTS = pa.schema(
 def confirmed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of duplicate pairs, and of decisions: of each removed document, `right`, with its remover."""
     signed = [measure.field.with_type(_SIGNED.get(measure.type, measure.type)) for measure in measures]
-    return pa.schema(
-        [
-            _LEFT,
-            _RIGHT,
-            _field("strength", pa.float64(), "Of several kept documents, the one of greatest strength removes."),
-            _field("expected", pa.float64(), "The similarity by which the chance to be proposed is known."),
-            *signed,
-        ]
+    return _schema(
+        _LEFT,
+        _RIGHT,
+        _field("strength", pa.float64(), "Of several kept documents, the one of greatest strength removes."),
+        _field("expected", pa.float64(), "The similarity by which the chance to be proposed is known."),
+        *signed,
     )
 
 
