@@ -7,9 +7,10 @@ index looks up a few among many that are stored; both ask the same `Lookup`.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from neardup.features.weights import distinct_lists
 _KEY_BITS = 64
 
 
-class Lookup(Protocol):
+class Lookup(ABC):
     """How a method finds documents in tables of keys.
 
     name : of the kind of look-up, for reports; an engine may have a kernel for it. bands : of the signature, if each
@@ -37,55 +38,40 @@ class Lookup(Protocol):
     the keys are the features of documents.
     """
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
+    bands: Bands | None = None
+    needed: tuple[int, ...] = (0, 1)
+    radius: Radius | None = None
+    by_sets: ClassVar[bool] = False
 
     @property
-    def needed(self) -> tuple[int, ...]: ...
-
-    @property
-    def bands(self) -> Bands | None: ...
-
-    @property
-    def radius(self) -> Radius | None: ...
-
-    @property
-    def by_sets(self) -> bool: ...
-
-    @property
+    @abstractmethod
     def layout(self) -> Layout:
         """The tables."""
 
+    @abstractmethod
     def entries(self, keys: Keys) -> Entries:
         """Return the keys under which documents are entered."""
 
     def probes(self, keys: Keys) -> Entries:
         """Return the keys that documents look up: the first ones of their entries."""
+        return self.entries(keys)
 
     def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
         """Return how many members a bucket lists. all_pairs : whether all duplicates of a document are wanted."""
+        return max_bucket_size
 
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         """Return the candidates among the rows that probes found."""
-
-
-class _EqualKeys:
-    """What look-ups of equal keys have in common."""
-
-    radius: ClassVar[Radius | None] = None
-
-    def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
-        return max_bucket_size
+        return distinct_pairs(probes, found)[0]
 
 
 @dataclass(frozen=True)
-class BandLookup(_EqualKeys):
+class BandLookup(Lookup):
     """A table for each band of a signature."""
 
-    bands: Bands
+    bands: Bands = field()
     name: ClassVar[str] = "bands"
-    needed: ClassVar[tuple[int, ...]] = (0, 1)
-    by_sets: ClassVar[bool] = False
 
     @property
     def layout(self) -> Layout:
@@ -94,26 +80,17 @@ class BandLookup(_EqualKeys):
     def entries(self, keys: Keys) -> Entries:
         return dense_entries(keys.values)
 
-    def probes(self, keys: Keys) -> Entries:
-        return dense_entries(keys.values)
-
-    def select(self, probes: Entries, found: Found) -> CandidateRows:
-        return distinct_pairs(probes, found)[0]
-
 
 @dataclass(frozen=True)
-class DistanceLookup:
+class DistanceLookup(Lookup):
     """A table for each choice of blocks of a fingerprint; see candidates/blocks.py.
 
     confirmed : whether more is compared of a pair than its distance.
     """
 
-    radius: Radius
+    radius: Radius = field()
     confirmed: bool = True
     name: ClassVar[str] = "fingerprints"
-    bands: ClassVar[None] = None
-    needed: ClassVar[tuple[int, ...]] = (0, 1)
-    by_sets: ClassVar[bool] = False
 
     @property
     def layout(self) -> Layout:
@@ -123,15 +100,9 @@ class DistanceLookup:
     def entries(self, keys: Keys) -> Entries:
         return dense_entries(self.permute(np.ascontiguousarray(keys.values)).T)
 
-    def probes(self, keys: Keys) -> Entries:
-        return self.entries(keys)
-
     def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
         # Documents of one fingerprint have equal distances: the earliest represents them.
         return max_bucket_size if self.confirmed or all_pairs else 1
-
-    def select(self, probes: Entries, found: Found) -> CandidateRows:
-        return distinct_pairs(probes, found)[0]
 
     def permute(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """Return the keys of fingerprints, uint64 (num_tables, num_rows). words : uint64 (num_rows, num_words)."""
@@ -170,13 +141,12 @@ def _move(bit: int, place: int, length: int) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True)
-class SampleLookup(_EqualKeys):
+class SampleLookup(Lookup):
     """One table of all features; a document looks up its sample. needed : hits by the size of the sample."""
 
     samples: Samples
-    needed: tuple[int, ...]
+    needed: tuple[int, ...] = field()
     name: ClassVar[str] = "samples"
-    bands: ClassVar[None] = None
     by_sets: ClassVar[bool] = True
 
     @property
