@@ -13,6 +13,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
 from itertools import accumulate
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from neardup.errors import InputError, MissingExtraError
 from neardup.features.normalise import normalise
-from neardup.features.unicode_tables import CLASS_MASK, CLASS_SHIFT, SINGLE, TRANSPARENT, WORD, load_tables
+from neardup.features.unicode_tables import SINGLE, TRANSPARENT, WORD, classes_of, code_points, load_tables
 from neardup.settings.shingling import Jieba, Shingling
 
 if TYPE_CHECKING:
@@ -182,9 +183,8 @@ def segmenter_of(
     """
     _package()
     with _lock:
-        return _segmenter(
-            settings, (nfkc, case_fold, fold_chinese), _stamp(settings.user_dict), _stamp(settings.stop_words)
-        )
+        shingling = Shingling(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
+        return _segmenter(settings, shingling, _stamp(settings.user_dict), _stamp(settings.stop_words))
 
 
 def describe_segmenter(settings: Jieba) -> dict[str, Any]:
@@ -226,12 +226,8 @@ def _package() -> Any:
 
 
 @lru_cache(maxsize=16)
-def _segmenter(
-    settings: Jieba, normalisation: tuple[bool, bool, bool], user_dict: object, stop_words: object
-) -> Segmenter:
+def _segmenter(settings: Jieba, shingling: Shingling, user_dict: object, stop_words: object) -> Segmenter:
     """Return a segmenter; the last two stand for the files' contents, so that a file that changed is read again."""
-    nfkc, case_fold, fold_chinese = normalisation
-    shingling = Shingling(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
     entries = [_Entry(word, None, None) for word in settings.words]
     stops: frozenset[str] = frozenset()
     if settings.user_dict is not None:
@@ -303,11 +299,10 @@ def _united(starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
     """Return for each range the one that it and those that overlap with it make up together; one range at least."""
     order = np.argsort(starts, kind="stable")
     begins, reaches = np.array(starts, np.int64)[order], np.maximum.accumulate(np.array(ends, np.int64)[order])
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = begins[1:] >= reaches[:-1]
+    is_first = np.append(True, begins[1:] >= reaches[:-1])
     homes = np.empty(len(order), np.int64)
     homes[order] = np.cumsum(is_first) - 1
-    lasts = np.concatenate([np.flatnonzero(is_first)[1:] - 1, [len(order) - 1]])
+    lasts = np.append(np.flatnonzero(is_first)[1:] - 1, len(order) - 1)
     return begins[is_first][homes].tolist(), reaches[lasts][homes].tolist()
 
 
@@ -316,26 +311,24 @@ def _visible(text: str) -> tuple[str, npt.NDArray[np.int64]]:
 
     Half surrogates, which the package does not take, become U+FFFD, which is no letter either.
     """
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    codes = code_points(text)
     kinds = _kinds()[codes]
     if not (kinds >= TRANSPARENT).any():
         return text, np.arange(len(text))
     places = np.flatnonzero(kinds != TRANSPARENT)
-    return codes[places].tobytes().decode("utf-32-le", "replace"), places
+    return codes[places].astype("<u4").tobytes().decode("utf-32-le", "replace"), places
 
 
 @lru_cache(maxsize=65_536)
 def _has_letter(word: str) -> bool:
     """Return whether a word holds a character that ``tokens="words"`` counts."""
-    kinds = _kinds()[[ord(character) for character in word]]
-    return bool(((kinds == WORD) | (kinds == SINGLE)).any())
+    return any(kind in (WORD, SINGLE) for kind in _kinds()[code_points(word)].tolist())
 
 
 @cache
 def _kinds() -> npt.NDArray[np.uint8]:
     """Return the token class of each code point; half surrogates have one of their own."""
-    entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
-    kinds = (entries >> np.uint32(CLASS_SHIFT) & np.uint32(CLASS_MASK)).astype(np.uint8)
+    kinds = classes_of(load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries).astype(np.uint8)
     kinds[0xD800:0xE000] = _HALF_SURROGATE
     return kinds
 
@@ -358,18 +351,17 @@ def _parse_entry(line: str, number: int, path: str) -> _Entry:
 def _stamp(path: str | None) -> tuple[int, int] | None:
     """Return the state of a file, which differs if it was changed; None if unreadable, which `_read_lines` reports."""
     try:
-        status = os.stat(path) if path is not None else None
+        status = os.stat(path or "")
     except (OSError, ValueError):
         return None
-    return (status.st_mtime_ns, status.st_size) if status is not None else None
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=8)
 def _read_lines(path: str, stamp: object, parameter: str) -> _WordFile:
     """Return a file's lines; `stamp` makes a changed file be read again."""
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(

@@ -18,15 +18,7 @@ from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.normalise import map_characters, normalise, piece_limits
 from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import Segmenter, cutter_of
-from neardup.features.unicode_tables import (
-    CLASS_MASK,
-    CLASS_SHIFT,
-    SEPARATOR,
-    TRANSPARENT,
-    WHITESPACE,
-    code_points,
-    load_tables,
-)
+from neardup.features.unicode_tables import SEPARATOR, TRANSPARENT, WHITESPACE, classes_of, code_points, load_tables
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
 _SEARCH_BUDGET = 64
@@ -79,21 +71,17 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
         located = _find(normalised, (token if isinstance(token, str) else token[0] for token in cut(normalised)))
     else:
         located = _align(normalised, str(shingling.tokens))
-    spans = []
-    for token, start, end in located:
-        stop = ends[end - 1] if end else 0
-        spans.append(TokenSpan(starts[start] if start < end else stop, stop, token))
-    return spans
+    return [
+        TokenSpan(starts[start] if start < end else stop, stop, token)
+        for token, start, end in located
+        for stop in [ends[end - 1] if end else 0]
+    ]
 
 
 def _start_tags(page: str) -> list[TokenSpan]:
     """Return the start tags of a page, each from its "<" to the next ">"."""
-    starts, hashes = start_tags(page)
-    ends = [page.find(">", start) + 1 for start in starts]
-    return [
-        TokenSpan(start, end or len(page), f"{token:016x}")
-        for start, end, token in zip(starts, ends, hashes, strict=True)
-    ]
+    tags = zip(*start_tags(page), strict=True)
+    return [TokenSpan(start, page.find(">", start) + 1 or len(page), f"{token:016x}") for start, token in tags]
 
 
 def _normalise_pieces(text: str, shingling: Shingling) -> tuple[str, Sequence[int], Sequence[int]]:
@@ -122,7 +110,7 @@ def _normal(piece: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> str:
 def _align(normalised: str, tokens: str) -> Iterator[_Located]:
     """Yield the tokens that the kernel cuts a normalised text into: in order, the characters that it does not drop."""
     entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries[code_points(normalised)]
-    kinds = entries >> np.uint32(CLASS_SHIFT) & np.uint32(CLASS_MASK)
+    kinds = classes_of(entries)
     is_space = entries & np.uint32(WHITESPACE) != 0
     is_dropped = (kinds == SEPARATOR) if tokens == "words" else is_space
     kept = np.flatnonzero(~is_dropped & (kinds != TRANSPARENT)).tolist()

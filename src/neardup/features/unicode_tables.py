@@ -110,6 +110,11 @@ def code_points(text: str) -> npt.NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32, copy=False)
 
 
+def classes_of(entries: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return the token class of each entry."""
+    return entries >> np.uint32(CLASS_SHIFT) & np.uint32(CLASS_MASK)
+
+
 def unicode_version() -> str:
     """Return the version of the Unicode Character Database in the tables, such as ``"15.1.0"``."""
     with np.load(_PATH, allow_pickle=False) as arrays:
@@ -122,9 +127,8 @@ def _make_absolute(pages: npt.NDArray[np.uint16], relative: npt.NDArray[np.uint3
     low = np.arange(NUM_CODE_POINTS, dtype=np.uint32)
     low += entries
     low &= np.uint32(LOW_MASK)
-    entries &= np.uint32(0xFFFFFFFF ^ LOW_MASK)
-    entries |= low
-    return entries
+    low |= entries & ~np.uint32(LOW_MASK)
+    return low
 
 
 def _overlay(

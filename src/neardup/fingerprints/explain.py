@@ -68,12 +68,8 @@ def keywords(
     """
     method = named_as(SimHash, method or _method_of(idf))
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
-    summands, _ = _work(
-        text,
-        replace(method, weights="tfidf", idf=source, max_features=top, weight_levels=False),
-        None,
-        may_be_empty=True,
-    )
+    weighed = replace(method, weights="tfidf", idf=source, max_features=top, weight_levels=False)
+    summands, _ = _work(text, weighed, None, may_be_empty=True)
     weights = summands.weighed.weights
     order = np.lexsort((summands.features.hashes, -weights))
     assert summands.strings is not None

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,8 +57,8 @@ def make_schema(
     column: str, num_bytes: int, scheme: Mapping[str, Any], id_type: pa.DataType, *, with_hex: bool = False
 ) -> pa.Schema:
     """Return the schema of `make_table`."""
-    fields = [pa.field("id", id_type), pa.field(column, pa.binary(num_bytes))]
-    fields += [pa.field("hex", pa.string())] if with_hex else []
+    fields = [pa.field("id", id_type), pa.field(column, pa.binary(num_bytes)), pa.field("hex", pa.string())]
+    fields = fields if with_hex else fields[:2]
     return pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()})
 
 
@@ -112,10 +113,8 @@ def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str
 
 def read_table(path: str | os.PathLike[str]) -> pa.Table:
     """Return the rows of a Parquet file, or raise InputError."""
-    try:
+    with _readable(path):
         return _open(path).read()
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
 
 
 def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -123,14 +122,12 @@ def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = N
 
     columns : the columns to read; None for all.
     """
-    try:
+    with _readable(path):
         file = _open(path)
-        schema = file.schema_arrow
-        yield (schema.empty_table() if columns is None else schema.empty_table().select(columns))
+        empty = file.schema_arrow.empty_table()
+        yield empty if columns is None else empty.select(columns)
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             yield pa.Table.from_batches([batch])
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
 
 
 def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
@@ -215,7 +212,11 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _unreadable(path: str | os.PathLike[str], error: Exception) -> InputError:
-    return InputError(
-        f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures or fingerprints."
-    )
+@contextmanager
+def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures or fingerprints."
+        ) from error

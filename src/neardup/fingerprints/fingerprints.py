@@ -98,9 +98,8 @@ class Fingerprints(Sketches):
         return to_integers(self.values)
 
     def _to_bytes(self) -> npt.NDArray[np.uint8]:
-        num_bytes = 8 * self.values.shape[1]
-        digits = np.ascontiguousarray(self.values[:, ::-1]).astype(">u8").view(np.uint8).reshape(len(self), num_bytes)
-        return digits[:, num_bytes - self.bits // 8 :]
+        digits = np.ascontiguousarray(self.values[:, ::-1]).astype(">u8").view(np.uint8)
+        return digits[:, digits.shape[1] - self.bits // 8 :]
 
     @classmethod
     def _from_table(cls, table: pa.Table, name: str) -> Fingerprints:
@@ -141,8 +140,7 @@ def read_values(table: pa.Table, name: str) -> tuple[npt.NDArray[np.uint64], npt
     if pa.types.is_uint64(column.type):
         cells = one_chunk(column)
         empty = cells.is_null().to_numpy(zero_copy_only=False)
-        values = np.array(cells.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1)
-        return values, empty
+        return np.array(cells.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1), empty
     data, empty = read_cells(table, Fingerprints.column, name)
     num_bytes = data.shape[1]
     digits = np.zeros((len(data), -(-num_bytes // 8) * 8), np.uint8)
@@ -181,6 +179,5 @@ def _bits(kind: pa.DataType) -> int | None:
     """Return how many bits the fingerprints of a column have, or None if it can hold none."""
     if pa.types.is_uint64(kind):
         return 64
-    if pa.types.is_fixed_size_binary(kind) and kind.byte_width * 8 in BITS:
-        return int(kind.byte_width * 8)
-    return None
+    bits = int(kind.byte_width * 8) if pa.types.is_fixed_size_binary(kind) else None
+    return bits if bits in BITS else None

@@ -98,7 +98,8 @@ class Gathered:
         values, used = np.empty((sum(map(len, sources.values())), words), np.uint64), 0
         for name, source in sources.items():
             first, rows, empty_rows = used, 0, []
-            for piece, empty in source.pieces() if isinstance(source, FingerprintFile) else [_in_memory(source)]:
+            pieces = [(source.values, source.empty)] if isinstance(source, Fingerprints) else source.pieces()
+            for piece, empty in pieces:
                 featured = piece[~empty] if empty.any() else piece
                 values[used : used + len(featured)] = featured
                 empty_rows.append(rows + np.flatnonzero(empty))
@@ -114,18 +115,11 @@ class Gathered:
             chosen = positions[slice(*np.searchsorted(positions, [first, stop]))].astype(np.int64) - first
             # The row of a fingerprint is its number, and one more for each empty row before it.
             rows = chosen + np.searchsorted(empty - np.arange(len(empty)), chosen, side="right")
-            taken.append(source.ids(rows) if isinstance(source, FingerprintFile) else _ids_of(source, rows))
+            ids = source.ids(rows) if isinstance(source, FingerprintFile) else source.ids.take(arrow_of(rows))
+            taken.append(ids.cast(pa.string()))
             first = stop
         return pa.concat_arrays(taken)
 
     def _end_source(self, name: str, count: int, empty_rows: list[npt.NDArray[np.int64]]) -> None:
         self._empty[name] = np.concatenate([np.empty(0, np.int64), *empty_rows])
         self.counts[name] = Count(count, len(self._empty[name]))
-
-
-def _in_memory(source: Fingerprints) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    return source.values, source.empty
-
-
-def _ids_of(source: Fingerprints, rows: npt.NDArray[np.int64]) -> pa.Array:
-    return source.ids.take(arrow_of(rows)).cast(pa.string())

@@ -157,14 +157,12 @@ class Signatures(Sketches):
         return PackedSignatures(planes, {**self.scheme, "bits": bits}, self._ids, self.empty)
 
     def _to_bytes(self) -> npt.NDArray[np.uint8]:
-        data = np.ascontiguousarray(self.values, "<u4")
-        return data.view(np.uint8).reshape(len(self), 4 * self.num_hashes)
+        return np.ascontiguousarray(self.values, "<u4").view(np.uint8)
 
     @classmethod
     def _from_table(cls, table: pa.Table, name: str) -> Signatures:
         rows, scheme = read_rows(table, cls.column, name), _read_scheme(table, name, packed=False)
         values = np.array(rows.data).view("<u4").astype(np.uint32, copy=False)
-        values = values.reshape(len(rows.data), rows.data.shape[1] // 4)
         values[rows.empty] = ALL_ONES
         return cls(values, scheme, rows.ids)
 

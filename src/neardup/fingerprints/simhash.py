@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from neardup import kernels
 
-SCHEME_NAME = "simhash"
-SCHEME_VERSION = 2
+SCHEME = {"name": "simhash", "version": 2}
 Fingerprints = npt.NDArray[np.uint64]
 
 BITS = (32, 64, 128, 256)

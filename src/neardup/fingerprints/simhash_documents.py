@@ -22,15 +22,7 @@ from neardup.features.segmenters import cutter_of
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.token_lists import pack_tokens, shingle_strings
 from neardup.features.weights import DistinctFeatures, Weighed, choose, distinct_features, line_frequencies, sum_weights
-from neardup.fingerprints.simhash import (
-    SCHEME_NAME,
-    SCHEME_VERSION,
-    Sums,
-    extend,
-    num_words,
-    summarise,
-    summarise_weighted,
-)
+from neardup.fingerprints.simhash import SCHEME, Sums, extend, num_words, summarise, summarise_weighted
 from neardup.kernels.token_arrays import Shingles, TokenStrings
 from neardup.settings.methods import IdfSource, SimHash
 
@@ -84,11 +76,8 @@ def summarise_described(described: Described, method: SimHash, idf: IdfSource | 
         If the table is for other features.
     """
     settled = described.method
-    if (
-        settled.hash == "native"
-        and settled.weights in ("one", "tf")
-        and not (settled.num_features or settled.weight_levels)
-    ):
+    chooses = settled.num_features or settled.weight_levels
+    if settled.hash == "native" and settled.weights in ("one", "tf") and not chooses:
         hashes, offsets = described.shingles.hashes, described.shingles.offsets
         if settled.weights == "one":
             hashes, _, _, offsets = distinct_features(hashes, offsets)
@@ -206,13 +195,10 @@ def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]
     method : the settings of fingerprints.
     idf_version : the version of the table of document frequencies, if there is one.
     """
-    scheme: dict[str, Any] = {"name": SCHEME_NAME, "version": SCHEME_VERSION, "bits": method.bits}
-    scheme["scheme"] = method.scheme
+    scheme: dict[str, Any] = {**SCHEME, "bits": method.bits, "scheme": method.scheme}
     if method.scheme != "native":
         return scheme
-    function = method.hash
-    if callable(function):
-        function = name_callable(function)
+    function = name_callable(method.hash) if callable(method.hash) else method.hash
     scheme |= {"features": describe_features(method), "hash": function, "weights": method.weights}
     if method.weights == "depth":
         scheme["decay"] = method.decay

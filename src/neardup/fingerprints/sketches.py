@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of
 from neardup.errors import InputError
-from neardup.fingerprints.files import Rows, make_table, read_table, require_same, write_tables
+from neardup.fingerprints.files import Rows, make_table, one_chunk, read_table, require_same, write_tables
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -113,7 +113,8 @@ class Sketches(ABC):
         InputError
             If there are not as many ids as rows.
         """
-        names = self.ids if ids is None else ids if isinstance(ids, pa.Array) else _to_array(ids)
+        in_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
+        names = self.ids if ids is None else one_chunk(ids) if in_arrow else pa.array(ids)
         if len(names) != len(self):
             raise InputError(
                 f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id for each."
@@ -182,7 +183,3 @@ class Sketches(ABC):
 
 def _number_ids(rows: npt.NDArray[np.int64]) -> pa.Array:
     return arrow_of(rows).cast(pa.string())
-
-
-def _to_array(ids: Sequence[Any] | pa.ChunkedArray) -> pa.Array:
-    return ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else pa.array(ids)

@@ -23,7 +23,7 @@ from neardup.features.token_columns import HashedTokens, hash_tokens
 from neardup.features.token_lists import shingle_strings
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.files import require_same
-from neardup.fingerprints.simhash import SCHEME_NAME, SCHEME_VERSION, num_words, to_integers
+from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
 from neardup.kernels.token_arrays import TokenStrings
 from neardup.methods.base import (
@@ -58,16 +58,7 @@ class SimHashMethod(Method):
     settings: SimHash
 
     feature_name: ClassVar[str] = "features"
-    scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {
-        "seed",
-        "bits",
-        "weights",
-        "decay",
-        "idf",
-        "max_features",
-        "weight_levels",
-        "hash",
-    }
+    scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields.union(SimHash.sketch_options)
 
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]
@@ -209,7 +200,7 @@ class SimHashMethod(Method):
         return features | {name: value for name, value in scheme.items() if name not in ("name", "version")}
 
     def scheme(self) -> dict[str, Any]:
-        return {"name": SCHEME_NAME, "version": SCHEME_VERSION, **self.scheme_settings()}
+        return {**SCHEME, **self.scheme_settings()}
 
     def other_settings(self, selection: Any) -> dict[str, Any]:
         return super().other_settings(selection) | {"confirm": "jaccard" if self.confirms_sets else "hamming"}

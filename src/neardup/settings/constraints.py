@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral
@@ -130,20 +131,16 @@ class Validated:
                 value = value.item()  # a scalar of a sweep over an array
                 object.__setattr__(self, name, value)
             if not constraint.accepts(value):
-                option = "--" + name.replace("_", "-")
+                option, choices = "--" + name.replace("_", "-"), (*constraint.choices, *constraint.python_only)
                 raise SettingError(
-                    f"{name} must be {constraint.describe()}: got {value!r}.{_suggestion(value, constraint)} "
+                    f"{name} must be {constraint.describe()}: got {value!r}.{suggestion(value, choices)} "
                     f"{constraint.help} Change {name} ({option})."
                 )
 
 
-def _suggestion(value: object, constraint: Constraint) -> str:
-    """Return the accepted string that is closest to a misspelt value."""
-    near = (
-        difflib.get_close_matches(value, (*constraint.choices, *constraint.python_only), 1)
-        if isinstance(value, str)
-        else []
-    )
+def suggestion(value: object, choices: Iterable[str]) -> str:
+    """Return a sentence with the choice that is closest to a misspelt value, if one is."""
+    near = difflib.get_close_matches(value.lower(), list(choices), 1) if isinstance(value, str) else []
     return f" Did you mean {near[0]!r}?" if near else ""
 
 

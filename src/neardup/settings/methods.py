@@ -50,8 +50,8 @@ class MinHash(MethodSettings):
     0.7
     """
 
-    sketch_options: ClassVar[tuple[str, ...]] = ("num_hashes", "seed")
-    stored_options: ClassVar[tuple[str, ...]] = ("num_hashes",)
+    sketch_options = ("num_hashes", "seed")
+    stored_options = ("num_hashes",)
 
     recall: float = parameter(
         0.99,
@@ -161,16 +161,7 @@ class SimHash(MethodSettings):
     20
     """
 
-    sketch_options: ClassVar[tuple[str, ...]] = (
-        "bits",
-        "weights",
-        "decay",
-        "idf",
-        "max_features",
-        "weight_levels",
-        "hash",
-        "scheme",
-    )
+    sketch_options = ("bits", "weights", "decay", "idf", "max_features", "weight_levels", "hash", "scheme")
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
@@ -263,38 +254,30 @@ class SimHash(MethodSettings):
                 f"threshold requires confirm='jaccard': got threshold={self.threshold!r} with confirm='hamming'. "
                 "Leave one of the two out."
             )
-        if self.weights == "given":
-            self._refuse_own_weights_of_no_feature()
+        if self.weights == "given" and not callable(self.tokens):
+            raise SettingError(
+                f"weights='given' takes (feature, weight) pairs from a callable: got tokens={self.tokens!r}. Give a "
+                "callable as tokens, or other weights."
+            )
+        if self.weights == "given" and self.ngram != 1:
+            raise SettingError(
+                f"weights='given' weighs single features: got ngram={self.ngram}. Use ngram=1, and let the callable "
+                "return n-grams with their weights."
+            )
         if (self.weights == "depth") != (self.tokens in ("elements", "paths")):
             raise SettingError(
                 f"weights='depth' requires tokens='elements' or 'paths', which have no other weights: got "
                 f"weights={self.weights!r} with tokens={self.tokens!r}. Change one of the two."
             )
-        if self.weights == "depth":
-            self._refuse_settings_beside_depth()
-        elif self.decay != 0.45:
-            raise SettingError(
-                f"decay requires weights='depth': got decay={self.decay!r} with weights={self.weights!r}. Leave it "
-                "unset."
-            )
-
-    def _refuse_settings_beside_depth(self) -> None:
-        if self.ngram != 1 or self.hash != "native":
+        if self.weights == "depth" and (self.ngram != 1 or self.hash != "native"):
             raise SettingError(
                 f"weights='depth' weighs single elements by neardup's own hash: got ngram={self.ngram}, "
                 f"hash={self.hash!r}. Leave both unset."
             )
-
-    def _refuse_own_weights_of_no_feature(self) -> None:
-        if not callable(self.tokens):
+        if self.weights != "depth" and self.decay != 0.45:
             raise SettingError(
-                f"weights='given' takes (feature, weight) pairs from a callable: got tokens={self.tokens!r}. Give a "
-                "callable as tokens, or other weights."
-            )
-        if self.ngram != 1:
-            raise SettingError(
-                f"weights='given' weighs single features: got ngram={self.ngram}. Use ngram=1, and let the callable "
-                "return n-grams with their weights."
+                f"decay requires weights='depth': got decay={self.decay!r} with weights={self.weights!r}. Leave it "
+                "unset."
             )
 
     def _refuse_settings_of_the_scheme(self) -> None:

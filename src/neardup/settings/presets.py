@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, overload
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import constraints_of
+from neardup.settings.constraints import constraints_of, suggestion
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 
 T = TypeVar("T", bound=MethodSettings)
@@ -31,12 +30,6 @@ def name_of(settings: str) -> str:
         if type(named).__name__ == settings:
             return name
     raise SettingError(f"No method has settings of the type {settings}: import the module that registers it.")
-
-
-def _suggestion(method: object) -> str:
-    """Return the name that is closest to a misspelt one."""
-    near = difflib.get_close_matches(method.lower(), METHODS, 1) if isinstance(method, str) else []
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 @overload
@@ -73,7 +66,7 @@ def method(name: str, **settings: Any) -> MethodSettings:
     if not isinstance(name, str) or name not in METHODS:
         raise SettingError(
             f"method must be one of {', '.join(METHODS)}, or settings such as MinHash(threshold=0.7): got {name!r}."
-            f"{_suggestion(name)} Change method."
+            f"{suggestion(name, METHODS)} Change method."
         )
     known = constraints_of(type(METHODS[name]))
     for setting, value in settings.items():
