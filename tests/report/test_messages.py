@@ -6,15 +6,16 @@ import ast
 import re
 from importlib.resources import files
 from pathlib import Path
+from string import Formatter
 
 import pytest
 from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
-from neardup.report.charts import STAGES
 from neardup.report.clusters_html import render_clusters
 from neardup.report.dedup_html import render_report
+from neardup.report.wording import sentences
 from reference.checks import for_every
 from reference.reports import example, report, simhash_report
 
@@ -44,6 +45,7 @@ CASES = {
         removed_by_inputs=[{"removed_from": "a", "kept_in": other, "documents": 3} for other in "ab"],
     ),
 }
+STAGES = [key.partition(".")[2] for key in sentences()["en"] if key.startswith("stages.")]
 EXAMPLES = [
     example(),
     example(id="c", family=5, family_near=3),
@@ -99,12 +101,51 @@ def test_every_stage_of_a_run_with_a_page_has_a_chinese_name():
     assert set(re.findall(r"stages\.stage\(\"([a-z ]+)\"", engines)) <= set(STAGES)
 
 
-def test_every_sentence_is_written_in_both_languages():
+def keys_in(source: Path) -> dict[str, set[str]]:
+    """Return the keys of sentences in the code, computed ones as regular expressions, with the names of the values."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        values = {word.arg or "" for word in node.keywords} if isinstance(node, ast.Call) else set()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "words":
+            found |= {f"words\\.{name.value}": set() for name in node.args if isinstance(name, ast.Constant)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in sentences()["en"]:
+            found.setdefault(re.escape(node.value), set())
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
+            for key in ast.walk(node.args[0]):
+                if isinstance(key, ast.JoinedStr):
+                    parts = [re.escape(part.value) if isinstance(part, ast.Constant) else ".+" for part in key.values]
+                    found["".join(parts)] = values
+                elif isinstance(key, ast.Constant) and re.fullmatch(r"\w+\.\w+", str(key.value)):
+                    found[re.escape(key.value)] = values
+    return found
+
+
+def test_every_sentence_of_the_code_is_written_and_every_written_one_is_used():
     source = Path(neardup.__file__).parent
+    used: dict[str, set[str]] = {}
     for file in sorted([*(source / "report").glob("*.py"), *(source / "cli").rglob("*.py")]):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
-                assert len(node.args) == 2, f"{file.name}:{node.lineno}"
+        used |= keys_in(file)
+    assert len(used) > 150
+    unused = set(sentences()["en"])
+    for pattern, values in used.items():
+        keys = {key for key in sentences()["en"] if re.fullmatch(pattern, key)}
+        assert keys, pattern
+        unused -= keys
+        for key in keys if values - {""} else ():
+            assert fields_of(sentences()["en"][key]) <= values or "" in values, key
+    assert not unused
+
+
+def fields_of(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name is not None}
+
+
+def test_every_sentence_is_written_in_both_languages():
+    english, chinese = sentences()["en"], sentences()["zh"]
+    assert english.keys() == chinese.keys()
+    for key in english:
+        assert fields_of(chinese[key]) <= fields_of(english[key]), key
+        assert not re.search("[\u4e00-\u9fff]", english[key]), key
 
 
 def test_documents_ids_and_settings_are_not_translated():

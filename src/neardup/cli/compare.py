@@ -12,7 +12,7 @@ import click
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.settings import command, option
 from neardup.errors import InputError, MissingExtraError
-from neardup.report.messages import say, speaking
+from neardup.report.wording import say, speaking
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import Language
 
@@ -122,9 +122,8 @@ def _content_of(result: Comparison) -> Comparison | None:
 def _content_row(content: Comparison | None) -> tuple[str, str, str]:
     if content is None:
         install = 'pip install "neardup[web]"'
-        return say("Content", "正文"), "-", say(f"{install} to compare main texts", f"比较正文需要 {install}")
-    remark = say("Jaccard similarity of the main texts", "正文的 Jaccard 相似度")
-    return say("Content", "正文"), f"{content.similarity:.4f}", remark
+        return say("compare.content"), "-", say("compare.install", install=install)
+    return say("compare.content"), f"{content.similarity:.4f}", say("compare.content_means")
 
 
 def _print_json(result: Comparison, explained: list[Explanation]) -> None:

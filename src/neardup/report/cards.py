@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from neardup.report.items import Example, marked_text, same_text, similarity_shown
-from neardup.report.messages import say
-from neardup.report.wording import escape_text, plural, shortened_in_the_middle
+from neardup.report.items import Example, hint, marked_text, similarity_shown
+from neardup.report.wording import document_id, say
 
 _CHARACTERS = 320  # of each text on a card
 _BEFORE = 80  # of them before the first difference
@@ -42,34 +41,23 @@ def _picked(examples: Sequence[Example]) -> list[_Card]:
     if not numbered:
         return found
     number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
+    kept = document_id(family.kept_id, _MAX_ID)
     if family.family > 1:
         copies = family.family - family.family_near
-        among = say(f", {plural(copies, 'copy')} among them,", f"，其中 {copies:,} 篇是副本") if copies else ""
-        sentence = say(
-            f"{plural(family.family, 'document')}{among} removed by one text: ",
-            f"同一篇文本删除了 {family.family:,} 篇文档{among}：",
-        )
-        found.append(_Card(say("The largest family", "最大的一组"), sentence + _name(family.kept_id), number))
+        among = say("cards.copies", copies=copies) if copies else ""
+        sentence = say("cards.family", family=family.family, among=among, kept=kept)
+        found.append(_Card(say("cards.largest_family"), sentence, number))
     others = [item for item in near if item[1].kept_id != family.kept_id and item[1].family_near > 1]
     if others:
         number, most = max(others, key=lambda item: item[1].family_near)
-        sentence = say(
-            f"{plural(most.family_near, 'near-duplicate')} removed by one text: ",
-            f"同一篇文本删除了 {most.family_near:,} 篇近似重复：",
-        )
-        title = say("The most near-duplicates", "近似重复最多的文本")
-        found.append(_Card(title, sentence + _name(most.kept_id), number))
+        sentence = say("cards.near", near=most.family_near, kept=document_id(most.kept_id, _MAX_ID))
+        found.append(_Card(say("cards.most_near"), sentence, number))
     if near:
         number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
-        by = say(", removed by ", "，删除它的是 ")
-        sentence = f"{similarity_shown(closest)}: {_name(closest.id)}{by}{_name(closest.kept_id)}"
-        found.append(_Card(say("The closest call", "最接近阈值的删除"), sentence, number))
+        removed, kept = document_id(closest.id, _MAX_ID), document_id(closest.kept_id, _MAX_ID)
+        sentence = say("cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept)
+        found.append(_Card(say("cards.closest_call"), sentence, number))
     return found
-
-
-def _name(document: str) -> str:
-    shown = escape_text(shortened_in_the_middle(document, _MAX_ID), lines=False)
-    return f'<bdi class="id">{shown}</bdi>'
 
 
 def _html(card: _Card, example: Example) -> str:
@@ -80,11 +68,10 @@ def _html(card: _Card, example: Example) -> str:
     removed = _excerpt(example.text, example.passages, first, "del")
     kept = _excerpt(example.kept_text, example.kept_passages, second, "ins")
     if example.text == example.kept_text:
-        kept = same_text()
-    both = say("Read both", "对照阅读")
+        kept = hint("pair.same")
     return (
         f'<article><h3>{card.title}</h3><p>{card.sentence}</p><div class="removed">{removed}</div>'
-        f'<div class="kept">{kept}</div><p><a href="#removed-{card.number}">{both}</a></p></article>'
+        f'<div class="kept">{kept}</div><p><a href="#removed-{card.number}">{say("cards.read_both")}</a></p></article>'
     )
 
 
@@ -96,11 +83,11 @@ def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
     """Return the part of a text around a place, with its differences marked."""
     first = max(0, min(place - _BEFORE, len(text) - _CHARACTERS))
     last = first + _CHARACTERS
+    before, behind = "…" if first else "", "…" if last < len(text) else ""
+    offset = len(before) - first
     inside = [
-        (max(start, first) - first, min(end, last) - first, shared)
+        (max(start, first) + offset, min(end, last) + offset, shared)
         for start, end, shared in passages
         if end > first and start < last
     ]
-    cut = ("…" if first else "", "…" if last < len(text) else "")
-    shown = f"{cut[0]}{text[first:last]}{cut[1]}"
-    return marked_text(shown, [(start + len(cut[0]), end + len(cut[0]), shared) for start, end, shared in inside], mark)
+    return marked_text(f"{before}{text[first:last]}{behind}", inside, mark)

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from neardup.atomic import AtomicFile
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.report.messages import say
-from neardup.report.wording import duration, percent, plural, shortened, visible
+from neardup.report.wording import duration, percent, say, shortened, visible
 
 _WIDTH, _HEIGHT = 420, 236
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
@@ -25,23 +24,6 @@ _FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
 _SCORES = (("precision", "near", "precision"), ("recall", "exact", "recall"), ("f1", "kept", "F1"))
 _CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
 _MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
-STAGES = {
-    "read": "读取",
-    "labels": "标签",
-    "count": "计数",
-    "propose": "提名",
-    "sort": "排序",
-    "confirm": "确认",
-    "audit": "抽查",
-    "decide": "判定",
-    "sign": "签名",
-    "join": "连接",
-    "name": "命名",
-    "write": "写出",
-    "report": "报告",
-    "errors": "错误",
-}
-"""The stages of runs that have a page, in Chinese."""
 
 
 class Bar(NamedTuple):
@@ -108,7 +90,8 @@ def s_curve(num_bands: int, rows_per_band: int, threshold: float | None, *, cosi
     parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
     parts += [_x_tick(tick / 10, f"{tick / 10:g}") for tick in (0, 2, 4, 6, 8, 10)]
     if threshold is not None:
-        x, found = _across(threshold), f"{say('threshold', '阈值')} {threshold:g}: {percent(chance(threshold))}"
+        x = _across(threshold)
+        found = say("charts.threshold", threshold=threshold, chance=percent(chance(threshold)))
         inside = points([threshold, *(s for s in grid if s > threshold)])
         parts += [
             f'<polygon class="area" points="{_number(x)},{_BOTTOM} {inside} {_RIGHT},{_BOTTOM}"'
@@ -121,17 +104,10 @@ def s_curve(num_bands: int, rows_per_band: int, threshold: float | None, *, cosi
     )
     for index in range(20):
         similarity = index / 20 + 0.025
-        shown = percent(chance(similarity))
-        title = say(
-            f"similarity {similarity:.3f}: compared with probability {shown}",
-            f"相似度 {similarity:.3f}：被比较的概率为 {shown}",
-        )
+        title = say("charts.chance", similarity=similarity, shown=percent(chance(similarity)))
         parts.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
-    name = say(
-        f"Probability that a pair is compared, by similarity: {num_bands} bands of {rows_per_band} rows",
-        f"各相似度的文本对被比较的概率：{num_bands} 段，每段 {rows_per_band} 行",
-    )
-    axes = _frame(say("similarity of a pair", "文本对的相似度"), say("chance to be compared", "被比较的概率"))
+    name = say("charts.curve", num_bands=num_bands, rows_per_band=rows_per_band)
+    axes = _frame(say("charts.pair_similarity"), say("charts.pair_chance"))
     return _svg(name, _HEIGHT, [*parts, *axes])
 
 
@@ -202,47 +178,36 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     return _svg(name, len(rows) * 26, parts)
 
 
-def proportion(report: Mapping[str, Any], parts: Sequence[tuple[str, str, str]], *, name: str) -> str:
+def proportion(report: Mapping[str, Any], parts: Sequence[tuple[str, str]], *, name: str) -> str:
     """Return one bar divided among counts of a report; an empty string when all are zero.
 
-    parts : class, key and label of each count.
+    parts : class and key of each count.
     """
-    counts = {key: (report.get("counts") or {}).get(key) or 0 for _, key, _ in parts}
+    counts = {key: (report.get("counts") or {}).get(key) or 0 for _, key in parts}
     total, drawn, start = sum(counts.values()), "", 0.0
-    for kind, key, label in parts:
+    for kind, key in parts:
         if counts[key]:
             share = counts[key] / total * 1000
             # A part too thin to see is still there: a hair of it is drawn, at the cost of its neighbour.
             bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, kind)
-            drawn += f"<g><title>{escape(f'{counts[key]:,} {label}')}</title>{bar}</g>"
+            drawn += f"<g><title>{escape(f'{counts[key]:,} ' + say(f'shares.{key}'))}</title>{bar}</g>"
             start += share
-    if not drawn:
-        return ""
-    return (
-        '<svg class="chart share" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(name)}">{drawn}</svg>'
-    )
+    return _strip("chart share", 1000, name, drawn) if drawn else ""
 
 
 def size_bar(size: int, largest: int) -> str:
     """Return a bar for a table cell: a size relative to the largest."""
-    width = max(100 * size / largest, 1.0)
-    return (
-        f'<svg class="size" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{size:,}">'
-        f"{_rect(0, 0, width, 10, 'kept')}</svg>"
-    )
+    return _strip("size", 100, f"{size:,}", _rect(0, 0, max(100 * size / largest, 1.0), 10, "kept"))
 
 
 def distance_chart(report: Mapping[str, Any]) -> str:
     """Return the bars of the Hamming distances in a report, or an empty string if there are none."""
-    if not any(report.get("distances") or ()):
-        return ""
+    distances = report.get("distances") or ()
     rows = []
-    for distance, count in enumerate(report.get("distances") or ()):
-        title = say(f"{plural(count, 'document')} at distance {distance}", f"距离为 {distance} 的有 {count:,} 篇")
-        rows.append(Bar(say(plural(distance, "bit"), f"{distance} 位"), count, f"{count:,}", title, "near"))
-    name = "Near-duplicates by the Hamming distance to the document that removed them"
-    return bars(rows, name=say(name, "近似重复与其保留文本的汉明距离"))
+    for distance, count in enumerate(distances):
+        title = say("charts.at_distance", count=count, distance=distance)
+        rows.append(Bar(say("words.bits", bits=distance), count, f"{count:,}", title, "near"))
+    return bars(rows if any(distances) else (), name=say("charts.distances"))
 
 
 def similarity_chart(report: Mapping[str, Any]) -> str:
@@ -251,11 +216,9 @@ def similarity_chart(report: Mapping[str, Any]) -> str:
     return histogram(
         similarities.get("edges") or [],
         similarities.get("counts") or [],
-        x_label=say("similarity", "相似度"),
-        y_label=say("near-duplicates", "近似重复"),
-        name=say(
-            "Near-duplicates by their similarity to the document that removed them", "近似重复与其保留文本的相似度"
-        ),
+        x_label=say("words.similarity"),
+        y_label=say("words.near_duplicates"),
+        name=say("charts.similarities"),
     )
 
 
@@ -270,27 +233,20 @@ def pairs_chart(report: Mapping[str, Any]) -> str:
     below = (counts.get("compared") or 0) - near
     if below <= 0 or near < 0:
         return ""
-    reached = say(f"{plural(near, 'pair')} at the threshold or above", f"{near:,} 对达到阈值")
-    missed = say(f"{plural(below, 'pair')} below the threshold", f"{below:,} 对低于阈值")
     rows = [
-        Bar(say("near-duplicates", "近似重复"), near, f"{near:,}", reached, "near"),
-        Bar(say("below the threshold", "低于阈值"), below, f"{below:,}", missed, "exact"),
+        Bar(say("words.near_duplicates"), near, f"{near:,}", say("charts.reached", near=near), "near"),
+        Bar(say("charts.below"), below, f"{below:,}", say("charts.missed", below=below), "exact"),
     ]
-    name = say(
-        "Compared pairs: near-duplicates, and those below the threshold", "比较过的文本对：近似重复，以及低于阈值的"
-    )
-    return bars(rows, name=name)
+    return bars(rows, name=say("charts.pairs"))
 
 
 def cluster_chart(report: Mapping[str, Any]) -> str:
     """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
-    rows = []
-    for sizes, clusters, documents in size_classes(report.get("cluster_sizes") or ()):
-        english = f"{plural(clusters, 'cluster')} of {sizes}, {documents:,} in all"
-        title = say(english, f"{clusters:,} 组，每组 {sizes} 篇，共 {documents:,} 篇")
-        rows.append(Bar(sizes, clusters, f"{clusters:,}", title))
-    name = say("Clusters by number of documents, logarithmic", "按文档数统计的组，对数")
-    return bars(rows, name=name, logarithmic=True)
+    rows = [
+        Bar(sizes, count, f"{count:,}", say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents))
+        for sizes, count, documents in size_classes(report.get("cluster_sizes") or ())
+    ]
+    return bars(rows, name=say("charts.clusters"), logarithmic=True)
 
 
 def time_chart(report: Mapping[str, Any]) -> str:
@@ -299,10 +255,10 @@ def time_chart(report: Mapping[str, Any]) -> str:
     total = sum(timing["seconds"] for timing in timings) or 1.0
     rows = []
     for name, seconds in ((str(timing["stage"]), timing["seconds"]) for timing in timings):
-        stage = say(name, STAGES.get(name, name))
+        stage = say(f"stages.{name}", name)
         shown = f"{duration(seconds)} · {percent(seconds / total)}"
         rows.append(Bar(stage, seconds, shown, f"{stage}: {duration(seconds)}"))
-    return bars(rows, name=say("Seconds by stage", "各阶段的秒数"))
+    return bars(rows, name=say("charts.seconds"))
 
 
 def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
@@ -325,6 +281,14 @@ def _svg(name: str, height: int, parts: Sequence[str]) -> str:
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" width="100%" role="img"'
         f' aria-label="{escape(name)}" font-size="13" font-family="system-ui, sans-serif">'
         f"{''.join(parts)}</svg>"
+    )
+
+
+def _strip(css_class: str, width: int, name: str, inner: str) -> str:
+    """Return a drawing that fills the width of its place."""
+    return (
+        f'<svg class="{css_class}" viewBox="0 0 {width} 10" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(name)}">{inner}</svg>'
     )
 
 

@@ -38,7 +38,7 @@ def render_errors(report: dict[str, Any], errors: Errors) -> str:
     wrong = f"<p>Found, and different by {known}.</p>{_listed(errors.wrong, errors.num_wrong, 'wrong')}"
     missed = f"<p>Duplicates by {known}, and not found.</p>{_listed(errors.missed, errors.num_missed, 'missed')}"
     headline = f"{plural(errors.num_wrong, 'wrong pair')}, {plural(errors.num_missed, 'missed pair')}"
-    return render_page(report, headline, found, [("wrong", "Wrong pairs", wrong), ("missed", "Missed pairs", missed)])
+    return render_page(report, headline, found, [("wrong", wrong), ("missed", missed)])
 
 
 def _share(value: float | None) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_DOWN, Decimal
 from typing import NamedTuple
 
-from neardup.report.messages import say
-from neardup.report.wording import escape_text, plural, shortened_in_the_middle
+from neardup.report.wording import document_id, escape_text, say
 
 _MAX_OPENING = 90  # characters of its text there
 _MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
@@ -43,17 +42,11 @@ class Example(NamedTuple):
 def removed_list(examples: Sequence[Example], removed: int) -> str:
     """Return the list of removed documents as HTML; `removed` is the number of all, shown or not."""
     if not examples:
-        none = say("This report has no examples.", "本报告没有例子。")
-        return f"<p>{none if removed else say('Nothing was removed.', '没有删除任何文档。')}</p>"
+        none = say("removed.no_examples")
+        return f"<p>{none if removed else say('removed.none')}</p>"
     items = "".join(_removed(number, example) for number, example in enumerate(examples, 1))
     total = max(removed, len(examples))
-    legend = say(
-        f"Shown: {len(examples):,} of {plural(total, 'removed document')}. Open one to read it beside the document "
-        "that removed it: <del>only the removed text has this</del>, <ins>only the kept text has this</ins>. Rows "
-        "count from 0.",
-        f"共删除 {total:,} 篇，此处列出 {len(examples):,} 篇。展开后可与删除它的文档并排阅读："
-        "<del>仅被删除的文本有</del>, <ins>仅保留的文本有</ins>。行号从 0 开始。",
-    )
+    legend = say("removed.shown", shown=len(examples), total=total)
     return f'<p class="legend">{legend}</p><ol id="removed-list" class="pairs">\n{items}</ol>'
 
 
@@ -69,8 +62,8 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
 def _removed(number: int, example: Example) -> str:
     opening = " ".join(example.text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
     shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
-    sides = say("Removed", "删除"), say("Kept", "保留")
-    return _item(f"removed-{number}", example, say("near-duplicate", "近似重复"), shown, sides)
+    sides = say("counts.removed"), say("counts.kept")
+    return _item(f"removed-{number}", example, say("pair.near"), shown, sides)
 
 
 def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str]) -> str:
@@ -79,42 +72,39 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
     near : the word for a pair that is no copy. beside : what the summary shows beside the first id, in HTML.
     sides : the titles of the two texts.
     """
-    css_class, word = ("exact", say("copy", "副本")) if example.exact else ("near", near)
-    label = shortened_in_the_middle(example.id, _MAX_LABEL)
+    css_class, word = ("exact", say("pair.copy")) if example.exact else ("near", near)
     where = location(example.id, example.file, example.row)
     kept_where = location(example.kept_id, example.kept_file, example.kept_row)
-    cut = say("Long texts: only a part of them is shown.", "文本较长，只显示一部分。")
-    note = f'<p class="hint">{cut}</p>' if example.truncated else ""
+    note = hint("pair.long") if example.truncated else ""
     removed = marked_text(example.text, example.passages, "del")
     kept = marked_text(example.kept_text, example.kept_passages, "ins")
     if example.text == example.kept_text and not example.truncated:
-        kept = same_text()
+        kept = hint("pair.same")
     return (
         f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{similarity_shown(example)}</span> '
         f'<span class="kind {css_class}">{word}</span> '
-        f'<bdi class="id">{escape_text(label, lines=False)}</bdi> {beside}</summary>{note}<div class="texts">'
+        f'{document_id(example.id, _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
         f"{_document('removed', sides[0], example.id, where, removed)}"
         f"{_document('kept', sides[1], example.kept_id, kept_where, kept)}"
         "</div></details></li>\n"
     )
 
 
-def same_text() -> str:
-    """Return the note in place of a text that equals the one beside it, in HTML."""
-    return f'<p class="hint">{say("The same, character for character.", "逐字相同。")}</p>'
+def hint(key: str) -> str:
+    """Return a sentence in place of, or above, a text, in HTML."""
+    return f'<p class="hint">{say(key)}</p>'
 
 
 def similarity_shown(example: Example) -> str:
     """Return the similarity to three digits, truncated, so that only 1 shows as 1.000; or the distance that decided."""
     if example.distance is not None:
-        return say(plural(example.distance, "bit"), f"{example.distance} 位")
+        return say("words.bits", bits=example.distance)
     return str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
 
 
 def _document(side: str, title: str, name: str, where: str, body: str) -> str:
-    heading = f'{title} <bdi class="id">{escape_text(name, lines=False)}</bdi>'
-    return f'<div class="{side}"><h3>{heading}</h3>{where}{body}</div>'
+    return f'<div class="{side}"><h3>{title} {document_id(name)}</h3>{where}{body}</div>'
 
 
 def location(document: str, file: str, row: int) -> str:
@@ -134,5 +124,5 @@ def marked_text(text: str, passages: Sequence[tuple[int, int, bool]], mark: str)
         body += passage if shared or not passage else f"<{mark}>{passage}</{mark}>"
         position = max(start, end)
     body += escape_text(text[position:])
-    body = body or f"<i>{say('(empty)', '（空）')}</i>"
+    body = body or f"<i>{say('pair.empty')}</i>"
     return f'<div class="text" dir="auto">{body}</div>'

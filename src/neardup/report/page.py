@@ -14,12 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from neardup.report.messages import say
-from neardup.report.wording import escape_text
+from neardup.report.wording import escape_text, say
 
 Report = Mapping[str, Any]
-Section = tuple[str, str, str]
-"""Anchor, title and body; a section with an empty body is left out."""
+Section = tuple[str, str]
+"""Anchor and body; its title is of the sentences. A section with an empty body is left out."""
 
 
 def render_page(report: Report, headline: str, share: str, sections: Sequence[Section], script: str = "") -> str:
@@ -37,13 +36,13 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
     style = assets.joinpath("report.css").read_text(encoding="utf-8")
     code = assets.joinpath(script).read_text(encoding="utf-8") if script else ""
     allowed = f"'{_hash(code)}'" if script else "'none'"
-    shown = [section for section in sections if section[2]]
+    shown = [(anchor, say(f"titles.{anchor}"), body) for anchor, body in sections if body]
     links = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in shown)
     program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
     numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
     figures = re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers)
     return f"""<!DOCTYPE html>
-<html lang="{say("en", "zh-CN")}">
+<html lang="{say("page.language")}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{_hash(style)}'; \
@@ -55,13 +54,13 @@ script-src {allowed}; base-uri 'none'; form-action 'none'">
 <style>{style}</style>
 </head>
 <body>
-<a class="skip" href="#main">{say("Skip to the content", "跳到正文")}</a>
+<a class="skip" href="#main">{say("page.skip")}</a>
 <header>
 <p class="eyebrow">{escape_text(program)}</p>
 <h1>{figures}</h1>
 {share}
 {_warnings(report)}
-<nav aria-label="{say("Sections", "目录")}"><ul>{links}</ul></nav>
+<nav aria-label="{say("page.sections")}"><ul>{links}</ul></nav>
 </header>
 <main id="main">
 {"".join(_section(*section) for section in shown)}</main>
@@ -109,17 +108,18 @@ def _section(anchor: str, title: str, body: str) -> str:
 
 def _warnings(report: Report) -> str:
     items = "".join(f"<li>{escape_text(warning)}</li>" for warning in report.get("warnings") or ())
-    return f'<div class="warnings"><h2>{say("Warnings", "警告")}</h2><ul>{items}</ul></div>' if items else ""
+    return f'<div class="warnings"><h2>{say("page.warnings")}</h2><ul>{items}</ul></div>' if items else ""
 
 
 def figure(title: str, chart: str, numbers: str = "") -> str:
     """Return a chart with its title, and its numbers as a table; an empty string without a chart."""
-    details = (
-        f'<details class="numbers"><summary>{say("As a table", "以表格显示")}</summary>{numbers}</details>'
-        if numbers
-        else ""
-    )
+    details = folded(say("page.as_table"), numbers)
     return f"<figure><figcaption>{title}</figcaption>{chart}{details}</figure>" if chart else ""
+
+
+def folded(summary: str, numbers: str) -> str:
+    """Return a table that opens on demand; an empty string without a table."""
+    return f'<details class="numbers"><summary>{summary}</summary>{numbers}</details>' if numbers else ""
 
 
 def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:

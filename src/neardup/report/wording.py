@@ -1,16 +1,24 @@
-"""Format numbers and texts: for the terminal, and escaped for the page."""
+"""Format sentences, numbers and texts: for the terminal, and escaped for the page."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+import string
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import Any
 
-from neardup.report.messages import say
 from neardup.settings.shingling import PAGE_TOKENS
+
+_LANGUAGES = ("en", "zh")
+_LANGUAGE = ContextVar("language", default="en")
 
 # Control characters except tab and line feed, line separators, the byte order mark, lone surrogates, and the
 # bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts need
@@ -22,16 +30,59 @@ _CONTROLS = (  # noqa: SIM905 - as a list, one name a line
 _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 
 
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Set the language of the sentences that are written inside: en, or zh."""
+    before = _LANGUAGE.set(language)
+    try:
+        yield
+    finally:
+        _LANGUAGE.reset(before)
+
+
+@cache
+def sentences() -> dict[str, dict[str, str]]:
+    """Return the sentences of `sentences.toml` in each language, by table and name: "headline.nothing"."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    tables = tomllib.loads(files("neardup.report").joinpath("sentences.toml").read_text(encoding="utf-8"))
+    rows = [(f"{table}.{name}", both) for table, entries in tables.items() for name, both in entries.items()]
+    return {language: {key: both[column] for key, both in rows} for column, language in enumerate(_LANGUAGES)}
+
+
+class _Sentence(string.Formatter):
+    """Fills in a sentence; a field such as {read:document} is a count with its noun."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        return plural(value, spec) if len(spec) > 1 and spec[0].isalpha() else format(value, spec)
+
+
+def say(key: str, default: str | None = None, /, **values: Any) -> str:
+    """Return a sentence in the language of the page, filled in with values.
+
+    default : returned if there is no such sentence; without it, that is a KeyError.
+    """
+    written = sentences()[_LANGUAGE.get()]
+    if default is not None and key not in written:
+        return default
+    return _Sentence().vformat(written[key], (), values)
+
+
+def words(*names: str) -> list[str]:
+    """Return words of the page; an empty string for an empty name."""
+    return [say(f"words.{name}") if name else "" for name in names]
+
+
 def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
     """Return the common part of copies, by the settings and the tokens of a method."""
     if tokens in PAGE_TOKENS:
-        return say("the same tags in the same order", "标签及其顺序相同")
-    text = say(
-        "the same words in the same order; punctuation and white space do not count", "词语及其顺序相同，标点和空白不计"
-    )
+        return say("copies.tags")
+    text = say("copies.words")
     if tokens in ("chars", "whitespace"):
-        text = say("the same text after normalisation", "归一化后文本相同")
-    return text if settings.get("min_structure") is None else text + say(", in the same tags", "，标签也相同")
+        text = say("copies.text")
+    return text if settings.get("min_structure") is None else text + say("copies.in_tags")
 
 
 def percent(share: float) -> str:
@@ -56,7 +107,7 @@ def memory(num_bytes: float) -> str:
     for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if num_bytes >= limit:
             return f"{num_bytes / limit:,.1f} {unit}"
-    return f"{num_bytes:,.0f} {say('bytes', '字节')}"
+    return f"{num_bytes:,.0f} {say('words.bytes')}"
 
 
 def plural(count: int, word: str) -> str:
@@ -103,7 +154,7 @@ def _name(character: str) -> str:
 def interval(values: Any, key: str) -> str:
     """Return "99.7 % (99.5 % to 99.9 %)", or an empty string if there is no such value."""
     middle, low, high = (known((values or {}).get(name), percent) for name in (key, "low", "high"))
-    return escape(f"{middle} ({low} {say('to', '至')} {high})" if middle and low and high else middle)
+    return escape(f"{middle} ({low} {say('words.to')} {high})" if middle and low and high else middle)
 
 
 def known(value: Any, write: Callable[[Any], str]) -> str:
@@ -117,6 +168,12 @@ def setting(value: object) -> str:
         return {True: "yes", False: "no", None: "not set"}[value]
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return escape_text(written)
+
+
+def document_id(name: str, most: int | None = None) -> str:
+    """Return the name of a document or input as HTML, cut in its middle to at most `most` characters."""
+    shown = name if most is None else shortened_in_the_middle(name, most)
+    return f'<bdi class="id">{escape_text(shown, lines=False)}</bdi>'
 
 
 def escape_text(text: object, *, lines: bool = True) -> str:

@@ -12,8 +12,7 @@ from neardup.cli.render.diff import Gap, Marks, fold_stretches, fold_whole, piec
 from neardup.cli.render.table import Rows, is_unicode, two_columns
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
-from neardup.report.messages import say
-from neardup.report.wording import percent, plural, visible, what_copies_share
+from neardup.report.wording import percent, say, visible, what_copies_share
 from neardup.results import Comparison
 from neardup.schemas import DISTANCE
 from neardup.settings.methods import MethodSettings
@@ -73,22 +72,15 @@ def print_differences(
     if all(passage.shared for passage in (*result.left_passages, *result.right_passages)):
         _print_names(names, console)
         if same_text and result.left != result.right:
-            found = say(
-                "The passages differ only in case, form or script, which the comparison folds.",
-                "差异只在于大小写、字符形式或繁简，比较时不计。",
-            )
+            found = "compare.folded"
         elif stretches is None or not all(stretch.shared for stretch in stretches):
-            found = say("The same passages in another order.", "段落相同，顺序不同。")
+            found = "compare.moved"
         else:
-            found = say("No passage differs.", "没有差异。")
-        console.print(f"  {found}")
+            found = "compare.equal"
+        console.print(f"  {say(found)}")
         return
     if stretches is None:
-        moved = say(
-            "The shared passages are in another order; each text is shown by itself.",
-            "共有的段落顺序不同，两篇文本分别显示。",
-        )
-        console.print(Text(f"  {moved}\n", "dim"))
+        console.print(Text(f"  {say('compare.apart')}\n", "dim"))
         sides = (pieces(result.left, result.left_passages), pieces(result.right, result.right_passages))
         hunks = fold_whole(sides, marks)
     else:
@@ -124,35 +116,27 @@ def _measures(result: Comparison, method: MethodSettings) -> Rows:
     unit, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
     if bits:
         distance = "-" if found.distance is None else str(found.distance)
-        remark = say(f"of the {bits} bits of two fingerprints differ", f"两个 {bits} 位指纹中不同的位数")
-        rows.figure(say("Distance", "距离"), distance, remark, "bold")
+        rows.figure(say("compare.distance"), distance, say("compare.bits", bits=bits), "bold")
     bold = {decisive: "bold"}
-    shared = say(
-        f"{found.num_shared:,} of {union:,} {unit} are shared", f"共有 {found.num_shared:,} 个特征，合计 {union:,} 个"
-    )
+    shared = say("compare.shared", num_shared=found.num_shared, union=union, unit=unit)
     rows.figure("Jaccard", f"{found.jaccard:.4f}", shared, bold.get("jaccard", ""))
     if decisive == "cosine":
-        remark = say("the geometric mean of the two below", "下面两项的几何平均")
-        rows.figure(say("Cosine", "余弦"), f"{found.cosine:.4f}", remark, "bold")
-    share = _share_of(found.num_shared, found.num_left, unit, "A")
-    rows.figure(say("A in B", "A 含于 B"), f"{found.left_in_right:.4f}", share, bold.get("containment", ""))
-    share = _share_of(found.num_shared, found.num_right, unit, "B")
-    rows.figure(say("B in A", "B 含于 A"), f"{found.right_in_left:.4f}", share)
+        rows.figure(say("compare.cosine"), f"{found.cosine:.4f}", say("compare.mean"), "bold")
+    for key, name, size, share, style in (
+        ("compare.a_in_b", "A", found.num_left, found.left_in_right, bold.get("containment", "")),
+        ("compare.b_in_a", "B", found.num_right, found.right_in_left, ""),
+    ):
+        remark = say("compare.containment", shared=found.num_shared, size=size, unit=unit, name=name)
+        rows.figure(say(key), f"{share:.4f}", remark, style)
     if found.structure is not None:
-        remark = say("cosine of the runs of start tags", "起始标签序列的余弦")
-        rows.figure(say("Structure", "结构"), f"{found.structure:.4f}", remark, "bold")
+        rows.figure(say("compare.structure"), f"{found.structure:.4f}", say("compare.start_tags"), "bold")
     if result.bands is not None and found.estimated_jaccard is not None and found.candidate_probability is not None:
         b, r, hashes = result.bands.num_bands, result.bands.rows_per_band, result.bands.num_hashes
-        estimated = say(f"Jaccard as {hashes} hashes estimate it", f"由 {hashes} 个哈希估计的 Jaccard")
-        rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", estimated)
-        remark = say(
-            f"that a run compares the two: {plural(b, 'band')} of {plural(r, 'row')}",
-            f"一次运行会比较这两篇：{b} 段，每段 {r} 行",
-        )
-        rows.figure(say("Chance", "比较概率"), percent(found.candidate_probability), remark)
+        rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", say("compare.hashes", hashes=hashes))
+        rows.figure(say("compare.chance"), percent(found.candidate_probability), say("compare.compared", b=b, r=r))
     if found.fingerprints is not None:
         for name, fingerprint in zip("AB", found.fingerprints, strict=True):
-            rows.line(say(f"SimHash of {name}", f"{name} 的 SimHash"), f"{fingerprint:0{bits // 4}x}")
+            rows.line(say("compare.simhash", name=name), f"{fingerprint:0{bits // 4}x}")
     return rows
 
 
@@ -168,30 +152,18 @@ def _decisive(method: Answers) -> str:
     return method.rule.similarity
 
 
-def _share_of(shared: int, size: int, unit: str, name: str) -> str:
-    return say(
-        f"containment: {shared:,} of the {size:,} {unit} of {name}",
-        f"包含度：{name} 的 {size:,} 个特征中有 {shared:,} 个共有",
-    )
-
-
 def _verdict(result: Comparison, method: MethodSettings) -> Text:
     found = result.measures
     same = what_copies_share(vars(method), method.tokens)
-    different = Text(say("  Not duplicates: ", "  不重复："), "bold yellow")
+    different = Text(say("compare.different"), "bold yellow")
     if not (found.num_left and found.num_right):
-        empty = [name for name, size in (("A", found.num_left), ("B", found.num_right)) if not size]
-        reason = say(
-            f"{' and '.join(empty)} has no token, and equals nothing.", f"{'、'.join(empty)} 没有词，不与任何文本相同。"
-        )
-        return different.append(reason, "default")
+        empty = "A" if found.num_right else "B" if found.num_left else say("compare.both")
+        return different.append(say("compare.no_token", empty=empty), "default")
     if found.same_text:
-        return Text(say("  Copies: ", "  副本："), "bold green").append(
-            say(f"{same}.", f"{same}。"), "not bold default"
-        )
+        return Text(say("compare.copies"), "bold green").append(say("compare.copy", same=same), "not bold default")
     reason = _reason(result, method)
     if result.duplicate:
-        return Text(say("  Near-duplicates: ", "  近似重复："), "bold green").append(reason, "not bold default")
+        return Text(say("compare.near"), "bold green").append(reason, "not bold default")
     return different.append(reason, "not bold default")
 
 
@@ -202,36 +174,22 @@ def _reason(result: Comparison, method: MethodSettings) -> str:
     if decisive == DISTANCE.name:
         near = distance is not None and distance <= limit.value
         if not near or not answers.confirms_sets:
-            within = say("within", "不超过") if near else say("beyond", "超过")
-            return say(
-                f"the distance {distance} is {within} {limit.value:g} bits.",
-                f"距离 {distance} {within} {limit.value:g} 位。",
-            )
+            within = say("compare.within" if near else "compare.beyond")
+            return say("compare.by_distance", distance=distance, within=within, value=limit.value)
         decisive = "jaccard"
-    names = {
-        "jaccard": say("Jaccard similarity", "Jaccard 相似度"),
-        "containment": say("containment of A in B", "A 含于 B 的比例"),
-        "cosine": say("cosine similarity", "余弦相似度"),
-    }
-    measure, threshold = names.get(decisive, decisive), result.threshold
-    reaches = _reaches(result.similarity, threshold)
-    reason = say(
-        f"the {measure} {result.similarity:.4f} {reaches} the threshold {threshold:g}",
-        f"{measure} {result.similarity:.4f} {reaches}阈值 {threshold:g}",
-    )
+    measure, similarity, threshold = say(f"measures.{decisive}", decisive), result.similarity, result.threshold
+    reaches = _reaches(similarity, threshold)
+    reason = say("compare.by_measure", measure=measure, similarity=similarity, reaches=reaches, threshold=threshold)
     structure = result.measures.structure
     if structure is None or answers.rule is None or not answers.rule.min_structure:
-        return reason + say(".", "。")
+        return reason + say("compare.stop")
     least = answers.rule.min_structure
     reaches = _reaches(structure, least)
-    return reason + say(
-        f", and that of structure {structure:.4f} {reaches} {least:g}.",
-        f"，结构相似度 {structure:.4f} {reaches} {least:g}。",
-    )
+    return reason + say("compare.and_structure", structure=structure, reaches=reaches, least=least)
 
 
 def _reaches(value: float, limit: float) -> str:
-    return say("reaches", "达到") if value >= limit else say("is below", "低于")
+    return say("compare.reaches" if value >= limit else "compare.is_below")
 
 
 def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from neardup.report.messages import say
-from neardup.report.wording import plural, shortened, visible
+from neardup.report.wording import say, shortened, visible
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
@@ -35,22 +34,17 @@ def print_explanation(name: str, found: Explanation, *, full: bool = False, cons
 def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
     yield Text()
     count = len(found.features)
-    yield Text(f"  {visible(name)}" + say(f": {plural(count, 'feature')}", f"：{count} 个特征"), "bold")
+    yield Text(f"  {visible(name)}" + say("explain.features", count=count), "bold")
     yield Text()
     yield from _features(found, full)
     yield Text()
-    votes = say(
-        "Votes of each bit, summed: a 1 in the hash adds the weight, a 0 subtracts it",
-        "每一位的投票之和：哈希的该位为 1 则加上权重，为 0 则减去权重",
-    )
-    yield Text(f"  {votes}", "bold")
+    yield Text(f"  {say('explain.votes')}", "bold")
     yield Text()
     yield from _sums(found)
     yield Text()
     digits = f"{found.fingerprint:0{found.bits}b}"
     of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
-    positive = say("Fingerprint: 1 where the sum is positive", "指纹：和为正的位取 1")
-    yield Text(f"  {positive}{_where_zero(of_zero)}", "bold")
+    yield Text(f"  {say('explain.fingerprint')}{_where_zero(of_zero)}", "bold")
     yield Text()
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
@@ -62,7 +56,7 @@ def _where_zero(digits: set[str]) -> str:
     if not digits:
         return ""
     digit = digits.pop()
-    return say(f"; {digit} where it is 0", f"，和为 0 的位取 {digit}")
+    return say("explain.zero", digit=digit)
 
 
 def _features(found: Explanation, full: bool) -> Iterator[Text]:
@@ -71,11 +65,11 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
     shown = list(order) if full else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
     names = [shortened(visible(found.features[i]), _MAX_NAME) for i in shown]
     columns = [
-        [say("feature", "特征"), *names],
-        [say("count", "次数"), *(str(found.counts[i]) for i in shown)],
+        [say("explain.feature"), *names],
+        [say("explain.count"), *(str(found.counts[i]) for i in shown)],
         ["idf", *("" if found.idf is None else f"{found.idf[i]:.2f}" for i in shown)],
-        [say("weight", "权重"), *(_number(found.weights[i]) for i in shown)],
-        [say("hash", "哈希"), *(_hash(found.hashes[i], found.bits) for i in shown)],
+        [say("explain.weight"), *(_number(found.weights[i]) for i in shown)],
+        [say("explain.hash"), *(_hash(found.hashes[i], found.bits) for i in shown)],
     ]
     if found.idf is None:
         del columns[2]
@@ -89,11 +83,7 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
         yield Text(f"{line}  {digits}", "" if row else "dim")
     if len(shown) < len(found.features):
         left = len(found.features) - len(shown)
-        more = say(
-            f"... and {left:,} of less weight; --full shows them all",
-            f"……另有 {left:,} 个权重更小的特征；--full 显示全部",
-        )
-        yield Text(f"  {more}", "dim")
+        yield Text(f"  {say('explain.more', left=left)}", "dim")
 
 
 def _sums(found: Explanation) -> Iterator[Text]:
@@ -102,7 +92,7 @@ def _sums(found: Explanation) -> Iterator[Text]:
     for start in range(0, found.bits, _PER_LINE):
         top = found.bits - 1 - start
         last = top - _PER_LINE + 1
-        line = Text(say(f"  bits {top:>3} to {last:>3}  ", f"  第 {top:>3} 至 {last:>3} 位  "), "dim")
+        line = Text(say("explain.sums", top=top, last=last), "dim")
         for value, text in zip(found.sums[start : start + _PER_LINE], written[start:], strict=False):
             line.append(f" {text:>{width}}", "green" if value > 0 else "red" if value < 0 else "yellow")
         digits = f"{found.fingerprint:0{found.bits}b}"[start : start + _PER_LINE]
