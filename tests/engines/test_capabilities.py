@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.engines.capabilities import COMMANDS, ENGINES, INDEX, LOCAL, SPARK, Capabilities, Limit
+from neardup.engines.capabilities import COMMANDS, ENGINES, INDEX, LOCAL, SPARK, Capabilities, Limit, index_of
 
 TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text", "a fourth one"]
 TABLE = pa.table({"text": TEXTS, "id": list("abcd"), "site": ["x", "x", "y", "y"], "date": [1, 2, 3, 4]})
@@ -23,7 +23,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "batch_rows": (None, 2),
     "cache_bytes": (None, 0),
     "on_error": ("reject", "skip"),
-    "max_bucket_size": (None,),
+    "max_bucket_size": (None, 7),
+    "update": (False, True),
 }
 CELLS = [(engine, option, value) for engine in ENGINES.values() for option in VALUES for value in VALUES[option]]
 
@@ -47,7 +48,9 @@ def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(engine, o
             pytest.importorskip("pyspark")
         with pytest.raises(neardup.SettingError) as caught:
             run(engine, **{option: value})
-        assert str(caught.value) == engine.refusal(limit, value)
+        known = limit_of(index_of(64), option) if engine is INDEX else limit
+        assert known is not None
+        assert str(caught.value) == engine.refusal(known, value)
         assert limit.reason in str(caught.value)
     elif engine is not SPARK:  # test_spark_commands.py has what works there
         assert run(engine, **{option: value}).mask.sum() == 3

@@ -218,7 +218,7 @@ def test_rejected_rows_are_listed(make, tmp_path):
         ({"linkage": "connected"}, SettingError, "linkage must be 'sieve' with an index"),
         ({"audit_sample": 5}, SettingError, "audit_sample must be 0"),
         ({"resume": True}, SettingError, "resume continues the run of an output folder"),
-        ({"max_bucket_size": 7}, SettingError, "max_bucket_size must be that of the index, 64"),
+        ({"max_bucket_size": 7}, SettingError, "max_bucket_size must be None or 64 with an index"),
         ({"method": "simhash"}, SchemeError, "was created with"),
         ({"method": MinHash(threshold=0.5)}, SchemeError, "was created with ngram=2"),
         ({"threshold": 0.9}, SchemeError, "was created with threshold=0.5"),
@@ -248,7 +248,7 @@ def test_an_index_beside_files_is_refused(make):
 
 
 def test_update_needs_an_index():
-    with pytest.raises(SettingError, match="got update=True without one"):
+    with pytest.raises(SettingError, match="update must be False on this machine: got True; there is no index"):
         neardup.dedup(["a"], against=["b"], update=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from neardup.api.index import Index
 from neardup.engines.base import Engine
-from neardup.engines.capabilities import INDEX
+from neardup.engines.capabilities import index_of
 from neardup.engines.index.engine import IndexEngine
 from neardup.errors import SchemeError, SettingError
 from neardup.index import meta
@@ -48,13 +48,7 @@ def index_in(against: Any) -> Index | str | None:
 
 @contextmanager
 def open_engine(
-    found: Index | str,
-    method: MethodSettings | str | None,
-    threshold: float | None,
-    max_distance: int | None,
-    run: Run,
-    *,
-    update: bool,
+    found: Index | str, method: MethodSettings | str | None, threshold: float | None, max_distance: int | None, run: Run
 ) -> Iterator[Engine]:
     """Open an index for a run of dedup; an index that was passed stays open afterwards.
 
@@ -63,7 +57,6 @@ def open_engine(
     found : as `index_in` returns it.
     method, threshold, max_distance : the index must have been made with these, unless they are None.
     run : to perform, by the method of the index.
-    update : whether the documents of the run are added to the index.
 
     Raises
     ------
@@ -72,20 +65,15 @@ def open_engine(
     SettingError
         If it was made with another bound of its buckets, or an index does not take an option.
     """
-    INDEX.refuse("dedup", run.options)
     opened: AbstractContextManager[Index]
-    opened = nullcontext(found) if isinstance(found, Index) else Index.open(found, read_only=not update)
+    opened = nullcontext(found) if isinstance(found, Index) else Index.open(found, read_only=not run.update)
     with opened as public:
         index = public.opened
-        named, bound = _named(index, method, threshold, max_distance), index.rules.max_bucket_size
+        index_of(index.rules.max_bucket_size).refuse("dedup", run.options)
+        named = _named(index, method, threshold, max_distance)
         if named is not None:
             meta.require_method(index.store.settings.meta, named, index.address)
-        if run.selection.max_bucket_size not in (None, bound):
-            raise SettingError(
-                f"max_bucket_size must be that of the index, {bound}: got {run.selection.max_bucket_size}. Leave "
-                "max_bucket_size (--max-bucket-size) out."
-            )
-        state: AbstractContextManager[StoredSnapshot] = index.store.writing() if update else index.store.reading()
+        state: AbstractContextManager[StoredSnapshot] = index.store.writing() if run.update else index.store.reading()
         with state as snapshot:
             yield IndexEngine(dataclasses.replace(run, method=index.method), index, snapshot)
 

@@ -176,10 +176,11 @@ def dedup(
         selection=selection,
         settings=RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error),
         resume=resume,
+        update=update,
         copies=output is not None and wanted in ("kept", "annotated"),
     )
     named = method, threshold, max_distance
-    with _performer(run, named, engine, master, update=update) as performer:
+    with _performer(run, named, engine, master) as performer:
         folder = (
             None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
         )
@@ -244,12 +245,7 @@ def _wanted(
 
 @contextmanager
 def _performer(
-    run: Run,
-    named: tuple[MethodSettings | str | None, float | None, int | None],
-    engine: str,
-    master: str | None,
-    *,
-    update: bool,
+    run: Run, named: tuple[MethodSettings | str | None, float | None, int | None], engine: str, master: str | None
 ) -> Iterator[Engine]:
     """Open the engine of a run: that on top of an index, or the one that is named; named : the method."""
     index = None
@@ -261,12 +257,7 @@ def _performer(
         if is_spark(engine, master):
             SPARK.refuse("dedup", run.options | {"against": "an index"})
         run = replace(run, inputs=run.inputs._replace(against=None))
-        opened = against_index.open_engine(index, *named, run, update=update)
-    elif update:
-        raise SettingError(
-            "update adds the documents to an index as against: got update=True without one. Name an index as against "
-            "(--against INDEX), or leave update (--update) out."
-        )
+        opened = against_index.open_engine(index, *named, run)
     else:
         method, threshold, max_distance = named
         settings = method_named("minhash" if method is None else method, threshold, max_distance)

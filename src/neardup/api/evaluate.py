@@ -195,8 +195,8 @@ def _evaluate(
             f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source, and "
             "pass its name."
         )
-    tasks, chosen, _ = run.find()
-    chosen = chosen.resolve()
+    inputs = run.find()
+    tasks, chosen = inputs.tasks, inputs.method.resolve()
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)

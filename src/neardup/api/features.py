@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from neardup.documents.batch import Rejected
-from neardup.documents.corpus import rejecter
 from neardup.engines.local.document_frequencies import count_corpus
-from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
 from neardup.formats.reading import MAX_DOCUMENT_BYTES, known_total
 from neardup.progress import Progress
 from neardup.report.contents import incomplete_by
 from neardup.report.stages import open_stages
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.runs.inputs import Inputs, Source
+from neardup.runs.run import Run
 from neardup.settings.methods import SimHash
 from neardup.settings.presets import method_named
 from neardup.settings.run import OnError, RunSettings, TextUnit
@@ -60,15 +59,14 @@ def document_frequencies(
     'cat'
     """
     named: Shingling = method if isinstance(method, Shingling) else method_named(method)
-    settings = getattr(named, "of_structure", None) or named
-    run_settings = RunSettings(threads=threads, on_error=on_error)
-    inputs = Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes)
+    run = Run(
+        Inputs(source, None, text_column, None, text_unit, in_format, max_document_bytes),
+        getattr(named, "of_structure", None) or named,
+        settings=RunSettings(threads=threads, on_error=on_error),
+    )
     rejected: list[Rejected] = []
-    reject = rejecter(run_settings.on_error, rejected.append)
-
-    tasks = tasks_of(inputs, "first")
-    settings = for_pages(settings, tasks)
+    tasks, settings, _ = run.find()
     with open_stages(progress) as stages, stages.stage("count", known_total(tasks)) as counting:
-        table = count_corpus(tasks, settings, count_threads(run_settings.threads), counting, reject)
+        table = count_corpus(tasks, settings, run.threads, counting, run.rejecter(rejected.append))
     warn_if_incomplete({"incomplete": incomplete_by(rejected)}, on_error)
     return replace(table, rejected=tuple(rejected))

@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from neardup.api.index_lines import LineAnswers, LineOptions
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.corpus import MAX_UNREAD_NAMED, rejecter
+from neardup.documents.corpus import MAX_UNREAD_NAMED
 from neardup.errors import OutputError
-from neardup.executor import count_threads, map_ordered
+from neardup.executor import map_ordered
 from neardup.formats.input_file import Part
 from neardup.formats.reading import Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
-from neardup.index.documents import group_batches, read_batches, tasks_for
+from neardup.index.documents import find, group_batches, read_batches
 from neardup.index.incoming import Incoming
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.output.directory import refuse_address
@@ -31,8 +31,8 @@ from neardup.output.table_file import TableFile
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_incomplete
 from neardup.report.stages import open_stages
-from neardup.runs.inputs import Inputs, Source
-from neardup.runs.run import ReadingOptions
+from neardup.runs.inputs import Source
+from neardup.runs.run import ReadingOptions, run_of
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
 from neardup.settings.constraints import check_limit
 from neardup.settings.run import OnError, RunSettings
@@ -93,12 +93,9 @@ class _Reading:
         *,
         with_payload: bool = False,
     ) -> None:
-        reading: dict[str, Any] = {**options}
-        self._progress = reading.pop("progress", False)
-        self._settings = RunSettings(**{name: reading.pop(name) for name in ("threads", "on_error") if name in reading})
         self.index, self.stages = index, Stages()
-        self.warnings: list[str] = []
-        self.tasks = tasks_for(Inputs(source, **reading), index.method, self.warnings)
+        self._run = run_of(source, options, method=index.method)
+        self.tasks, _, self.warnings = find(self._run)
         self.text_bytes = self.num_rejected = 0
         self.rejected: list[Rejected] = []
         self._unread: list[str] = []
@@ -107,13 +104,15 @@ class _Reading:
     @contextmanager
     def stage(self, name: str) -> Iterator[Progress]:
         """Open the only stage of a job."""
-        with open_stages(self._progress) as self.stages, self.stages.stage(name, known_total(self.tasks)) as progress:
+        with (
+            open_stages(self._run.progress) as self.stages,
+            self.stages.stage(name, known_total(self.tasks)) as progress,
+        ):
             yield progress
 
     def __iter__(self) -> Iterator[tuple[_Group, Incoming | None]]:
         """Yield the pieces of all parts in order, described on threads."""
-        threads = count_threads(self._settings.threads)
-        yield from map_ordered(self.groups(), self._describe, threads, bytes_of=lambda group: group.num_bytes)
+        yield from map_ordered(self.groups(), self._describe, self._run.threads, bytes_of=lambda group: group.num_bytes)
 
     def groups(self) -> Iterator[_Group]:
         """Yield the pieces of all parts in order, those of small files together."""
@@ -122,7 +121,7 @@ class _Reading:
             yield _Group(pieces, Batch.join(batches) if batches else None)
 
     def _pieces(self) -> Iterator[_Piece]:
-        reject = rejecter(self._settings.on_error, self._reject, "those before it are stored")
+        reject = self._run.rejecter(self._reject, "those before it are stored")
         for task in self.tasks:
             yield _Piece(task)
             for documents, batch in read_batches(task, self._payload_column, reject, with_payload=self._with_payload):

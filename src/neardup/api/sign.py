@@ -150,7 +150,8 @@ def sign(
 def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches]) -> Sketches:
     """Sign documents; take : makes one of their batches, of which the first has no rows."""
     counts = Counts()
-    tasks, method, _ = run.find()
+    inputs = run.find()
+    tasks, method = inputs.tasks, inputs.method
     threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
     with (
         open_stages(run.progress) as stages,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,21 +17,24 @@ from neardup.documents.corpus import Corpus
 from neardup.engines.local import pipeline
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import SettingError
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, Task
+from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.write import read_texts
-from neardup.progress import Progress
 from neardup.report.contents import describe_cost, describe_incomplete
 from neardup.report.marked_pairs import Marker
 from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.runs.inputs import Source
+from neardup.runs.run import BatchOptions, run_of
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash
 from neardup.settings.presets import named_as
-from neardup.settings.run import Keep, OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import Keep, SelectionSettings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 _MAX_THRESHOLDS, _EXAMPLES = 50, 3
@@ -44,24 +47,17 @@ def sweep(
     method: MethodSettings | str = "minhash",
     keep: Keep = "first",
     within: str | None = None,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    threads: int | None = None,
-    batch_rows: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
+    **options: Unpack[BatchOptions],
 ) -> Sweep:
     """Count the documents that `dedup` would remove at each of several thresholds, with examples on both sides of each.
 
     Parameters
     ----------
-    source, text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    source, keep, within : as in `dedup`.
     thresholds : numbers above 0 and at most 1, at most 50.
     method : settings of MinHash or their name, as in `dedup`; their threshold is not used.
-    keep, within, threads, batch_rows, on_error, progress : as in `dedup`.
+    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, batch_rows, on_error, progress;
+        as in `dedup`.
 
     Returns
     -------
@@ -86,24 +82,21 @@ def sweep(
     [{'threshold': 0.5, 'removed': 1}, {'threshold': 0.9, 'removed': 0}]
     """
     limits = _checked(thresholds)
-    settings = named_as(MinHash, method)
     selection = SelectionSettings(keep=keep, within=within)
-    run_settings = RunSettings(threads=threads, batch_rows=batch_rows, on_error=on_error)
-    tasks = tasks_of(
-        Inputs(source, None, text_column, id_column, text_unit, in_format, max_document_bytes), keep, within=within
-    )
-    settings = for_pages(settings, tasks)
+    run = run_of(source, options, method=named_as(MinHash, method), selection=selection)
+    inputs = run.find()
+    tasks, settings = inputs.tasks, inputs.method.settings
     rows: list[dict[str, Any]] = []
     chosen: list[_Chosen] = []
     # One run below the first threshold finds what it just keeps.
     below = max(round(limits[0] - 0.05, 4), limits[0] / 2)
-    with open_stages(progress) as stages:
+    with open_stages(run.progress) as stages:
         methods = [method_of(replace(settings, threshold=limit)).resolve() for limit in (below, *limits)]
         searches = [pipeline.Search(each, selection) for each in methods]
         with (
             tempfile.TemporaryDirectory(prefix="neardup-") as path,
             Scratch(Path(path)) as scratch,
-            closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as found,
+            closing(pipeline.run_searches(tasks, searches, run.settings, scratch, stages)) as found,
         ):
             for removed_at, kept_at, outcome in zip([None, *limits], [*limits, None], found, strict=True):
                 chosen += _choose(outcome, removed_at, kept_at)
@@ -116,7 +109,7 @@ def sweep(
             "incomplete": describe_incomplete(outcome.corpus.tally.unread_files, outcome.corpus.unread),
             **describe_cost(stages, outcome.corpus.num_documents),
         }
-    warn_if_incomplete(report, on_error)
+    warn_if_incomplete(report, run.settings.on_error)
     return Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, report)
 
 

@@ -23,7 +23,6 @@ from neardup.progress import Stages
 from neardup.report.losses import removed_by_value
 from neardup.runs.inputs import named_paths
 from neardup.runs.run import Run
-from neardup.settings.run import SelectionSettings
 
 
 class Decided(NamedTuple):
@@ -89,15 +88,6 @@ class Engine(ABC):
 
     def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:  # noqa: B027
         """Change what the run is to change besides its output, which is complete."""
-
-
-def refuse_within(selection: SelectionSettings, method: Method) -> None:
-    """Raise SettingError if groups are to be kept apart by a method that compares fingerprints alone."""
-    if selection.within is not None and not method.confirms_sets:
-        raise SettingError(
-            f"within needs a method that compares the features of documents: got within={selection.within!r} with "
-            "confirm='hamming'. Use confirm='jaccard' (--confirm jaccard), or method='minhash' (--method minhash)."
-        )
 
 
 def check_ids(run: Run, hashes: npt.NDArray[np.uint64], corpus: Corpus, locations: DocumentLocations) -> list[str]:

@@ -56,16 +56,24 @@ class Capabilities(NamedTuple):
         return f"{option} must be {accepted} {self.where}: got {value!r}; {limit.reason}. {advice}"
 
 
-LOCAL = Capabilities("local", "on this machine", COMMANDS)
+LOCAL = Capabilities(
+    "local",
+    "on this machine",
+    COMMANDS,
+    (Limit("update", (False,), "there is no index as against to add the documents to"),),
+    "Name an index as against (--against INDEX), or leave {option} out.",
+)
+_BUCKETS = Limit("max_bucket_size", (None, "that of the index"), "the buckets of the index are filled already")
 
 INDEX = Capabilities(
     "index",
     "with an index as against",
     ("dedup",),
     (
-        Limit("keep", ("first",), "an index keeps the first document, which it has already"),
-        Limit("within", (None,), "an index compares all its documents"),
-        Limit("linkage", ("sieve",), "an index decides about each document once, and does not form chains"),
+        Limit("keep", ("first",), "an index decides in the order of arrival, and keeps what it has"),
+        Limit("within", (None,), "an index does not store groups, and compares all its documents"),
+        Limit("linkage", ("sieve",), "an index decides about each document once, and a chain would change that"),
+        _BUCKETS,
         Limit("audit_sample", (0,), "an index has no scratch files to compare all documents from"),
         Limit("cache_bytes", (None,), "the documents of the run are put into a store, not into memory"),
     ),
@@ -85,6 +93,7 @@ SPARK = Capabilities(
         Limit("within", (None,), "workers do not read the column"),
         Limit("count_by", (None,), "workers do not read the column"),
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
+        Limit("update", (False,), "workers do not share the locks of an index"),
         Limit("audit_sample", (0,), "the sample is compared on one machine, from scratch files"),
         Limit("resume", (False,), "Spark repeats a task that fails, and keeps nothing of a run that does"),
         Limit("threads", (None,), "Spark gives a worker its processors"),
@@ -93,5 +102,23 @@ SPARK = Capabilities(
     ),
     "Leave {option} out, or use the local engine (--engine local).",
 )
+
+
+def index_of(max_bucket_size: int) -> Capabilities:
+    """Return the capabilities of an index whose buckets list so many members."""
+    limits = [
+        limit._replace(accepted=(None, max_bucket_size)) if limit is _BUCKETS else limit for limit in INDEX.limits
+    ]
+    return INDEX._replace(limits=tuple(limits))
+
+
+def refuse_within(within: str | None, *, confirms_sets: bool) -> None:
+    """Raise SettingError if groups are to be kept apart by a method that compares fingerprints alone."""
+    if within is not None and not confirms_sets:
+        raise SettingError(
+            f"within needs a method that compares the features of documents: got within={within!r} with "
+            "confirm='hamming'. Use confirm='jaccard' (--confirm jaccard), or method='minhash' (--method minhash)."
+        )
+
 
 ENGINES = {engine.name: engine for engine in (LOCAL, INDEX, SPARK)}

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from neardup.engines.base import Engine
-from neardup.engines.capabilities import SPARK
+from neardup.engines.capabilities import LOCAL, SPARK, refuse_within
 from neardup.engines.local.engine import LocalEngine, open_cache
 from neardup.errors import MissingExtraError, SettingError
+from neardup.methods.registry import method_of
 from neardup.runs.run import Run
 
 
@@ -29,8 +30,10 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
     MissingExtraError
         If PySpark is not installed.
     """
-    if is_spark(engine, master):
-        SPARK.refuse(command, run.options)
+    uses_spark = is_spark(engine, master)
+    (SPARK if uses_spark else LOCAL).refuse(command, run.options)
+    refuse_within(run.selection.within, confirms_sets=method_of(run.method).confirms_sets)
+    if uses_spark:
         from neardup.engines.spark.engine import SparkEngine
 
         yield SparkEngine(run, master)

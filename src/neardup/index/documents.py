@@ -18,7 +18,8 @@ from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.formats.reading import Task
 from neardup.index.open_index import PAYLOAD, Batch
-from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.runs.inputs import Inputs, Source
+from neardup.runs.run import Found, Run
 from neardup.settings.constraints import check_text
 from neardup.settings.methods import MethodSettings
 
@@ -64,8 +65,8 @@ def batches_of(
     ColumnError
         If a column is missing.
     """
-    tasks = tasks_for(Inputs(source, None, text_column, id_column, in_format=in_format), method)
-    batches = (batch for task in tasks for _, batch in read_batches(task, payload_column, _raise))
+    run = Run(Inputs(source, None, text_column, id_column, in_format=in_format), method)
+    batches = (batch for task in find(run).tasks for _, batch in read_batches(task, payload_column, _raise))
     yield from map(Batch.join, group_batches(batches, lambda batch: batch))
 
 
@@ -86,27 +87,21 @@ def group_batches(items: Iterable[T], batch_of: Callable[[T], Batch | None]) -> 
     yield from group_small(items, size, fits=fits)
 
 
-def tasks_for(inputs: Inputs, method: MethodSettings, warnings: list[str] | None = None) -> list[Task]:
-    """Return the parts of a source to read for an index.
-
-    Parameters
-    ----------
-    inputs : as in `dedup`.
-    method : the settings of the index.
-    warnings : a list that gets a warning of files that are left out.
+def find(run: Run) -> Found:
+    """Return the parts of a source to read for an index; run : by the method of the index.
 
     Raises
     ------
     InputError
         If the source has web pages and the method compares texts.
     """
-    tasks = tasks_of(inputs, "first", warnings)
-    if for_pages(method, tasks) != method:
+    found = run.find()
+    if found.settings != run.method:
         raise InputError(
-            f"{tasks[0].part.name} contains web pages, and this index compares texts. Create an index with "
+            f"{found.tasks[0].part.name} contains web pages, and this index compares texts. Create an index with "
             "method='content' for their main text (--method content), or 'structure' for their templates."
         )
-    return tasks
+    return found
 
 
 def read_batches(

@@ -20,13 +20,14 @@ from neardup.errors import InputError, SettingError
 from neardup.features.idf import IdfTable
 from neardup.formats.reading import Task
 from neardup.index import meta
-from neardup.index.documents import group_batches, read_batches, tasks_for
+from neardup.index.documents import find, group_batches, read_batches
 from neardup.index.incoming import new_prefix
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.methods.stored import IDF, settings_from_json
 from neardup.report.contents import MAX_INPUTS
 from neardup.runs.columns import FILE_COLUMN
 from neardup.runs.inputs import Inputs
+from neardup.runs.run import Run
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 
@@ -108,7 +109,7 @@ def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) ->
         text_unit="line" if units == {"line"} else "auto",
         in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
     )
-    return tasks_for(inputs, method) if files else []
+    return find(Run(inputs, method)).tasks if files else []
 
 
 def _names(folder: Path, report: dict[str, Any]) -> _Name:

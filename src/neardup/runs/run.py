@@ -45,11 +45,16 @@ class CacheOptions(BatchOptions, total=False):
 
 
 class Found(NamedTuple):
-    """The inputs that were found, with their columns; the method that compares them; what the user should know."""
+    """The inputs that were found, with their columns; the settings that compare them; what the user should know."""
 
     tasks: list[Task]
-    method: Method
+    settings: Shingling
     warnings: list[str]
+
+    @property
+    def method(self) -> Method:
+        """The method of the settings."""
+        return method_of(self.settings)
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class Run:
     """The inputs, method and settings of a run.
 
     all_pairs : whether every pair is listed, and nothing is removed. resume : whether an interrupted run of the same
-    output is continued. copies : whether kept documents are written. table : the file of the output that has the file
-    and the row of each document. progress : as in `dedup`.
+    output is continued. update : whether the documents are added to an index. copies : whether kept documents are
+    written. table : the file of the output that has the file and the row of each document. progress : as in `dedup`.
     """
 
     inputs: Inputs
@@ -67,6 +72,7 @@ class Run:
     settings: RunSettings = field(default_factory=RunSettings)
     all_pairs: bool = False
     resume: bool = False
+    update: bool = False
     copies: bool = False
     table: str = "removed.parquet"
     progress: bool | Progress = False
@@ -80,8 +86,8 @@ class Run:
     def options(self) -> dict[str, object]:
         """The options that an engine may refuse, by name."""
         against = None if self.inputs.against is None else "a collection"
-        others = {"count_by": self.inputs.count_by, "resume": self.resume, "against": against}
-        return asdict(self.selection) | asdict(self.settings) | others
+        others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update}
+        return asdict(self.selection) | asdict(self.settings) | others | {"against": against}
 
     @property
     def counted(self) -> str | None:
@@ -92,11 +98,13 @@ class Run:
         """Find the inputs and choose their columns; of web pages, the method compares the main text."""
         warnings: list[str] = []
         tasks = tasks_of(self.inputs, self.selection.keep, warnings, within=self.selection.within)
-        return Found(tasks, method_of(for_pages(self.method, tasks)), warnings)
+        return Found(tasks, for_pages(self.method, tasks), warnings)
 
-    def rejecter(self, use: Callable[[Rejected], None]) -> Callable[[Rejected], None]:
+    def rejecter(
+        self, use: Callable[[Rejected], None], before: str = "nothing is written"
+    ) -> Callable[[Rejected], None]:
         """Return the function to call with each row that cannot be read; see documents.corpus.rejecter."""
-        return rejecter(self.settings.on_error, use)
+        return rejecter(self.settings.on_error, use, before)
 
 
 def run_of(source: Source, options: ReadingOptions, *, against: Source | None = None, **others: Any) -> Run:

@@ -25,11 +25,11 @@ from neardup.engines.local.reading import Reading, read_all
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, NeardupError
-from neardup.executor import count_threads, group_small
+from neardup.executor import group_small
 from neardup.formats.reading import Task, known_total
 from neardup.formats.tables import TablePart
 from neardup.index import collection, maintenance
-from neardup.index.documents import batch_of_documents, tasks_for
+from neardup.index.documents import batch_of_documents, find
 from neardup.index.incoming import Incoming, decompress, new_prefix, store_settings
 from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
@@ -39,7 +39,6 @@ from neardup.output.tables import LocationsAfter
 from neardup.progress import Progress, Stages
 from neardup.report.contents import drop_near_counts
 from neardup.runs.run import Run
-from neardup.settings.run import SelectionSettings
 from neardup.stores import embedded
 from neardup.stores.base import Changes, Rows, StoredSnapshot, Writer
 from neardup.verify.measured import Measured, measured_of_copies
@@ -107,11 +106,10 @@ class IndexEngine(Engine):
 
     def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
         """Read the inputs and decide about their documents."""
-        inputs, snapshot, method = self.run.inputs, self._snapshot, self.index.rules.method
-        warnings: list[str] = []
-        tasks = tasks_for(inputs, self.index.method, warnings)
+        snapshot, method = self._snapshot, self.index.rules.method
+        tasks, _, warnings = find(self.run)
         identities = [task.part.identity() for task in tasks]
-        selection, run_settings = SelectionSettings(), self.run.settings
+        selection, run_settings = self.run.selection, self.run.settings
         resuming = prepare(scratch, tasks, identities, method, selection, self.run.resume)
         state, note = [self.index.address, snapshot.num_rows, *snapshot.count()], scratch.directory / "index.json"
         if resuming and not (note.exists() and json.loads(note.read_text()) == state):
@@ -125,8 +123,9 @@ class IndexEngine(Engine):
             self._reading.resume()
         self._open(scratch)
         with stages.stage("read", known_total(tasks)) as progress:
-            threads = count_threads(run_settings.threads)
-            corpus = read_all(self._reading, threads, run_settings.batch_rows, progress, self._describe, self._decide)
+            corpus = read_all(
+                self._reading, self.run.threads, run_settings.batch_rows, progress, self._describe, self._decide
+            )
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
         self._seen, self._num_repeated = decisions.seen, decisions.num_repeated

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from neardup import schemas
 from neardup.documents.batch_cache import BatchCache, default_cache_bytes
-from neardup.engines.base import Decided, Engine, check_ids, count_by_value, refuse_within
+from neardup.engines.base import Decided, Engine, check_ids, count_by_value
 from neardup.engines.local import pipeline
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch
@@ -40,9 +40,8 @@ class LocalEngine(Engine):
         run, selection = self.run, self.run.selection
         if selection.audit_sample:
             method_of(run.method).refuse_audit(selection.audit_sample)
-        refuse_within(selection, method_of(run.method))
-        tasks, method, warnings = run.find()
-        method = method.resolve()
+        found = run.find()
+        tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
         if run.all_pairs:
             selection = method.in_all_pairs(selection)
         identities = [task.part.identity() for task in tasks]

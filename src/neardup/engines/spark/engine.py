@@ -59,8 +59,8 @@ class SparkEngine(Engine):
     def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
         """Read the inputs and decide about their documents."""
         run = self.run
-        tasks, method, warnings = run.find()
-        method = method.resolve()
+        found = run.find()
+        tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
         identities = [task.part.identity() for task in tasks]
         if folder is not None:
             folder.begin(resume=False)

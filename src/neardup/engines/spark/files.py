@@ -41,8 +41,8 @@ def dedup_files(
     shared, begun = output.SharedFolder(folder, scratch), False
     try:
         folder.refuse_inputs_inside(engine.paths())
-        tasks, method, warnings = engine.run.find()
-        method = method.resolve()
+        found = engine.run.find()
+        tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
         folder.begin(resume=False)
         begun = True
         with engine.open(tasks, method, stages, shared) as (flow, corpus):
