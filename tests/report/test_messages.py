@@ -107,7 +107,9 @@ def keys_in(source: Path) -> dict[str, set[str]]:
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         values = {word.arg or "" for word in node.keywords} if isinstance(node, ast.Call) else set()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "words":
-            found |= {f"words\\.{name.value}": set() for name in node.args if isinstance(name, ast.Constant)}
+            found |= {
+                f"words\\.{name.value}": set() for name in node.args if isinstance(name, ast.Constant) and name.value
+            }
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in sentences()["en"]:
             found.setdefault(re.escape(node.value), set())
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
