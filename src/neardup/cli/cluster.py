@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
-import click
-
+import neardup
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import engine_options, folder_options, inputs_argument, named, printing_options, source_options
-from neardup.settings.run import Language, RunSettings, SelectionSettings
+from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
-_COMMON = (
-    "output",
-    "overwrite",
-    "resume",
-    "against",
-    "text_column",
-    "id_column",
-    "method",
-    "threshold",
-    "max_distance",
-    "ngram",
-    "linkage",
-    "threads",
+
+@command(
+    "Group similar documents into clusters.",
+    common="output overwrite resume against text_column id_column method threshold max_distance ngram linkage threads",
 )
-
-
-@command("Group similar documents into clusters.", common=_COMMON)
 @inputs_argument
 @folder_options
 @option(
-    "--against",
-    section="Input",
-    metavar="PATH",
-    multiple=True,
-    help="Known documents; each document joins the cluster of the known one that it is similar to. Repeatable.",
+    "--against PATH...",
+    "Input",
+    "Known documents; each document joins the cluster of the known one that it is similar to. Repeatable.",
 )
-@option(
-    "--lang",
-    type=click.Choice(get_args(Language)),
-    default="en",
-    show_default=True,
-    section="Output",
-    help="The language of report.html: English or simplified Chinese.",
-)
+@settings_options(OutputSettings, "Output", only=("lang",))
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision")
@@ -74,8 +52,6 @@ def cluster(
     method = build_method(values)
     report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
-        import neardup
-
         result = neardup.cluster(
             named(inputs), against=named(against), method=method, output=output, tables=False, **values
         )

@@ -5,51 +5,43 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import neardup
+from neardup.cli import render
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.settings import command, option
+from neardup.cli.running import print_json
+from neardup.cli.settings import PRINTING, command, option, settings_options
+from neardup.cli.sources import json_option
 from neardup.errors import InputError, MissingExtraError
 from neardup.report.wording import say, speaking
 from neardup.settings.methods import MethodSettings
-from neardup.settings.run import Language
+from neardup.settings.run import OutputSettings
 
 if TYPE_CHECKING:
     from neardup.fingerprints.explain import Explanation
     from neardup.results import Comparison
 
-_COMMON = ("method", "threshold", "max_distance", "tokens", "ngram")
 
-
-@command("Compare two texts, and show where they differ.", common=_COMMON)
+@command("Compare two texts, and show where they differ.", common="method threshold max_distance tokens ngram")
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @method_options
 @option(
     "--explain",
-    is_flag=True,
-    section="Printing",
-    help="Show how the fingerprint of each text is computed: words, weights, hash bits, sums (--method simhash).",
+    PRINTING,
+    "Show how the fingerprint of each text is computed: words, weights, hash bits, sums (--method simhash).",
 )
-@option("--full", is_flag=True, section="Printing", help="Show all passages in full, and with --explain all words.")
+@option("--full", PRINTING, "Show all passages in full, and with --explain all words.")
 @option(
     "--plain",
-    is_flag=True,
-    section="Printing",
-    help="Mark differences with [-...-] and {+...+}, and lines with - and +, instead of colours. The default when "
-    "piped.",
+    PRINTING,
+    "Mark differences with [-...-] and {+...+}, and lines with - and +, instead of colours. The default when piped.",
 )
-@option(
-    "--lang",
-    type=click.Choice(get_args(Language)),
-    default="en",
-    show_default=True,
-    section="Printing",
-    help="The language of the figures and of --explain: English or simplified Chinese.",
-)
-@option("--json", "as_json", is_flag=True, section="Printing", help="Print one JSON object.")
+@settings_options(OutputSettings, PRINTING, only=("lang",))
+@json_option
 def compare(
     left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, as_json: bool, **values: Any
 ) -> None:
@@ -69,7 +61,6 @@ def compare(
     """
     if left == right == "-":
         raise InputError("A and B are both standard input. Name a file for one of them.")
-    import neardup
     from neardup.api.texts import default_method, text_of
 
     sides = [_side(name) for name in (left, right)]
@@ -100,15 +91,13 @@ def _print(
     plain: bool,
     full: bool,
 ) -> None:
-    from neardup.cli.render import compare, explain, outlines
-
     for name, found in zip(names, explained, strict=False):
-        explain.print_explanation(name, found, full=full)
+        render.explain.print_explanation(name, found, full=full)
     if result.outlines is None:
-        compare.print_comparison(result, names, method, plain=plain, full=full)
+        render.compare.print_comparison(result, names, method, plain=plain, full=full)
     else:
-        compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
-        outlines.print_outlines(result.outlines, names, plain=plain, full=full)
+        render.compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
+        render.outlines.print_outlines(result.outlines, names, plain=plain, full=full)
 
 
 def _content_of(result: Comparison) -> Comparison | None:
@@ -127,8 +116,6 @@ def _content_row(content: Comparison | None) -> tuple[str, str, str]:
 
 
 def _print_json(result: Comparison, explained: list[Explanation]) -> None:
-    from neardup.cli.render.reports import print_json
-
     record = _record(result)
     if result.outlines is not None:
         content = _content_of(result)

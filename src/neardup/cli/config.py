@@ -21,13 +21,12 @@ _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
 def config_option(function: Function) -> Function:
     """Add --config, whose file gives the options that are not on the command line."""
     return option(
-        "--config",
-        section="Running",
-        metavar="FILE",
+        "--config FILE",
+        "Running",
+        "Read options from a TOML file (threshold = 0.7), or from report.json to repeat a run.",
         is_eager=True,
         expose_value=False,
         callback=_read_config,
-        help="Read options from a TOML file (threshold = 0.7), or from report.json to repeat a run.",
     )(function)
 
 

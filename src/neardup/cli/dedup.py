@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import neardup
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, is_method_given, method_options
 from neardup.cli.running import exit_if_incomplete, finish, message_of_folder, report_discarded_run, running
@@ -17,44 +18,25 @@ from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
-_COMMON = (
-    "output",
-    "write",
-    "overwrite",
-    "resume",
-    "against",
-    "text_column",
-    "id_column",
-    "method",
-    "threshold",
-    "ngram",
-    "keep",
+
+@command(
+    "Remove near-duplicates, keep one of each, show why.",
+    common="output write overwrite resume against text_column id_column method threshold ngram keep",
 )
-
-
-@command("Remove near-duplicates, keep one of each, show why.", common=_COMMON)
 @inputs_argument
 @folder_options
 @settings_options(OutputSettings, "Output")
+@option("--against PATH...", "Input", "An earlier collection whose documents are always kept; repeatable. Or an index.")
 @option(
-    "--against",
-    section="Input",
-    metavar="PATH",
-    multiple=True,
-    help="An earlier collection whose documents are always kept; repeatable. Or an index.",
-)
-@option(
-    "--scratch",
-    section="Output",
-    metavar="DIR",
-    help="The folder for temporary files; use a fast local disk. Default: next to the output, or for remote output the "
+    "--scratch DIR",
+    "Output",
+    "The folder for temporary files; use a fast local disk. Default: next to the output, or for remote output the "
     "temporary folder of the system.",
 )
 @option(
     "--update",
-    section="Input",
-    is_flag=True,
-    help="Add the documents to the index of --against once the output is complete. A run that is repeated writes the "
+    "Input",
+    "Add the documents to the index of --against once the output is complete. A run that is repeated writes the "
     "same output: a document that the index has already, with the same id and text, gets its earlier answer.",
 )
 @source_options
@@ -86,20 +68,14 @@ def dedup(
       neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
     is_given, given = is_method_given(values), build_method(values)
+    method = given if is_given else None  # else that of the index, or the default
     if output == "-":
-        _print_kept(inputs, against, given if is_given else None, values)
+        _print_kept(inputs, against, method, values)
         return
     report_discarded_run(output, values["resume"], values["scratch"])
     with running(lambda: message_of_folder(output, values["scratch"])):
-        import neardup
-
         result = neardup.dedup(
-            named(inputs),
-            method=given if is_given else None,  # else that of the index, or the default
-            against=named(against),
-            output=output,
-            tables=False,
-            **values,
+            named(inputs), method=method, against=named(against), output=output, tables=False, **values
         )
     finish(result.report, result.output or output, quiet, as_json, values["on_error"])
 
@@ -113,11 +89,9 @@ def _print_kept(
             "-o - writes the kept documents to standard output: got --write or --resume. Leave it out, or use -o DIR."
         )
     with (
-        running(lambda: "Nothing was written."),
+        running("Nothing was written."),
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
     ):
-        import neardup
-
         output = Path(folder) / "out"
         result = neardup.dedup(
             named(inputs), method=method, against=named(against), output=output, tables=False, **values

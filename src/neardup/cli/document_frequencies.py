@@ -6,18 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import neardup
+from neardup.cli import render
 from neardup.cli.methods import build_method, text_options
-from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import inputs_argument, named, output_options, printing_options, source_options
 from neardup.settings.run import RunSettings
 
-_COMMON = ("output", "overwrite", "text_column", "tokens", "ngram", "threads")
 
-
-@command("Count the documents that contain each word.", common=_COMMON)
+@command("Count the documents that contain each word.", common="output overwrite text_column tokens ngram threads")
 @inputs_argument
-@file_options("The table to write, a Parquet file.")
+@output_options("FILE", "The table to write, a Parquet file.")
 @partial(source_options, without_id=True)
 @partial(text_options, methods=("simhash",))
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
@@ -37,9 +37,7 @@ def document_frequencies(
       neardup document-frequencies zh.jsonl -o zh.parquet --tokens jieba
     """
     method = build_method(values, "simhash")
-    with running(lambda: f"Nothing was written to {output}."):
-        import neardup
-        from neardup.cli.render import reports
+    with running(f"Nothing was written to {output}."):
         from neardup.output.table_file import check_output
         from neardup.report.contents import incomplete_by
 
@@ -47,8 +45,5 @@ def document_frequencies(
         table = neardup.document_frequencies(named(inputs), method=method, **values)
         table.save(path)
     report = table.describe() | {"rejected": [row._asdict() for row in table.rejected]}
-    if as_json:
-        reports.print_json(report)
-    elif not quiet:
-        reports.print_frequencies(report, path)
+    show(report, lambda: render.reports.print_frequencies(report, path), quiet=quiet, as_json=as_json)
     exit_if_incomplete(incomplete_by(list(table.rejected)), values["on_error"])

@@ -4,68 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
+import neardup
+from neardup.cli import render
 from neardup.cli.methods import build_method, build_methods, method_options
-from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import Named, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import Named, inputs_argument, named, overwrite_option, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import METHODS
 from neardup.settings.run import RunSettings, SelectionSettings
 
-_COMMON = (
-    "label",
-    "pairs",
-    "compare_methods",
-    "plot",
-    "errors",
-    "overwrite",
-    "text_column",
-    "id_column",
-    "method",
-    "threshold",
-    "max_distance",
+
+@command(
+    "Score a method on labelled documents.",
+    common="label pairs compare_methods plot errors overwrite text_column id_column method threshold max_distance "
     "ngram",
 )
-
-
-@command("Score a method on labelled documents.", common=_COMMON)
 @inputs_argument
 @option(
-    "--label",
-    metavar="NAME",
-    section="Truth",
-    help="The column of labels: documents with the same label are duplicates; null or empty is unknown. With "
+    "--label NAME",
+    "Truth",
+    "The column of labels: documents with the same label are duplicates; null or empty is unknown. With "
     "--pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
 )
 @option(
-    "--pairs",
-    metavar="FILE",
-    section="Truth",
-    help="Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All other pairs "
+    "--pairs FILE",
+    "Truth",
+    "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All other pairs "
     "are ignored.",
 )
 @option(
-    "--compare-methods",
-    metavar="METHODS",
-    section="Method",
-    help="Compare several methods, such as minhash,simhash, instead of --method. Each takes the options that apply to "
-    "it.",
+    "--compare-methods METHODS",
+    "Method",
+    "Compare several methods, such as minhash,simhash, instead of --method. Each takes the options that apply to it.",
 )
-@option("--plot", metavar="FILE", section="Output", help="Plot the curves to this SVG file.")
+@option("--plot FILE", "Output", "Plot the curves to this SVG file.")
 @option(
-    "--errors",
-    metavar="FILE",
-    section="Output",
-    help="Write twenty wrong and twenty missed pairs, with their differences marked, to this HTML file.",
+    "--errors FILE",
+    "Output",
+    "Write twenty wrong and twenty missed pairs, with their differences marked, to this HTML file.",
 )
-@option("--overwrite", is_flag=True, section="Output", help="Replace existing files once the new ones are complete.")
+@overwrite_option("file")
 @option(
-    "--curve-from",
+    "--curve-from X",
+    "Method",
+    "The first threshold of the curve, at least 0.05; lower values are slower.  [default: 0.2]",
     type=float,
-    metavar="X",
-    section="Method",
-    help="The first threshold of the curve, at least 0.05; lower values are slower.  [default: 0.2]",
 )
 @source_options
 @method_options
@@ -88,11 +73,7 @@ def evaluate(
     methods = _methods(values, compare_methods)
     if compare_methods is not None and values["errors"] is not None:
         raise SettingError("--errors requires a single method: got --compare-methods, too. Leave one of the two out.")
-    with running(lambda: "Nothing was written."):
-        import neardup
-        from neardup.cli.render import evaluate as rendering
-        from neardup.cli.render.reports import print_json
-
+    with running("Nothing was written."):
         options = dict(values, pairs=None if pairs is None else Named(pairs))
         errors = options.pop("errors")
         if compare_methods is None:
@@ -101,11 +82,9 @@ def evaluate(
         else:
             results = neardup.compare_methods(named(inputs), methods, **options)
     reports = {name: result.report for name, result in results.items()}
-    first = next(iter(reports.values()))
-    if as_json:
-        print_json(reports if compare_methods is not None else first)
-    elif not quiet:
-        rendering.print_evaluations(reports, {"Plot": values["plot"], "Errors": values["errors"]})
+    first, files = next(iter(reports.values())), {"Plot": values["plot"], "Errors": errors}
+    record = first if compare_methods is None else reports
+    show(record, lambda: render.evaluate.print_evaluations(reports, files), quiet=quiet, as_json=as_json)
     exit_if_incomplete(first["incomplete"], values["on_error"])
 
 

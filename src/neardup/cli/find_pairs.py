@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import neardup
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import engine_options, file_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import engine_options, inputs_argument, named, output_options, printing_options, source_options
 from neardup.settings.run import RunSettings, SelectionSettings
 
-_COMMON = ("output", "overwrite", "text_column", "id_column", "method", "threshold", "max_distance", "ngram", "threads")
 
-
-@command("List all pairs of near-duplicates.", common=_COMMON)
+@command(
+    "List all pairs of near-duplicates.",
+    common="output overwrite text_column id_column method threshold max_distance ngram threads",
+)
 @inputs_argument
-@file_options("The file to write: .parquet, .jsonl or .csv.")
+@output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
@@ -38,8 +40,7 @@ def find_pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool,
       neardup find-pairs a.jsonl b.jsonl -o pairs.csv --threshold 0.5 --id-column url
       neardup find-pairs fp.parquet --max-distance 3 -o pairs.parquet
     """
-    with running(lambda: f"Nothing was written to {output}."):
-        import neardup
+    with running(f"Nothing was written to {output}."):
         from neardup.api.pairs import fingerprint_paths
 
         method = build_method(values, "simhash" if fingerprint_paths(named(inputs)) else "minhash")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from neardup.cli.index_options import address_argument, result_options
-from neardup.cli.running import running
+from neardup.cli.index_options import address_argument, opened, show_info
+from neardup.cli.running import print_json, show
 from neardup.cli.settings import command
-from neardup.cli.sources import file_options, printing_options
+from neardup.cli.sources import output_options, printing_options, result_options
 
 DAMAGED = 1
 
@@ -15,7 +15,7 @@ DAMAGED = 1
 @command("Show the size, settings and durability of an index.")
 @address_argument
 @result_options
-def info(address: str, quiet: bool, as_json: bool) -> None:
+def info(address: str, **printing: bool) -> None:
     """Show the number of documents, size and settings of an index, and the durability of its store.
 
     \b
@@ -23,11 +23,8 @@ def info(address: str, quiet: bool, as_json: bool) -> None:
       neardup index info news.index
       neardup index info news.index --json
     """
-    from neardup import Index
-    from neardup.cli.render import index as rendering
-
-    with Index.open(address, read_only=True) as index:
-        rendering.print_info(index.info(), quiet=quiet, as_json=as_json)
+    with opened(address, read_only=True) as index:
+        show_info(index, **printing)
 
 
 @command("Check an index for damage.")
@@ -42,14 +39,10 @@ def verify(address: str, quiet: bool, as_json: bool) -> None:
     Examples:
       neardup index verify news.index
     """
-    with running(lambda: "Nothing was changed."):
-        from neardup import Index
-        from neardup.cli.render import reports
-
-        with Index.open(address, read_only=True) as index:
-            damages = index.verify()
+    with opened(address, read_only=True) as index:
+        damages = index.verify()
     if as_json:
-        reports.print_json({"index": address, "damages": damages})
+        print_json({"index": address, "damages": damages})
     for damage in damages:
         click.echo(f"neardup: damaged: {damage}", err=True)
     if damages:
@@ -61,61 +54,47 @@ def verify(address: str, quiet: bool, as_json: bool) -> None:
 @command("Reclaim the space of forgotten documents, and merge files.")
 @address_argument
 @result_options
-def compact(address: str, quiet: bool, as_json: bool) -> None:
+def compact(address: str, **printing: bool) -> None:
     """Reclaim the space of forgotten documents, and merge files to speed up lookups. Queries continue meanwhile.
 
     \b
     Examples:
       neardup index compact news.index
     """
-    with running(lambda: "The index is as before."):
-        from neardup import Index
-        from neardup.cli.render import index as rendering
-
-        with Index.open(address) as index:
-            index.compact()
-            rendering.print_info(index.info(), quiet=quiet, as_json=as_json)
+    with opened(address, "The index is as before.") as index:
+        index.compact()
+        show_info(index, **printing)
 
 
 @command("Copy an index while it is in use.")
 @address_argument
 @click.argument("folder", metavar="DIR")
 @result_options
-def backup(address: str, folder: str, quiet: bool, as_json: bool) -> None:
+def backup(address: str, folder: str, **printing: bool) -> None:
     """Copy the latest state of an index to the new folder DIR, while it is in use. The copy is an index.
 
     \b
     Examples:
       neardup index backup news.index monday.index
     """
-    with running(lambda: f"Delete {folder} before you run the command again."):
-        from neardup import Index
-        from neardup.cli.render import index as rendering
-
-        with Index.open(address, read_only=True) as index:
-            index.backup(folder)
-        with Index.open(folder, read_only=True) as copy:
-            rendering.print_info(copy.info(), quiet=quiet, as_json=as_json)
+    with opened(address, f"Delete {folder} before you run the command again.", read_only=True) as index:
+        index.backup(folder)
+    with opened(folder, read_only=True) as copy:
+        show_info(copy, **printing)
 
 
 @command("Write the documents of an index to a file.")
 @address_argument
-@file_options("The file to write: .parquet, .jsonl or .csv.")
+@output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
 @printing_options
-def export(address: str, output: str, overwrite: bool, quiet: bool, as_json: bool, progress: bool) -> None:
+def export(address: str, output: str, overwrite: bool, progress: bool, **printing: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and signatures.
 
     \b
     Examples:
       neardup index export news.index -o documents.parquet
     """
-    with running(lambda: f"Nothing was written to {output}."):
-        from neardup import Index
-        from neardup.cli.render import reports
-
-        with Index.open(address, read_only=True) as index:
-            report = index.export(output, overwrite=overwrite, progress=progress)
-    if as_json:
-        reports.print_json(report)
-    elif not quiet:
-        click.echo(f"{report['counts']['exported']:,} documents were written to {output}.")
+    with opened(address, f"Nothing was written to {output}.", read_only=True) as index:
+        report = index.export(output, overwrite=overwrite, progress=progress)
+    exported = f"{report['counts']['exported']:,} documents were written to {output}."
+    show(report, lambda: click.echo(exported), **printing)

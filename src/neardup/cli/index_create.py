@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from neardup.cli.index_options import address_argument, payload_option, result_options
+import neardup
+from neardup.cli.index_options import address_argument, opened, payload_option, show_info, show_merged
 from neardup.cli.methods import build_method, is_method_given, method_options, stored_options
 from neardup.cli.running import running
 from neardup.cli.settings import command, composed, option, setting_option, settings_options
+from neardup.cli.sources import result_options
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
 from neardup.settings.index import IndexSettings
@@ -19,19 +21,17 @@ from neardup.settings.methods import MinHash, SimHash
 if TYPE_CHECKING:
     from neardup.settings.methods import MethodSettings
 
-_COMMON = ("method", "threshold", "max_distance", "ngram", "storage", "from_run")
 _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", "num_blocks")
 _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 
 
-@command("Create an index, empty or from a run.", common=_COMMON)
+@command("Create an index, empty or from a run.", common="method threshold max_distance ngram storage from_run")
 @address_argument
 @option(
-    "--from-run",
-    section="Index",
-    metavar="DIR",
+    "--from-run DIR",
+    "Index",
+    "Add the documents that a run of dedup kept, with their ids, and use the method of the run.",
     type=click.Path(exists=True, file_okay=False),
-    help="Add the documents that a run of dedup kept, with their ids, and use the method of the run.",
 )
 @settings_options(IndexSettings, "Index")
 @payload_option
@@ -55,39 +55,33 @@ def create(address: str, from_run: str | None, payload_column: Any, quiet: bool,
     idf, is_given = values.pop("idf"), is_method_given(values)
     values["idf"] = None
     method = build_method(values)
-    with running(lambda: f"Delete {address} before you run the command again."):
-        from neardup import Index
-        from neardup.cli.render import index as rendering
-
+    with running(f"Delete {address} before you run the command again."):
         if from_run is None:
-            made = Index.create(address, method=method, idf=idf, **settings)
+            made = neardup.Index.create(address, method=method, idf=idf, **settings)
+        elif is_given:
+            raise SettingError(
+                "--from-run uses the method of the run: got options of a method beside it. Leave them out."
+            )
         else:
-            if is_given:
-                raise SettingError(
-                    "--from-run uses the method of the run: got options of a method beside it. Leave them out."
-                )
-            made = Index.from_run(address, from_run, idf=idf, payload_column=payload_column, **settings)
+            made = neardup.Index.from_run(address, from_run, idf=idf, payload_column=payload_column, **settings)
         with made:
-            rendering.print_info(made.info(), quiet=quiet, as_json=as_json)
+            show_info(made, quiet=quiet, as_json=as_json)
 
 
 @command("Add the new documents of another index.")
 @address_argument
 @click.argument("other", metavar="OTHER")
 @result_options
-def merge(address: str, other: str, quiet: bool, as_json: bool) -> None:
+def merge(address: str, other: str, **printing: bool) -> None:
     """Add those kept documents of OTHER that are new to INDEX. Both must use the same method.
 
     \b
     Examples:
       neardup index merge news.index monday.index
     """
-    with running(lambda: "The documents before the interruption are stored. Run the same command again."):
-        from neardup import Index
-        from neardup.cli.render import index as rendering
-
-        with Index.open(address) as index, Index.open(other, read_only=True) as source:
-            rendering.print_merged(index.merge(source), quiet=quiet, as_json=as_json)
+    interrupted = "The documents before the interruption are stored. Run the same command again."
+    with opened(address, interrupted) as index, opened(other, read_only=True) as source:
+        show_merged(index.merge(source), **printing)
 
 
 _limit_options = composed(
@@ -113,14 +107,10 @@ def rebuild(address: str, new: str, quiet: bool, as_json: bool, **limits: Any) -
       neardup index rebuild news.index wider.index --threshold 0.85
       neardup index rebuild fp.index faster.index --num-blocks 6
     """
-    with running(lambda: f"Delete {new} before you run the command again."):
-        from neardup import Index
-        from neardup.cli.render import index as rendering
-
-        with Index.open(address, read_only=True) as index:
-            method = _changed(index.method, {name: value for name, value in limits.items() if value is not None})
-            with index.rebuild(new, method=method) as made:
-                rendering.print_info(made.info(), quiet=quiet, as_json=as_json)
+    with opened(address, f"Delete {new} before you run the command again.", read_only=True) as index:
+        method = _changed(index.method, {name: value for name, value in limits.items() if value is not None})
+        with index.rebuild(new, method=method) as made:
+            show_info(made, quiet=quiet, as_json=as_json)
 
 
 def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import click
 
-from neardup.cli.index_options import Age, address_argument, count_option, import_option, payload_option, result_options
-from neardup.cli.running import exit_if_incomplete, running
-from neardup.cli.settings import command, composed, option, settings_options
-from neardup.cli.sources import inputs_argument, named, printing_options, source_options
+from neardup.cli import render
+from neardup.cli.index_options import Age, address_argument, import_option, opened, payload_option, show_forgotten
+from neardup.cli.running import exit_if_incomplete, show
+from neardup.cli.settings import COUNT, command, composed, option, settings_options
+from neardup.cli.sources import (
+    inputs_argument,
+    named,
+    overwrite_option,
+    printing_options,
+    result_options,
+    source_options,
+)
 from neardup.errors import InputError, SettingError
 from neardup.settings.run import RunSettings
 
-_COMMON = ("text_column", "id_column", "payload_column", "import_name", "answers", "overwrite")
-_COMMON_IF_NEW = ("output", "stream", *_COMMON)
-_COMMON_QUERY = ("output", "overwrite", "limit", "text_column", "id_column")
-_FILE_OPTIONS = (
-    "text_column",
-    "id_column",
-    "payload_column",
-    "text_unit",
-    "in_format",
-    "max_document_bytes",
-    "threads",
-    "on_error",
-    "progress",
-)
+_COMMON = "text_column id_column payload_column import_name answers overwrite"
 _UNSTORED = "Batches before the interruption are stored. Send the same documents again: ids get the same answers."
 
 _answers_options = composed(
     option(
-        "--answers",
-        section="Output",
-        metavar="FILE",
-        help="Write a row for each document, with the decision and its reason: .jsonl, .parquet or .csv.",
+        "--answers FILE",
+        "Output",
+        "Write a row for each document, with the decision and its reason: .jsonl, .parquet or .csv.",
     ),
-    option(
-        "--overwrite", section="Output", is_flag=True, help="Replace existing files once the new ones are complete."
-    ),
+    overwrite_option("file"),
 )
 _documents_options = composed(
     source_options,
@@ -67,32 +58,26 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
     _add(address, inputs, if_new=False, output=None, only_new=False, **values)
 
 
-@command("Add the documents that are new, and remove the others.", common=_COMMON_IF_NEW)
+@command("Add the documents that are new, and remove the others.", common=f"output stream {_COMMON}")
 @address_argument
 @inputs_argument
 @option(
-    "-o",
-    "--output",
-    section="Output",
-    metavar="FILE",
-    help="Write the rows of the kept documents in the format of the input; for several inputs, a folder.",
+    "-o, --output FILE",
+    "Output",
+    "Write the rows of the kept documents in the format of the input; for several inputs, a folder.",
 )
 @_answers_options
 @option(
     "--stream",
-    section="Output",
-    is_flag=True,
-    help="Read JSON lines from standard input, and print an answer to each line at once. Dotted names refer to nested "
+    "Output",
+    "Read JSON lines from standard input, and print an answer to each line at once. Dotted names refer to nested "
     "fields: --text-column response.body.",
 )
-@option(
-    "--print-kept", section="Output", is_flag=True, help="With --stream, print the kept lines instead of the answers."
-)
+@option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
 @option(
     "--only-new",
-    section="Output",
-    is_flag=True,
-    help="With -o or --print-kept, leave out documents that the index had already, with the same id and content.",
+    "Output",
+    "With -o or --print-kept, leave out documents that the index had already, with the same id and content.",
 )
 @_documents_options
 def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: bool, **values: Any) -> None:
@@ -123,48 +108,32 @@ def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: 
 
 
 def _add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
-    with running(lambda: _UNSTORED):
-        from neardup import Index
-
-        with Index.open(address) as index:
-            job = {
-                name: values[name] for name in ("if_new", "output", "only_new", "answers", "overwrite", "import_name")
-            }
-            report = index.add_files(named(inputs), **job, **file_options(values))
+    with opened(address, _UNSTORED) as index:
+        report = index.add_files(named(inputs), **file_options(values))
     finish(report, values)
 
 
 def file_options(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a file job on an index that say how files are read."""
-    return {name: values[name] for name in _FILE_OPTIONS if name in values}
+    """Return the options of a file job on an index, without those of printing."""
+    return {name: value for name, value in values.items() if name not in ("quiet", "as_json")}
 
 
 def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
     """Print the report of added or staged documents; exit with 1 if a file could not be read to its end."""
-    from neardup.cli.render import index as rendering
-
-    rendering.print_added(report, quiet=values["quiet"], as_json=values["as_json"])
+    show(report, lambda: render.index.print_added(report), quiet=values["quiet"], as_json=values["as_json"])
     exit_if_incomplete(report["incomplete"], values["on_error"])
 
 
-@command("Find kept documents that are similar to given ones.", common=_COMMON_QUERY)
+@command("Find kept documents that are similar to given ones.", common="output overwrite limit text_column id_column")
 @address_argument
 @inputs_argument
-@option(
-    "-o",
-    "--output",
-    section="Output",
-    metavar="FILE",
-    help="Write a row for each hit: .parquet, .jsonl or .csv. Default: print the hits.",
-)
-@option("--overwrite", section="Output", is_flag=True, help="Replace FILE once the new one is complete.")
-@count_option("--limit", section="Output", default=10, help="The maximum number of hits per document.")
+@option("-o, --output FILE", "Output", "Write a row for each hit: .parquet, .jsonl or .csv. Default: print the hits.")
+@overwrite_option("FILE")
+@option("--limit N", "Output", "The maximum number of hits per document.", type=COUNT, default=10)
 @source_options
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options
-def query(
-    address: str, inputs: tuple[str, ...], output: str | None, overwrite: bool, limit: int, **values: Any
-) -> None:
+def query(address: str, inputs: tuple[str, ...], output: str | None, **values: Any) -> None:
     """Find the kept documents that each document is similar to, the most similar first. Nothing is stored.
 
     \b
@@ -172,15 +141,9 @@ def query(
       neardup index query news.index new.jsonl -o hits.parquet
       neardup index query news.index article.txt --text-unit file --limit 3
     """
-    with running(lambda: "Nothing was written."):
-        from neardup import Index
-        from neardup.cli.render import index as rendering
-
-        with Index.open(address, read_only=True) as index:
-            hits, report = index.query_files(
-                named(inputs), limit=limit, output=output, overwrite=overwrite, **file_options(values)
-            )
-    rendering.print_hits(report, hits, output, quiet=values["quiet"], as_json=values["as_json"])
+    with opened(address, "Nothing was written.", read_only=True) as index:
+        hits, report = index.query_files(named(inputs), output=output, **file_options(values))
+    render.index.print_hits(report, hits, output, quiet=values["quiet"], as_json=values["as_json"])
     exit_if_incomplete(report["incomplete"], values["on_error"])
 
 
@@ -188,7 +151,7 @@ def query(
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @result_options
-def get(address: str, ids: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+def get(address: str, ids: tuple[str, ...], **printing: bool) -> None:
     """Show documents by id: whether each was kept, or which document removed it, when, and its payload.
 
     Exits with 1 if an id is not in the index.
@@ -197,12 +160,10 @@ def get(address: str, ids: tuple[str, ...], quiet: bool, as_json: bool) -> None:
     Examples:
       neardup index get news.index reuters-8812
     """
-    from neardup import Index
-    from neardup.cli.render import index as rendering
-
-    with Index.open(address, read_only=True) as index:
+    with opened(address, read_only=True) as index:
         found = {id: index.get(id) for id in ids}
-    rendering.print_documents([found[id] for id in ids if found[id] is not None], quiet=quiet, as_json=as_json)
+    rows = render.index.rows_of([document for document in found.values() if document is not None])
+    show({"documents": rows}, lambda: render.index.print_documents(rows), **printing)
     for id in ids:
         if found[id] is None:
             click.echo(f"neardup: {address} has no document {id!r}.", err=True)
@@ -214,14 +175,10 @@ def get(address: str, ids: tuple[str, ...], quiet: bool, as_json: bool) -> None:
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1)
 @option(
-    "--ids-from",
-    section="Input",
-    type=click.File(encoding="utf-8"),
-    metavar="FILE",
-    help="A file of ids, one per line; - for standard input.",
+    "--ids-from FILE", "Input", "A file of ids, one per line; - for standard input.", type=click.File(encoding="utf-8")
 )
 @result_options
-def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_json: bool) -> None:
+def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) -> None:
     """Forget documents by id. Ids that are not in the index are ignored.
 
     \b
@@ -229,42 +186,25 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, quiet: bool, as_js
       neardup index remove news.index reuters-8812 reuters-8813
       neardup index remove news.index --ids-from withdrawn.txt
     """
-    from neardup import Index
-    from neardup.cli.render import index as rendering
-
     wanted = [*ids, *([] if ids_from is None else ids_from.read().splitlines())]
     if not wanted:
         raise InputError("remove needs ids: got none. Name them, or a file of them with --ids-from.")
-    with Index.open(address) as index:
-        rendering.print_count("forgotten", index.remove(wanted), quiet=quiet, as_json=as_json)
+    with opened(address) as index:
+        show_forgotten(index.remove(wanted), **printing)
 
 
 @command("Forget old documents.")
 @address_argument
+@option("--older-than AGE", "Index", "Forget documents that were added more than AGE ago.", type=Age())
 @option(
-    "--older-than",
-    section="Index",
+    "--unseen-for AGE",
+    "Index",
+    "Forget documents that were last added, sent again or found as a duplicate more than AGE ago.",
     type=Age(),
-    metavar="AGE",
-    help="Forget documents that were added more than AGE ago.",
 )
-@option(
-    "--unseen-for",
-    section="Index",
-    type=Age(),
-    metavar="AGE",
-    help="Forget documents that were last added, sent again or found as a duplicate more than AGE ago.",
-)
-@count_option("--max-documents", section="Index", help="Forget the oldest documents until at most N are left.")
+@option("--max-documents N", "Index", "Forget the oldest documents until at most N are left.", type=COUNT)
 @result_options
-def expire(
-    address: str,
-    older_than: timedelta | None,
-    unseen_for: timedelta | None,
-    max_documents: int | None,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+def expire(address: str, quiet: bool, as_json: bool, **limits: Any) -> None:
     """Forget old documents, both kept and removed. Write ages as 30d, 12h, 90m or 45s.
 
     \b
@@ -272,13 +212,9 @@ def expire(
       neardup index expire news.index --older-than 30d
       neardup index expire news.index --unseen-for 12h --max-documents 1e6
     """
-    from neardup import Index
-    from neardup.cli.render import index as rendering
-
-    if older_than is None and unseen_for is None and max_documents is None:
+    if all(limit is None for limit in limits.values()):
         raise InputError(
             "expire needs a limit: got none. Add --older-than 30d, --unseen-for 12h or --max-documents 1e6."
         )
-    with Index.open(address) as index:
-        count = index.expire(older_than=older_than, unseen_for=unseen_for, max_documents=max_documents)
-        rendering.print_count("forgotten", count, quiet=quiet, as_json=as_json)
+    with opened(address) as index:
+        show_forgotten(index.expire(**limits), quiet=quiet, as_json=as_json)

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from neardup.cli import render
 from neardup.cli.index_documents import file_options, finish
-from neardup.cli.index_options import address_argument, payload_option, result_options
-from neardup.cli.running import running
+from neardup.cli.index_options import address_argument, opened, payload_option, show_forgotten, show_merged
+from neardup.cli.running import show
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import inputs_argument, named, printing_options, result_options, source_options
 from neardup.errors import InputError
 from neardup.settings.run import RunSettings
 
@@ -20,18 +21,17 @@ _name_argument = click.argument("name", metavar="RUN")
 @command("List the open imports.")
 @address_argument
 @result_options
-def list_imports(address: str, quiet: bool, as_json: bool) -> None:
+def list_imports(address: str, **printing: bool) -> None:
     """List the open imports, and the documents that are staged in them.
 
     \b
     Examples:
       neardup index imports list news.index
     """
-    from neardup import Index
-    from neardup.cli.render import index as rendering
-
-    with Index.open(address, read_only=True) as index:
-        rendering.print_imports(index.imports(), quiet=quiet, as_json=as_json)
+    with opened(address, read_only=True) as index:
+        found = index.imports()
+    record = {"imports": [staged._asdict() for staged in found]}
+    show(record, lambda: render.index.print_imports(found), **printing)
 
 
 @command("Open an import.")
@@ -44,13 +44,11 @@ def open_import(address: str, name: str) -> None:
     Examples:
       neardup index imports open news.index monday
     """
-    from neardup import Index
-
-    with Index.open(address) as index:
+    with opened(address) as index:
         index.open_import(name)
 
 
-@command("Stage documents in an open import.", common=("text_column", "id_column", "payload_column"))
+@command("Stage documents in an open import.", common="text_column id_column payload_column")
 @address_argument
 @_name_argument
 @inputs_argument
@@ -65,11 +63,9 @@ def stage(address: str, name: str, inputs: tuple[str, ...], **values: Any) -> No
     Examples:
       neardup index imports stage news.index monday pages.jsonl --payload-column url
     """
-    with running(lambda: "Documents before the interruption are staged. Cancel the import, or commit it."):
-        from neardup import Index
-
-        with Index.open(address) as index:
-            report = index.stage_files(name, named(inputs), **file_options(values))
+    interrupted = "Documents before the interruption are staged. Cancel the import, or commit it."
+    with opened(address, interrupted) as index:
+        report = index.stage_files(name, named(inputs), **file_options(values))
     finish(report, values)
 
 
@@ -77,19 +73,15 @@ def stage(address: str, name: str, inputs: tuple[str, ...], **values: Any) -> No
 @address_argument
 @_name_argument
 @result_options
-def commit(address: str, name: str, quiet: bool, as_json: bool) -> None:
+def commit(address: str, name: str, **printing: bool) -> None:
     """Add those documents of an import that are new, all at once, and close the import.
 
     \b
     Examples:
       neardup index imports commit news.index monday
     """
-    with running(lambda: "The import is open as before."):
-        from neardup import Index
-        from neardup.cli.render import index as rendering
-
-        with Index.open(address) as index:
-            rendering.print_merged(index.commit_import(name), quiet=quiet, as_json=as_json)
+    with opened(address, "The import is open as before.") as index:
+        show_merged(index.commit_import(name), **printing)
 
 
 @command("Drop an open import with its documents.")
@@ -102,9 +94,7 @@ def cancel(address: str, name: str) -> None:
     Examples:
       neardup index imports cancel news.index monday
     """
-    from neardup import Index
-
-    with Index.open(address) as index:
+    with opened(address) as index:
         index.cancel_import(name)
 
 
@@ -112,24 +102,21 @@ def cancel(address: str, name: str) -> None:
 @address_argument
 @_name_argument
 @result_options
-def remove(address: str, name: str, quiet: bool, as_json: bool) -> None:
+def remove(address: str, name: str, **printing: bool) -> None:
     """Forget all documents of a committed import, or of an import named by `add --import-name`.
 
     \b
     Examples:
       neardup index imports remove news.index monday
     """
-    from neardup import Index
-    from neardup.cli.render import index as rendering
-
-    with Index.open(address) as index:
+    with opened(address) as index:
         count = index.remove_import(name)
-        if not count:
-            raise InputError(
-                f"No document was added by an import {name!r}: it is open, or there is none. To drop an open import, "
-                "use neardup index imports cancel."
-            )
-        rendering.print_count("forgotten", count, quiet=quiet, as_json=as_json)
+    if not count:
+        raise InputError(
+            f"No document was added by an import {name!r}: it is open, or there is none. To drop an open import, "
+            "use neardup index imports cancel."
+        )
+    show_forgotten(count, **printing)
 
 
 imports = click.Group(

@@ -1,54 +1,63 @@
-"""The arguments and options that the commands of `neardup index` share."""
+"""The arguments, options and answers that the commands of `neardup index` share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from neardup.cli.settings import PRINTING, SettingType, composed, option
+import neardup
+from neardup.cli import render
+from neardup.cli.running import running, show
+from neardup.cli.settings import option
 from neardup.cli.sources import one_or_several
-from neardup.settings.constraints import Constraint
+from neardup.report.wording import plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neardup.api.index import Index
 
 address_argument = click.argument("address", metavar="INDEX")
 
-result_options = composed(
-    option("-q", "--quiet", section=PRINTING, is_flag=True, help="Print nothing but errors."),
-    option("--json", "as_json", section=PRINTING, is_flag=True, help="Print one JSON object."),
-)
-"""Adds --quiet and --json, of a command without progress."""
-
 import_option = option(
-    "--import-name",
-    section="Index",
-    metavar="NAME",
-    help="A name for these documents, by which `imports remove` can forget them.",
+    "--import-name NAME", "Index", "A name for these documents, by which `imports remove` can forget them."
 )
 payload_option = option(
-    "--payload-column",
-    section="Input",
-    metavar="NAME",
-    multiple=True,
-    callback=one_or_several,
-    help="The column to store with the documents and return with answers; repeatable: several become a JSON object. "
+    "--payload-column NAME...",
+    "Input",
+    "The column to store with the documents and return with answers; repeatable: several become a JSON object. "
     "Default: the column `payload`, if it exists.",
+    callback=one_or_several,
 )
 
 
-def count_option(*names: str, section: str, help: str, default: int | None = None) -> Callable[[Any], Any]:
-    """Return a decorator that adds an option of a whole number of 1 or more."""
-    return option(
-        *names,
-        section=section,
-        type=SettingType(Constraint("", int, low=1)),
-        metavar="N",
-        default=default,
-        show_default=default is not None,
-        help=help,
-    )
+@contextmanager
+def opened(address: str, interrupted: str = "Nothing was changed.", *, read_only: bool = False) -> Iterator[Index]:
+    """Open the index of a command; interrupted : as in `running`."""
+    with running(interrupted), neardup.Index.open(address, read_only=read_only) as index:
+        yield index
+
+
+def show_info(index: Index, **printing: bool) -> None:
+    """Print the size and the settings of an index."""
+    info = index.info()
+    show(info, lambda: render.index.print_info(info), **printing)
+
+
+def show_forgotten(count: int, **printing: bool) -> None:
+    """Print the number of documents that were forgotten."""
+    show({"forgotten": count}, lambda: click.echo(f"{plural(count, 'document')} forgotten."), **printing)
+
+
+def show_merged(answers: pa.Table, **printing: bool) -> None:
+    """Print the number of documents by answer."""
+    counts = render.index.count_answers(answers)
+    show(counts, lambda: render.index.print_merged(counts), **printing)
 
 
 class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]

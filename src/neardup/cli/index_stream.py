@@ -10,7 +10,7 @@ from queue import Queue
 from threading import Thread
 from typing import IO, Any
 
-from neardup.cli.running import running
+from neardup.cli.index_options import opened
 from neardup.errors import SettingError
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
@@ -23,27 +23,25 @@ def answer_stream(
 ) -> None:
     """Answer the lines of standard input until it ends; documents that have arrived together are decided together."""
     _refuse_others(inputs, stream, values)
-    with running(lambda: "Every line that was answered is stored."):
-        from neardup import Index
-        from neardup.output.table_file import json_line
+    from neardup.output.table_file import json_line
 
-        with Index.open(address) as index:
-            output, counts = sys.stdout.buffer, Counter[str]()
-            groups = index.answer_lines(
-                arriving_lines(sys.stdin.buffer),
-                payload_column=values["payload_column"],
-                **{name: values[name] for name in _OPTIONS},
-            )
-            for answered in groups:
-                for line, answer in answered:
-                    if not print_kept:
-                        output.write(json_line(answer).encode())
-                    elif answer.get("kept") and not (only_new and answer["repeated"]):
-                        output.write(line + b"\n")
-                    if "error" in answer and (print_kept or values["on_error"] == "stop"):
-                        _tell(counts.total() + 1, answer["error"], values["on_error"])
-                    counts[_kind(answer)] += 1
-                output.flush()
+    with opened(address, "Every line that was answered is stored.") as index:
+        output, counts = sys.stdout.buffer, Counter[str]()
+        groups = index.answer_lines(
+            arriving_lines(sys.stdin.buffer),
+            payload_column=values["payload_column"],
+            **{name: values[name] for name in _OPTIONS},
+        )
+        for answered in groups:
+            for line, answer in answered:
+                if not print_kept:
+                    output.write(json_line(answer).encode())
+                elif answer.get("kept") and not (only_new and answer["repeated"]):
+                    output.write(line + b"\n")
+                if "error" in answer and (print_kept or values["on_error"] == "stop"):
+                    _tell(counts.total() + 1, answer["error"], values["on_error"])
+                counts[_kind(answer)] += 1
+            output.flush()
     if not values["quiet"]:
         kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected"))
         print(f"neardup: {counts.total():,} lines: {kinds}", file=sys.stderr)

@@ -37,11 +37,11 @@ def method_options(function: Function) -> Function:
     function = _add_options(text_options(function), [name for name in _OPTIONS if name not in stored], list(METHODS))
     return option(
         "--method",
-        type=click.Choice(list(METHODS)),
-        section=_METHOD,
-        help="For texts: compare sets of shingles (minhash) or fingerprints of weighted words (simhash). For web "
+        _METHOD,
+        "For texts: compare sets of shingles (minhash) or fingerprints of weighted words (simhash). For web "
         "pages: compare the template (structure), the main text (content), both (page), or the template by "
         "fingerprints (tags, and two methods of the literature: decay, paths).  [default: minhash]",
+        type=click.Choice(list(METHODS)),
     )(function)
 
 
@@ -53,11 +53,11 @@ def sketch_options(function: Function) -> Function:
     function = _add_options(function, [name for name in _OPTIONS if name in options], methods)
     return option(
         "--method",
-        type=click.Choice(methods),
-        section=_METHOD,
-        help="For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash). For "
+        _METHOD,
+        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash). For "
         "web pages: signatures of the template (structure) or of the main text (content), or fingerprints of the tags "
         "(tags, and two methods of the literature: decay, paths).  [default: minhash]",
+        type=click.Choice(methods),
     )(function)
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from types import FrameType
 from typing import Any
 
 import click
 
+from neardup.cli import render
 from neardup.errors import IncompleteWarning
 
 INCOMPLETE = 1
@@ -21,14 +24,14 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 @contextmanager
-def running(interrupted_message: Callable[[], str]) -> Iterator[None]:
+def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
     """Treat SIGTERM like Ctrl-C while a run lasts; after either, print the message and exit with 130.
 
     The library's warning of incomplete inputs is not shown; `exit_if_incomplete` prints it after the result.
 
     Parameters
     ----------
-    interrupted_message : returns what is left of the run and how to continue; called once the run has cleaned up.
+    interrupted_message : what is left of the run and how to continue; or returns it, once the run has cleaned up.
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, _interrupt) if on_main_thread else None
@@ -37,7 +40,8 @@ def running(interrupted_message: Callable[[], str]) -> Iterator[None]:
             warnings.simplefilter("ignore", IncompleteWarning)
             yield
     except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. {interrupted_message()}", err=True)
+        message = interrupted_message if isinstance(interrupted_message, str) else interrupted_message()
+        click.echo(f"\nInterrupted. {message}", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
     finally:
         if on_main_thread:
@@ -75,15 +79,23 @@ def report_discarded_run(output: str, resume: bool, scratch: str | None = None) 
     )
 
 
+def print_json(record: Mapping[str, Any]) -> None:
+    """Print a record as one JSON object, times as in ISO 8601; characters that stdout cannot encode are escaped."""
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat))
+
+
+def show(record: Mapping[str, Any], print_it: Callable[[], object], *, as_json: bool, quiet: bool = False) -> None:
+    """Print a result: as JSON with --json, for a reader unless --quiet is given."""
+    if as_json:
+        print_json(record)
+    elif not quiet:
+        print_it()
+
+
 def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
-    if as_json or not quiet:
-        from neardup.cli.render import reports  # loads Rich
-
-        if as_json:
-            reports.print_json(report)
-        else:
-            reports.print_report(report, output)
+    show(report, lambda: render.reports.print_report(report, output), quiet=quiet, as_json=as_json)
     exit_if_incomplete(report["incomplete"], on_error)
 
 

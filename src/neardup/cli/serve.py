@@ -13,18 +13,15 @@ from neardup.settings.service import ServiceSettings
 _ADDRESS, _LOG = ("host", "port"), ("log",)
 
 
-@command("Serve an index over HTTP, with a page for browsers.", common=("host", "port", "token_files"))
+@command("Serve an index over HTTP, with a page for browsers.", common="host port token_files")
 @click.argument("index", metavar="INDEX")
 @settings_options(ServiceSettings, "Address", only=_ADDRESS)
 @option(
-    "--token-file",
+    "--token-file FILE...",
+    "Address",
+    "A file of lines `read TOKEN` or `write TOKEN`; clients must then send `Authorization: Bearer TOKEN`. Repeatable.",
     "token_files",
-    section="Address",
-    multiple=True,
-    metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="A file of lines `read TOKEN` or `write TOKEN`; clients must then send `Authorization: Bearer TOKEN`. "
-    "Repeatable.",
 )
 @settings_options(ServiceSettings, "Limits", without=(*_ADDRESS, *_LOG))
 @settings_options(ServiceSettings, "Printing", only=_LOG)

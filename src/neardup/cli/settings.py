@@ -46,6 +46,10 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
+COUNT = SettingType(Constraint("", int, low=1))
+"""A whole number of 1 or more."""
+
+
 class SectionOption(click.Option):
     """An option with a heading in the help."""
 
@@ -54,9 +58,29 @@ class SectionOption(click.Option):
         self.section = section
 
 
-def option(*names: str, section: str, **settings: Any) -> Callable[[Function], Function]:
-    """Return a decorator that adds an option below a heading of the help."""
-    return click.option(*names, cls=SectionOption, section=section, **settings)
+def option(
+    shown: str, section: str, help: str, name: str | None = None, **settings: Any
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds an option.
+
+    Parameters
+    ----------
+    shown : as the help shows it, such as "-o, --output FILE": its flags, and a word for the value, with dots if it may
+        be repeated. With neither a word nor a type, it is a switch.
+    section : the heading in the help.
+    help : the sentence in the help.
+    name : of the parameter, if it is not that of the last flag.
+    settings : of click.option.
+    """
+    words = shown.split()
+    flags = [word.rstrip(",") for word in words if word.startswith("-")]
+    value = words[-1] if len(words) > len(flags) else None
+    if value is None and "type" not in settings:
+        settings["is_flag"] = True
+    elif value is not None:
+        settings |= {"metavar": value.removesuffix("..."), "multiple": value.endswith("...")}
+    settings.setdefault("show_default", settings.get("default") not in (None, False, ()))
+    return click.option(*flags, *([name] if name else []), cls=SectionOption, section=section, help=help, **settings)
 
 
 class Command(click.Command):
@@ -65,21 +89,12 @@ class Command(click.Command):
     common : the names of the parameters that --help shows beside those of printing; all if empty.
     """
 
-    def __init__(self, *args: Any, common: tuple[str, ...] = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, common: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.common = common
+        self.common = common.split()
         if common:
-            self.params.append(
-                SectionOption(
-                    ["--help-all"],
-                    section=PRINTING,
-                    is_flag=True,
-                    is_eager=True,
-                    expose_value=False,
-                    callback=_print_help_all,
-                    help="Show all options and exit.",
-                )
-            )
+            eager: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _print_help_all}
+            option("--help-all", PRINTING, "Show all options and exit.", **eager)(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an option that takes one value is refused if it is given twice."""
@@ -114,7 +129,7 @@ class Command(click.Command):
             formatter.write_text(f"{ctx.command_path} --help-all shows all options.")
 
 
-def command(short_help: str, *, common: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Command]:
+def command(short_help: str, *, common: str = "") -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command, which prints its help without arguments.
 
     short_help : its line in the list of commands. common : as in `Command`.
@@ -180,15 +195,14 @@ def setting_option(
 
     shown_default : the default in the help, of an option that is None unless given.
     """
-    flag = name.replace("_", "-")
+    flag = f"--{name.replace('_', '-')}"
     text = f"{constraint.help}  [default: {shown_default}]" if shown_default else constraint.help
-    shown: dict[str, Any] = {"section": section, "default": default, "help": text}
-    shown["show_default"] = default not in (None, False, ())
     if constraint.value_type is bool:
-        return option(f"--{flag}/--no-{flag}" if default is not False else f"--{flag}", is_flag=True, **shown)
+        switch = flag if default is False else f"{flag}/--no-{flag[2:]}"
+        return option(switch, section, text, default=default)
     if constraint.value_type is tuple:
-        return option(f"--{flag}", name, multiple=True, metavar="WORD", **shown)
+        return option(f"{flag} WORD...", section, text, name, default=default)
     words = [*constraint.choices, *map(str, constraint.numbers), *(f"{prefix}COLUMN" for prefix in constraint.prefixes)]
     words += _sentinels(constraint) if constraint.value_type is str and not constraint.choices else []
-    metavar = "|".join(words) or ("N" if constraint.value_type is int else "X")
-    return option(f"--{flag}", name, type=SettingType(constraint), metavar=metavar, **shown)
+    value = "|".join(words) or ("N" if constraint.value_type is int else "X")
+    return option(f"{flag} {value}", section, text, name, default=default, type=SettingType(constraint))

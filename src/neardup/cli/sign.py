@@ -5,37 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import neardup
 from neardup.cli.methods import build_method, sketch_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import file_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import inputs_argument, named, output_options, printing_options, source_options
 from neardup.settings.run import RunSettings
 
-_COMMON = (
-    "output",
-    "overwrite",
-    "with_hex",
-    "text_column",
-    "id_column",
-    "method",
-    "num_hashes",
-    "bits",
-    "weights",
-    "tokens",
-    "ngram",
-    "threads",
+
+@command(
+    "Save a signature or fingerprint of each document.",
+    common="output overwrite with_hex text_column id_column method num_hashes bits weights tokens ngram threads",
 )
-
-
-@command("Save a signature or fingerprint of each document.", common=_COMMON)
 @inputs_argument
-@file_options("The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv.")
+@output_options("FILE", "The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv.")
 @option(
     "--hex",
+    "Output",
+    "Add a column of hexadecimal digits; .jsonl and .csv files always have it, and only it.",
     "with_hex",
-    is_flag=True,
-    section="Output",
-    help="Add a column of hexadecimal digits; .jsonl and .csv files always have it, and only it.",
 )
 @source_options
 @sketch_options
@@ -57,9 +45,7 @@ def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **val
       neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --max-features 20
     """
     method = build_method(values)
-    with running(lambda: f"Nothing was written to {output}."):
-        import neardup
-
+    with running(f"Nothing was written to {output}."):
         signed = neardup.sign(named(inputs), method=method, output=output, **values)
     assert signed.report is not None
     finish(signed.report, Path(output), quiet, as_json, values["on_error"])

@@ -9,9 +9,8 @@ from typing import Any, get_args
 
 import click
 
-from neardup.cli.settings import PRINTING, Function, SettingType, composed, option
+from neardup.cli.settings import COUNT, PRINTING, Function, composed, option
 from neardup.formats.registry import FORMATS
-from neardup.settings.constraints import Constraint
 from neardup.settings.run import TextUnit
 
 
@@ -40,42 +39,29 @@ def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[st
 
 _SOURCE = {
     "text_column": option(
-        "--text-column",
-        section="Input",
-        metavar="NAME",
-        multiple=True,
+        "--text-column NAME...",
+        "Input",
+        "The text column; repeatable, to join several. Default: text, content, body, raw_content or html.",
         callback=one_or_several,
-        help="The text column; repeatable, to join several. Default: text, content, body, raw_content or html.",
     ),
     "id_column": option(
-        "--id-column",
-        section="Input",
-        metavar="NAME",
-        help="The id column. Default: id, doc_id, document_id, _id or url, else row numbers.",
+        "--id-column NAME", "Input", "The id column. Default: id, doc_id, document_id, _id or url, else row numbers."
     ),
     "text_unit": option(
         "--text-unit",
-        section="Input",
+        "Input",
+        "Whether a document of a text file is a line or the whole file; auto: a line if the input is a single file.",
         type=click.Choice(get_args(TextUnit)),
         default="auto",
-        show_default=True,
-        help="Whether a document of a text file is a line or the whole file; auto: a line if the input is a single "
-        "file.",
     ),
     "in_format": option(
         "--in-format",
-        section="Input",
+        "Input",
+        "The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
         type=click.Choice(list(FORMATS)),
-        help="The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
     ),
     "max_document_bytes": option(
-        "--max-document-bytes",
-        section="Input",
-        type=SettingType(Constraint("", int, low=1)),
-        metavar="N",
-        default=64 << 20,
-        show_default=True,
-        help="Reject longer documents.",
+        "--max-document-bytes N", "Input", "Reject longer documents.", type=COUNT, default=64 << 20
     ),
 }
 
@@ -85,29 +71,19 @@ def source_options(function: Function, *, without_id: bool = False) -> Function:
     return composed(*(_SOURCE[name] for name in _SOURCE if not (without_id and name == "id_column")))(function)
 
 
-def file_options(help_text: str) -> Callable[[Function], Function]:
-    """Return a decorator that adds --output FILE, with its help, and --overwrite."""
-    return composed(
-        option("-o", "--output", section="Output", metavar="FILE", required=True, help=help_text),
-        option(
-            "--overwrite", section="Output", is_flag=True, help="Replace an existing FILE once the new one is complete."
-        ),
-    )
+def overwrite_option(file: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds --overwrite; file : what it replaces."""
+    return option("--overwrite", "Output", f"Replace an existing {file} once the new one is complete.")
+
+
+def output_options(value: str, help: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds --output, with its value and help, and --overwrite."""
+    return composed(option(f"-o, --output {value}", "Output", help, required=True), overwrite_option(value))
 
 
 folder_options = composed(
-    option(
-        "-o",
-        "--output",
-        section="Output",
-        metavar="DIR",
-        required=True,
-        help="The folder to write, or its address on remote storage, such as s3://bucket/out.",
-    ),
-    option(
-        "--overwrite", section="Output", is_flag=True, help="Replace an existing DIR once the new result is complete."
-    ),
-    option("--resume", section="Output", is_flag=True, help="Continue an interrupted run."),
+    output_options("DIR", "The folder to write, or its address on remote storage, such as s3://bucket/out."),
+    option("--resume", "Output", "Continue an interrupted run."),
 )
 """Adds --output DIR, --overwrite and --resume."""
 
@@ -115,18 +91,15 @@ folder_options = composed(
 engine_options = composed(
     option(
         "--engine",
+        "Running",
+        "Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
         type=click.Choice(["local", "spark"]),
         default="local",
-        show_default=True,
-        section="Running",
-        help="Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
     ),
     option(
-        "--master",
-        metavar="URL",
-        section="Running",
-        help="The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this "
-        "machine.",
+        "--master URL",
+        "Running",
+        "The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this machine.",
     ),
 )
 """Adds --engine and --master."""
@@ -143,17 +116,18 @@ def _progress(ctx: click.Context, param: click.Parameter, value: str) -> Any:
     return StageLines(patience_s=SECONDS_BETWEEN_LINES if value == "auto" else 0.0)
 
 
+json_option = option("--json", PRINTING, "Print the result as one JSON object.", "as_json")
+result_options = composed(option("-q, --quiet", PRINTING, "Print nothing but errors.", is_eager=True), json_option)
+"""Adds --quiet and --json."""
 printing_options = composed(
-    option("-q", "--quiet", section=PRINTING, is_flag=True, is_eager=True, help="Print nothing but errors."),
-    option("--json", "as_json", section=PRINTING, is_flag=True, help="Print the report as one JSON object."),
+    result_options,
     option(
         "--progress",
-        section=PRINTING,
+        PRINTING,
+        "Show progress on stderr. auto: bars on a terminal, else a line every 10 seconds; plain: always lines.",
         type=click.Choice(["auto", "plain", "none"]),
         default="auto",
         callback=_progress,
-        show_default=True,
-        help="Show progress on stderr. auto: bars on a terminal, else a line every 10 seconds; plain: always lines.",
     ),
 )
 """Adds --quiet, --json and --progress, as an argument of the library."""

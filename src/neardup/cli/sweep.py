@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import neardup
+from neardup.cli import render
 from neardup.cli.methods import build_method, method_options
-from neardup.cli.running import exit_if_incomplete, running
+from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import inputs_argument, named, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.run import RunSettings, SelectionSettings
 
-_COMMON = ("thresholds", "text_column", "id_column", "method", "ngram", "keep", "within", "threads")
 _STEP = 0.05
 
 
-@command("Count the documents that each of several thresholds removes.", common=_COMMON)
+@command(
+    "Count the documents that each of several thresholds removes.",
+    common="thresholds text_column id_column method ngram keep within threads",
+)
 @inputs_argument
 @option(
-    "--thresholds",
-    section="Method",
-    metavar="FROM..TO|X,X",
+    "--thresholds FROM..TO|X,X",
+    "Method",
+    "A range in steps of 0.05, or thresholds separated by commas.",
     default="0.5..0.95",
-    show_default=True,
-    help="A range in steps of 0.05, or thresholds separated by commas.",
 )
 @source_options
 @method_options
@@ -40,20 +42,12 @@ def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, 
       neardup sweep corpus.parquet
       neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3
     """
-    from neardup.cli.render.reports import print_json
-    from neardup.cli.render.sweep import print_sweep
-
     if values.pop("threshold") is not None:
         raise SettingError("sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold out.")
     method, limits = build_method(values), parse_thresholds(thresholds)
-    with running(lambda: "A sweep writes nothing."):
-        import neardup
-
+    with running("A sweep writes nothing."):
         result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
-    if as_json:
-        print_json(result.report)
-    elif not quiet:
-        print_sweep(result)
+    show(result.report, lambda: render.sweep.print_sweep(result), quiet=quiet, as_json=as_json)
     exit_if_incomplete(result.report["incomplete"], values["on_error"])
 
 

@@ -74,7 +74,7 @@ class OutputSettings(Validated):
         sentinels=("COLUMN",),
     )
     lang: Language = parameter(
-        "en", "The language of report.html: English or simplified Chinese.", choices=get_args(Language)
+        "en", "The language of reports: English or simplified Chinese.", choices=get_args(Language)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -17,7 +16,7 @@ from rich.text import Text
 from neardup.answers import Document
 from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
-from neardup.output.table_file import json_line
+from neardup.cli.running import print_json
 from neardup.report.wording import duration, memory, noun, plural, visible
 from neardup.stores.base import Import
 
@@ -25,12 +24,8 @@ _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure"
 _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits")
 
 
-def print_info(info: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
+def print_info(info: Mapping[str, Any]) -> None:
     """Print what `Index.info` returns."""
-    if as_json:
-        reports.print_json(dict(info))
-    if quiet or as_json:
-        return
     rows, documents = Rows(), info["documents"]
     rows.count("Kept", documents["kept"], noun(documents["kept"], "document"), "bold green")
     rows.count("Removed", documents["removed"], f"{noun(documents['removed'], 'document')}, similar to a kept one")
@@ -65,12 +60,8 @@ def _moment(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def print_added(report: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
+def print_added(report: dict[str, Any]) -> None:
     """Print the report of documents that were added or staged."""
-    if as_json:
-        reports.print_json(report)
-    if quiet or as_json:
-        return
     counts, rows, console = report["counts"], Rows(), Console(highlight=False)
     rows.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['bytes'])} of text")
     if "kept" in counts:
@@ -89,37 +80,26 @@ def print_added(report: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
     reports.print_rejected(report, console)
 
 
-def print_merged(answers: pa.Table, *, quiet: bool, as_json: bool) -> None:
-    """Print the number of documents by answer."""
+def count_answers(answers: pa.Table) -> dict[str, int]:
+    """Return the number of documents by answer."""
     kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
-    counts = {
-        "read": len(answers),
-        "kept": int(np.count_nonzero(kept & ~repeated)),
-        "removed": int(np.count_nonzero(~kept & ~repeated)),
-        "repeated": int(np.count_nonzero(repeated)),
-    }
-    if as_json:
-        reports.print_json(counts)
-    elif not quiet:
-        click.echo(
-            f"{plural(counts['read'], 'document')}: {counts['kept']:,} kept, {counts['removed']:,} removed, "
-            f"{counts['repeated']:,} already in the index."
-        )
+    found = {"kept": kept & ~repeated, "removed": ~kept & ~repeated, "repeated": repeated}
+    return {"read": len(answers), **{name: int(np.count_nonzero(rows)) for name, rows in found.items()}}
 
 
-def print_count(name: str, count: int, *, quiet: bool, as_json: bool) -> None:
-    """Print the number of documents of which something was done."""
-    if as_json:
-        reports.print_json({name: count})
-    elif not quiet:
-        click.echo(f"{plural(count, 'document')} {name}.")
+def print_merged(counts: dict[str, int]) -> None:
+    """Print the number of documents by answer."""
+    click.echo(
+        f"{plural(counts['read'], 'document')}: {counts['kept']:,} kept, {counts['removed']:,} removed, "
+        f"{counts['repeated']:,} already in the index."
+    )
 
 
 def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
     """Print the report of a query, and the hits, unless they were written to a file."""
     if as_json:
-        rows = {} if output is not None else {"hits": [json.loads(json_line(row)) for row in hits.to_pylist()]}
-        reports.print_json({**report, **rows})
+        rows = {} if output is not None else {"hits": hits.to_pylist()}
+        print_json({**report, **rows})
         return
     counts, console = report["counts"], Console(highlight=False)
     if output is None:
@@ -140,13 +120,13 @@ def _hit(row: Mapping[str, Any]) -> Text:
     return line if row["payload"] is None else line.append(f"  {visible(row['payload'])}", "not bold dim")
 
 
-def print_documents(documents: Sequence[Document | None], *, quiet: bool, as_json: bool) -> None:
+def rows_of(documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """Return documents of an index as rows of values."""
+    return [asdict(document) | {"sketch": document.sketch.tobytes().hex()} for document in documents]
+
+
+def print_documents(found: Sequence[dict[str, Any]]) -> None:
     """Print documents of an index."""
-    found = [asdict(document) | {"sketch": document.sketch.tobytes().hex()} for document in documents if document]
-    if as_json:
-        reports.print_json({"documents": [json.loads(json_line(row)) for row in found]})
-    if quiet or as_json:
-        return
     for row in found:
         rows = Rows()
         rows.line("Document", visible(row["id"]), "bold cyan")
@@ -160,14 +140,11 @@ def print_documents(documents: Sequence[Document | None], *, quiet: bool, as_jso
         rows.print(Console(highlight=False))
 
 
-def print_imports(imports: Sequence[Import], *, quiet: bool, as_json: bool) -> None:
+def print_imports(imports: Sequence[Import]) -> None:
     """Print the open imports."""
-    if as_json:
-        reports.print_json({"imports": [staged._asdict() for staged in imports]})
-    elif not quiet:
-        for staged in imports:
-            click.echo(
-                f"{visible(staged.name)}  {plural(staged.num_documents, 'document')}, opened {_moment(staged.opened)}"
-            )
-        if not imports:
-            click.echo("No import is open.")
+    for staged in imports:
+        click.echo(
+            f"{visible(staged.name)}  {plural(staged.num_documents, 'document')}, opened {_moment(staged.opened)}"
+        )
+    if not imports:
+        click.echo("No import is open.")

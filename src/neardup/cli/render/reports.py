@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.text import Text
 
@@ -16,12 +13,6 @@ from neardup.cli.render.table import Rows
 from neardup.report.wording import duration, memory, noun, percent, plural, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
-
-
-def print_json(record: dict[str, Any]) -> None:
-    """Print a record as one JSON object; characters that stdout cannot encode are escaped."""
-    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2))
 
 
 _WITHOUT_FEATURES = {
