@@ -123,7 +123,7 @@ def cluster(
             if folder is not None:
                 links = links_to_files(run.tasks, rows, folder.path)
                 write.write_report(report, render_clusters(report, rows, links), folder.result)
-            found = [write.to_table(*table) if tables else None for table in _tables(run, clusters, names)]
+            found = [pa.Table.from_batches(*table) if tables else None for table in _tables(run, clusters, names)]
             if folder is not None:
                 folder.finish()
     warn_if_incomplete(report, wanted.settings.on_error)

@@ -272,7 +272,7 @@ def _tables(run: Decided) -> tuple[pa.Table, pa.Table]:
     measures = run.method.measures
     removed = removed_batches(run.outcome.removals, run.locations, measures)
     pairs = pair_batches(run.outcome.pairs, run.locations, measures)
-    return writing.to_table(removed, removed_schema(measures)), writing.to_table(pairs, pairs_schema(measures))
+    return pa.Table.from_batches(removed, removed_schema(measures)), pa.Table.from_batches(pairs, pairs_schema(measures))
 
 
 def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages) -> list[Example]:

@@ -119,7 +119,7 @@ class _Pairs:
     def take(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write and collect all pairs."""
         if self.collect:
-            self.table = write.to_table(batches, schema)
+            self.table = pa.Table.from_batches(batches, schema)
             batches = iter(self.table.to_batches())
         if self.file is not None:
             self.file.write(batches, schema)

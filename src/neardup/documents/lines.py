@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Rejected
 from neardup.documents.sources import Source
+from neardup.executor import group_small
 
 MAX_LINE_BYTES = 1 << 30
 """A longer line is rejected, so that memory is bounded."""
@@ -87,29 +88,26 @@ class _Cutter:
             if self.pending_bytes > MAX_LINE_BYTES:
                 self._give_up()
             return None
-        block = self._block(b"".join([*self.pending, chunk[:cut]]) if self.pending else chunk[:cut])
-        self.pending, self.pending_bytes = [], 0
+        self._keep(chunk[:cut])
+        block = self.finish()
         self._keep(chunk[cut:])
         return block
 
     def finish(self) -> LineBlock | None:
-        """Return the last line when it has no line end."""
+        """Return the lines that are pending, the last one without a line end; None if there are none."""
         if not self.pending:
             return None
-        block = self._block(b"".join(self.pending))
+        data = b"".join(self.pending)
+        block = LineBlock(data, line_offsets(data), self.line, self.byte)
         self.pending, self.pending_bytes = [], 0
+        self.line += block.num_lines
+        self.byte += len(data)
         return block
 
     def _keep(self, chunk: bytes) -> None:
         if chunk:
             self.pending.append(chunk)
             self.pending_bytes += len(chunk)
-
-    def _block(self, data: bytes) -> LineBlock:
-        block = LineBlock(data, line_offsets(data), self.line, self.byte)
-        self.line += block.num_lines
-        self.byte += len(data)
-        return block
 
     def _give_up(self) -> None:
         reason = f"the line is longer than {MAX_LINE_BYTES} bytes, the longest that is read"
@@ -135,34 +133,22 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
     and byte where it begins.
     """
     cutter = _Cutter(source, reject)
-    size = _ZSTD_READ_BYTES if source.compression == "zstd" else BLOCK_BYTES
-    gathered: list[bytes] = []
-    with source.open_stream() as stream:
-        # read1 returns the bytes before an error; Arrow's streams have no read1, and are read in small steps.
-        take = getattr(stream, "read1", stream.read) if source.compression else stream.read
-        while True:
-            try:
-                chunk = take(size)
-            except STREAM_ERRORS as error:
-                block = cutter.push(b"".join(gathered)) if gathered else None
-                if block:
-                    yield block
-                reject(_broken(source, cutter, error))
-                return
-            if chunk:
-                gathered.append(chunk)
-            if gathered and (not chunk or sum(map(len, gathered)) >= BLOCK_BYTES):
-                block = cutter.push(b"".join(gathered) if len(gathered) > 1 else gathered[0])
-                gathered = []
-                if block:
-                    yield block
-            if not chunk:
-                break
-    block = cutter.finish()
-    if block:
+    try:
+        for pieces in group_small(_pieces(source), len, BLOCK_BYTES):
+            if block := cutter.push(b"".join(pieces)):
+                yield block
+    except STREAM_ERRORS as error:
+        reason = f"the rest of the file cannot be read: {error}"
+        reject(Rejected(source.name, None, cutter.line + 1, cutter.byte, reason, rest_of_file=True))
+        return
+    if block := cutter.finish():
         yield block
 
 
-def _broken(source: Source, cutter: _Cutter, error: Exception) -> Rejected:
-    reason = f"the rest of the file cannot be read: {error}"
-    return Rejected(source.name, None, cutter.line + 1, cutter.byte, reason, rest_of_file=True)
+def _pieces(source: Source) -> Iterator[bytes]:
+    size = _ZSTD_READ_BYTES if source.compression == "zstd" else BLOCK_BYTES
+    with source.open_stream() as stream:
+        # read1 returns the bytes before an error; Arrow's streams have no read1, and are read in small steps.
+        take = getattr(stream, "read1", stream.read) if source.compression else stream.read
+        while piece := take(size):
+            yield piece

@@ -17,6 +17,8 @@ from neardup.documents.views import num_bytes, without_views
 from neardup.errors import ColumnError
 
 T = TypeVar("T")
+_STRINGS = (pa.string(), pa.large_string(), pa.string_view())
+_BINARY = (pa.binary(), pa.large_binary(), pa.binary_view())
 Bad = dict[int, str]
 """Row of a batch -> why its value cannot be used."""
 
@@ -31,16 +33,7 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type can be read as text."""
-    kind, t = storage_type(kind), pa.types
-    return bool(
-        t.is_string(kind)
-        or t.is_large_string(kind)
-        or t.is_string_view(kind)
-        or t.is_binary(kind)
-        or t.is_large_binary(kind)
-        or t.is_binary_view(kind)
-        or t.is_null(kind)
-    )
+    return storage_type(kind) in (*_STRINGS, *_BINARY, pa.null())
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -53,9 +46,8 @@ def is_number(kind: pa.DataType) -> bool:
 
 def is_rank(kind: pa.DataType) -> bool:
     """Whether a column of this type can rank documents: numbers, dates and times, or strings that hold them."""
-    kind, t = storage_type(kind), pa.types
-    is_string = t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind)
-    return is_number(kind) or bool(t.is_date(kind) or t.is_timestamp(kind) or is_string)
+    kind = storage_type(kind)
+    return is_number(kind) or bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or kind in _STRINGS)
 
 
 def is_identifier(kind: pa.DataType) -> bool:

@@ -231,11 +231,6 @@ def write_rejected(scratch_directory: Path, path: Path) -> None:
         path.touch()
 
 
-def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Return batches as a table, also if there are none."""
-    return pa.Table.from_batches(list(batches), schema)
-
-
 def write_report(report: dict[str, Any], page: str, directory: Path) -> None:
     """Write report.json and report.html."""
     (directory / REPORT).write_bytes(report_bytes(report))
