@@ -14,7 +14,7 @@ from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.engines.base import Decided
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
-from neardup.engines.local.workspace import workspace
+from neardup.engines.local.scratch import workspace
 from neardup.output import write
 from neardup.output.cluster_names import distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
@@ -132,7 +132,7 @@ def cluster(
 
 def _names(run: Decided, clusters: Clusters) -> list[str]:
     def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
-        return write.read_texts(run.tasks, run.identities, run.outcome.corpus.part_ends, documents)
+        return write.read_texts(run.tasks, run.outcome.corpus.part_ends, documents)
 
     names = name_clusters(clusters, run.method.settings, read)
     firsts = clusters.members[clusters.offsets[: len(names)]].astype(np.uint32)

@@ -14,14 +14,13 @@ import pyarrow as pa
 from neardup.engines.base import Decided, Engine
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
-from neardup.engines.local.workspace import workspace
+from neardup.engines.local.scratch import workspace
 from neardup.errors import SettingError
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
-from neardup.output import rows
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
-from neardup.output.tables import pair_batches, removed_batches
+from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.report.contents import build_report
 from neardup.report.dedup_html import render_report
@@ -272,7 +271,9 @@ def _tables(run: Decided) -> tuple[pa.Table, pa.Table]:
     measures = run.method.measures
     removed = removed_batches(run.outcome.removals, run.locations, measures)
     pairs = pair_batches(run.outcome.pairs, run.locations, measures)
-    return pa.Table.from_batches(removed, removed_schema(measures)), pa.Table.from_batches(pairs, pairs_schema(measures))
+    return pa.Table.from_batches(removed, removed_schema(measures)), pa.Table.from_batches(
+        pairs, pairs_schema(measures)
+    )
 
 
 def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages) -> list[Example]:
@@ -284,18 +285,18 @@ def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages) -
         writing.write_parquet(batches, removed_schema(run.method.measures), result / "removed.parquet")
         writing.write_rejected(folder.scratch, result / "rejected.jsonl")
         if wanted == "kept":
-            writing.write_kept(run.tasks, run.identities, run.outcome, result / "kept", shown, progress)
+            writing.write_kept(run.tasks, run.outcome, result / "kept", shown, progress)
         else:
             ends = run.outcome.corpus.part_ends
-            shown.texts.update(writing.read_texts(run.tasks, run.identities, ends, shown.documents))
+            shown.texts.update(writing.read_texts(run.tasks, ends, shown.documents))
         if wanted == "mask":
-            masks = rows.mask_batches(run.tasks, run.outcome, run.locations)
+            masks = mask_batches(run.tasks, run.outcome, run.locations)
             writing.write_parquet(masks, mask_schema(), result / "mask.parquet")
         elif wanted == "annotated":
             new = [task for task in run.tasks if not task.against]
             columns = Annotations(removals, run.locations, run.method.measures)
             write_annotated(new, columns, run.outcome.corpus.num_against, result / "annotated", progress)
         elif wanted == "ids":
-            writing.write_parquet(rows.id_batches(run.outcome, run.locations), ids_schema(), result / "ids.parquet")
+            writing.write_parquet(id_batches(run.outcome, run.locations), ids_schema(), result / "ids.parquet")
     with stages.stage("report"):
         return writing.examples(shown, run.locations, run.method)

@@ -167,8 +167,7 @@ def _mark(
 ) -> list[SweepExample]:
     """Return the removals with their ids and texts, which are read in one pass."""
     documents = np.array([(each.document, each.kept) for each in chosen], np.uint32).reshape(-1, 2)
-    identities = [task.part.identity() for task in tasks]
-    texts = read_texts(tasks, identities, corpus.part_ends, np.unique(documents))
+    texts = read_texts(tasks, corpus.part_ends, np.unique(documents))
     marker = Marker(dict(texts), method.settings)
     locations = pipeline.locations(tasks, corpus, scratch)
     ids, kept_ids = (locations.ids(side).to_pylist() for side in documents.T)

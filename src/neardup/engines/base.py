@@ -9,31 +9,31 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.candidates.bands import bits_for, pack_keys
 from neardup.decide.outcome import Outcome
 from neardup.documents.corpus import Corpus
-from neardup.engines.duplicate_ids import find_repeated_id
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, SettingError
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.directory import OutputDirectory
-from neardup.output.rows import row_masks
-from neardup.output.tables import DocumentLocations
+from neardup.output.tables import DocumentLocations, row_masks
 from neardup.progress import Stages
 from neardup.report.losses import removed_by_value
 from neardup.runs.inputs import named_paths
 from neardup.runs.run import Run
 
+_MOST_SHOWN = 1000
+
 
 class Decided(NamedTuple):
     """The inputs, method and outcome of a run.
 
-    identities : what the inputs were when they were read. method : with the table of document frequencies it names.
+    method : with the table of document frequencies it names.
     warnings : what the user should know of the inputs. by_value : the removals for each value of a column, if counted.
     """
 
     tasks: list[Task]
-    identities: list[tuple[str, int, float]]
     method: Method
     outcome: Outcome
     locations: DocumentLocations
@@ -109,3 +109,44 @@ def check_ids(run: Run, hashes: npt.NDArray[np.uint64], corpus: Corpus, location
 def count_by_value(run: Run, outcome: Outcome, hashes: npt.NDArray[np.uint64]) -> dict[str, Any] | None:
     """Return the removals for each value of the counted column; hashes : uint64 by document, of its value."""
     return None if run.counted is None else removed_by_value(outcome, hashes, run.counted)
+
+
+class RepeatedId(NamedTuple):
+    """An id of two documents, their locations, and the number of documents with an id of an earlier document."""
+
+    id: str
+    first: str
+    second: str
+    num_repeats: int
+
+    def __str__(self) -> str:
+        """Return the message as a sentence."""
+        others = f" {self.num_repeats:,} documents repeat an id." if self.num_repeats > 1 else ""
+        return f"The id {self.id!r} belongs to two documents, {self.first} and {self.second}.{others}"
+
+
+def find_repeated_id(hashes: npt.NDArray[np.uint64], corpus: Corpus, locations: DocumentLocations) -> RepeatedId | None:
+    """Return the first id of two new documents, or None if there is none or no id column.
+
+    hashes : uint64 by document, of its id.
+    """
+    hashes = hashes[corpus.num_against :]
+    if len(hashes) == 0:
+        return None
+    bits = np.uint64(bits_for(len(hashes)))
+    packed = pack_keys(hashes, np.arange(len(hashes), dtype=np.uint32), len(hashes))
+    same = np.flatnonzero(packed[1:] >> bits == packed[:-1] >> bits)
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    left, right = (packed[same] & mask).astype(np.uint32), (packed[same + 1] & mask).astype(np.uint32)
+    truly = hashes[left] == hashes[right]
+    left, right = left[truly] + np.uint32(corpus.num_against), right[truly] + np.uint32(corpus.num_against)
+    for first, second in sorted(zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)):
+        pair = np.array([first, second], np.uint32)
+        ids = locations.ids(pair).to_pylist()
+        if ids[0] == ids[1]:
+            first_place, second_place = (
+                f"row {row} of {part}"
+                for row, part in zip(locations.rows(pair).tolist(), locations.parts(pair).to_pylist(), strict=True)
+            )
+            return RepeatedId(ids[0], first_place, second_place, len(left))
+    return None

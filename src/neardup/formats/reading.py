@@ -30,7 +30,8 @@ def ignore(_: Rejected) -> None:
 class Task(NamedTuple):
     """One part to read, and how: its columns, whether it belongs to the earlier corpus, the longest document.
 
-    cache : keeps the documents in memory between two reads; None to decode the file each time.
+    cache : keeps the documents in memory between two reads; None to decode the file each time. identity : what the part
+    was when a run began that may not go on once it has changed; None otherwise.
     """
 
     part: Part
@@ -38,6 +39,16 @@ class Task(NamedTuple):
     against: bool
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     cache: BatchCache | None = None
+    identity: tuple[str, int, float] | None = None
+
+    def identified(self) -> Task:
+        """Return the task with the identity that its part has now."""
+        return self._replace(identity=self.part.identity())
+
+    def refuse_changed(self) -> None:
+        """Raise InputError if the part has another identity than when the run began."""
+        if self.identity is not None and self.part.identity() != self.identity:
+            raise changed(self.part.name)
 
     def read(
         self, reject: Callable[[Rejected], None] = ignore, *, with_payload: bool = False

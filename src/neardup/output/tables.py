@@ -1,4 +1,4 @@
-"""Build the tables of removed documents and of duplicate pairs, with their ids and locations."""
+"""Build the tables of removed documents, duplicate pairs and kept rows, with their ids and locations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.decide.decisions import Pairs, Removals
+from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.corpus import Corpus
 from neardup.documents.payload import Pages
 from neardup.formats.reading import Task
-from neardup.schemas import Measures, pairs_schema, removed_schema
+from neardup.schemas import Measures, ids_schema, mask_schema, pairs_schema, removed_schema
 
-_ROWS = 65_536
+_ROWS, _MASK_ROWS = 65_536, 1 << 20
 
 
 class DocumentLocations:
@@ -145,3 +146,42 @@ def pair_batches(pairs: Pairs, locations: DocumentLocations | IdsOnly, measures:
         part = order[start : start + _ROWS]
         columns = [locations.ids(first[part]), locations.ids(second[part]), *pairs.measured.take(part).arrow(measures)]
         yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))
+
+
+def row_masks(
+    tasks: list[Task], outcome: Outcome, locations: DocumentLocations
+) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+    """Yield for each input its name, and for each of its rows whether it is kept; a rejected row is not."""
+    corpus, kept = outcome.corpus, outcome.edits.kept
+    start = 0
+    for task, end, rejected in zip(tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True):
+        documents = np.arange(start, end, dtype=np.uint32)
+        start = end
+        if task.against:
+            continue
+        last_row = int(locations.rows(documents[-1:]).max(initial=-1))
+        mask = np.zeros(max(len(documents) + rejected, last_row + 1), np.bool_)
+        rows = slice(None) if len(mask) == len(documents) else locations.rows(documents)
+        mask[rows] = kept[documents]
+        yield task.part.name, mask
+
+
+def mask_batches(tasks: list[Task], outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
+    """Yield the table of all rows of the inputs; see schemas.mask_schema."""
+    for name, mask in row_masks(tasks, outcome, locations):
+        for start in range(0, len(mask), _MASK_ROWS):
+            part = mask[start : start + _MASK_ROWS]
+            rows = np.arange(start, start + len(part), dtype=np.int64)
+            columns = [pa.repeat(pa.scalar(name), len(part)), arrow_of(rows), arrow_of(part)]
+            yield pa.RecordBatch.from_arrays(columns, schema=mask_schema())
+    locations.release()
+
+
+def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
+    """Yield the table of kept documents; see schemas.ids_schema."""
+    first, kept = outcome.corpus.num_against, outcome.edits.kept
+    for start in range(first, len(kept), _MASK_ROWS):
+        documents = (start + np.flatnonzero(kept[start : start + _MASK_ROWS])).astype(np.uint32)
+        columns = [locations.ids(documents), locations.parts(documents), arrow_of(locations.rows(documents))]
+        yield pa.RecordBatch.from_arrays(columns, schema=ids_schema())
+        locations.release()

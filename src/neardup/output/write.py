@@ -22,7 +22,7 @@ from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
 from neardup.executor import group_small, prefetch
-from neardup.formats.reading import Task, changed
+from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
 from neardup.output.tables import DocumentLocations, as_table
@@ -72,14 +72,7 @@ def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: 
     return Shown(chosen, documents, {}, sizes[family[rows]], near_sizes[family[rows]])
 
 
-def write_kept(
-    tasks: list[Task],
-    identities: list[tuple[str, int, float]],
-    outcome: Outcome,
-    directory: Path,
-    shown: Shown,
-    progress: Progress,
-) -> None:
+def write_kept(tasks: list[Task], outcome: Outcome, directory: Path, shown: Shown, progress: Progress) -> None:
     """Read the new documents again and write the kept ones; collect the texts of the examples.
 
     Raises
@@ -88,9 +81,9 @@ def write_kept(
         If an input has changed since the first pass.
     """
     num_against = sum(task.against for task in tasks)
-    against = tasks[:num_against], identities[:num_against], outcome.corpus.part_ends[:num_against]
-    shown.texts.update(read_texts(*against, shown.documents))
-    items = _items(tasks[num_against:], identities[num_against:], outcome.corpus.num_against)
+    ends = outcome.corpus.part_ends[:num_against]
+    shown.texts.update(read_texts(tasks[:num_against], ends, shown.documents))
+    items = _items(tasks[num_against:], outcome.corpus.num_against)
     ahead = chain.from_iterable(prefetch(group_small(items, _num_bytes)))
     for index, items_of_part in groupby(ahead, attrgetter("part_index")):
         with KeptWriter(tasks[num_against + index].part, directory) as writer:
@@ -117,10 +110,10 @@ def _num_bytes(item: _Item) -> int:
     return 0 if item.batch is None else int(item.batch.text.nbytes)
 
 
-def _items(tasks: list[Task], identities: list[tuple[str, int, float]], first: int) -> Iterator[_Item]:
+def _items(tasks: list[Task], first: int) -> Iterator[_Item]:
     """Yield the beginning of each part, and its batches with their payload."""
-    for index, (task, identity) in enumerate(zip(tasks, identities, strict=True)):
-        _refuse_changed(task, identity)
+    for index, task in enumerate(tasks):
+        task.refuse_changed()
         yield _Item(index, first, None)
         for start, batch in _numbered(task, first, with_payload=True):
             yield _Item(index, start, batch)
@@ -128,10 +121,7 @@ def _items(tasks: list[Task], identities: list[tuple[str, int, float]], first: i
 
 
 def read_texts(
-    tasks: list[Task],
-    identities: list[tuple[str, int, float]],
-    part_ends: npt.NDArray[np.int64],
-    documents: npt.NDArray[np.uint32],
+    tasks: list[Task], part_ends: npt.NDArray[np.int64], documents: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[int, str]]:
     """Read some documents again; yield each number with its text. Requires: `documents` sorted.
 
@@ -141,15 +131,10 @@ def read_texts(
         If an input has changed since the first pass.
     """
     first = 0
-    for task, identity, stop in zip(tasks, identities, part_ends.tolist(), strict=True):
-        _refuse_changed(task, identity)
+    for task, stop in zip(tasks, part_ends.tolist(), strict=True):
+        task.refuse_changed()
         yield from _texts_of(task, first, stop, documents)
         first = stop
-
-
-def _refuse_changed(task: Task, identity: tuple[str, int, float]) -> None:
-    if task.part.identity() != identity:
-        raise changed(task.part.name)
 
 
 def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:

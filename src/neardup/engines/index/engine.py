@@ -107,14 +107,14 @@ class IndexEngine(Engine):
     def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
         """Read the inputs and decide about their documents."""
         snapshot, method = self._snapshot, self.index.rules.method
-        tasks, _, warnings = find(self.run)
-        identities = [task.part.identity() for task in tasks]
+        found, _, warnings = find(self.run)
+        tasks = [task.identified() for task in found]
         selection, run_settings = self.run.selection, self.run.settings
-        resuming = prepare(scratch, tasks, identities, method, selection, self.run.resume)
+        resuming = prepare(scratch, tasks, method, selection, self.run.resume)
         state, note = [self.index.address, snapshot.num_rows, *snapshot.count()], scratch.directory / "index.json"
         if resuming and not (note.exists() and json.loads(note.read_text()) == state):
             warnings.append("The index has changed since the run was interrupted: all documents were decided again.")
-            resuming = prepare(scratch, tasks, identities, method, selection, resume=False)
+            resuming = prepare(scratch, tasks, method, selection, resume=False)
         note.write_text(json.dumps(state))
         if folder is not None:
             folder.begin(resume=resuming)
@@ -129,7 +129,7 @@ class IndexEngine(Engine):
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
         self._seen, self._num_repeated = decisions.seen, decisions.num_repeated
-        return self._run(tasks, identities, corpus, decisions, warnings)
+        return self._run(tasks, corpus, decisions, warnings)
 
     def _open(self, scratch: Scratch) -> None:
         """Open the store of the run's documents, and take account of those that were decided before."""
@@ -233,14 +233,7 @@ class IndexEngine(Engine):
             np.unique(np.concatenate(seen)),
         )
 
-    def _run(
-        self,
-        tasks: list[Task],
-        identities: list[tuple[str, int, float]],
-        corpus: Corpus,
-        decisions: _Decisions,
-        warnings: list[str],
-    ) -> Decided:
+    def _run(self, tasks: list[Task], corpus: Corpus, decisions: _Decisions, warnings: list[str]) -> Decided:
         """Return the run: the documents of the index that removed others come first, as the earlier collection."""
         scratch, removed = self._scratch, decisions.removed
         values = scratch.column(schemas.VALUES)
@@ -280,7 +273,6 @@ class IndexEngine(Engine):
         names = [part.name, *(task.part.name for task in tasks)]
         return Decided(
             [Task(part, Columns("text", "id"), True), *tasks],
-            [part.identity(), *identities],
             self.index.rules.method,
             outcome,
             LocationsAfter(names, corpus, nodes, node_ids, located),

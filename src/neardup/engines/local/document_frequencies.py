@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from neardup.documents.batch import Rejected
-from neardup.engines.local.batches import map_batches
+from neardup.engines.local.reading import map_batches
 from neardup.engines.local.scratch import Scratch
 from neardup.features.document_counts import DocumentCounts
 from neardup.features.idf import IdfTable

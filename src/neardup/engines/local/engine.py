@@ -44,10 +44,10 @@ class LocalEngine(Engine):
         tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
         if run.all_pairs:
             selection = method.in_all_pairs(selection)
-        identities = [task.part.identity() for task in tasks]
-        if self.cache.may_fit(sum(size for _, size, _ in identities)):
+        tasks = [task.identified() for task in tasks]
+        if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
             tasks = [task._replace(cache=self.cache) for task in tasks]
-        resuming = prepare(scratch, tasks, identities, method, selection, run.resume)
+        resuming = prepare(scratch, tasks, method, selection, run.resume)
         if folder is not None:
             folder.begin(resume=resuming)
         outcome = pipeline.run_pipeline(
@@ -56,4 +56,4 @@ class LocalEngine(Engine):
         locations = pipeline.locations(tasks, outcome.corpus, scratch)
         warnings += check_ids(run, scratch.column(schemas.ID_HASHES), outcome.corpus, locations)
         by_value = count_by_value(run, outcome, scratch.column(schemas.VALUES))
-        return Decided(tasks, identities, method, outcome, locations, warnings, by_value)
+        return Decided(tasks, method, outcome, locations, warnings, by_value)

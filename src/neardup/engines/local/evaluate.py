@@ -13,26 +13,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.arrays import arrow_of_strings
 from neardup.decide.connected import connect, roots
+from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import Outcome
-from neardup.engines.duplicate_ids import find_repeated_id
+from neardup.engines.base import find_repeated_id
 from neardup.engines.local import pipeline
-from neardup.engines.local.evaluation_errors import find_errors
+from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.pipeline import Search
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import count_threads
+from neardup.features.weights import distinct_lists
 from neardup.formats.reading import Task
-from neardup.methods.base import Method
-from neardup.output.write import read_rejected
-from neardup.progress import Stages
+from neardup.methods.base import Described, Method
+from neardup.output import write
+from neardup.output.tables import DocumentLocations
+from neardup.progress import NullProgress, Stages
 from neardup.report.contents import build_report, warn_of_bound
 from neardup.report.evaluation_html import Errors
+from neardup.report.items import Example
 from neardup.report.wording import plural
 from neardup.runs.labels import Verdicts, read_labels
 from neardup.schemas import ID_HASHES
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.scores import (
+    DIFFERENT,
     SAME,
     UNKNOWN,
     Judgements,
@@ -48,6 +54,8 @@ from neardup.verify.scores import (
 Ints = npt.NDArray[np.int64]
 _MOST_NAMED = 100
 _LEAST_LIMIT = 0.05
+NUM_EXAMPLES = 20
+_SEED = 20261122  # fixed: the same corpus and settings give the same pairs
 
 
 class Rows(NamedTuple):
@@ -114,7 +122,7 @@ def evaluate(
         closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as outcomes,
     ):
         outcome = next(outcomes)
-        rejected = read_rejected(scratch.directory)
+        rejected = write.read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, given_truth, outcome, scratch)
         positives = known.truth.count_positives(known.classes)
@@ -313,3 +321,55 @@ def _once(
 def _named(ids: pa.Array) -> str:
     shown = ", ".join(repr(value) for value in ids[:5].to_pylist())
     return f"{shown} and {len(ids) - 5:,} more" if len(ids) > 5 else shown
+
+
+def find_errors(
+    tasks: list[Task],
+    truth: Truth,
+    found: Pairs,
+    positives: int,
+    method: Method,
+    locations: DocumentLocations,
+    scratch: Scratch,
+    threads: int,
+) -> Errors:
+    """Return twenty pairs of each kind, or all of them if there are fewer.
+
+    Wrong pairs are evenly spaced from the most to the least similar; missed pairs are drawn at random.
+
+    Parameters
+    ----------
+    found : all found pairs. positives : the number of duplicate pairs, found or not.
+    """
+    if method.counted is not None:  # the search has counted the corpus already
+        method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, NullProgress()))
+    verdicts = truth.judge(found.left, found.right)
+    wrong = np.flatnonzero(verdicts == DIFFERENT)
+    by_strength = wrong[np.argsort(-method.strength(found.measured.take(wrong)), kind="stable")]
+    spaced = np.linspace(0, len(wrong) - 1, min(len(wrong), NUM_EXAMPLES)).astype(np.int64)
+    picked = by_strength[spaced]
+    left, right = truth.draw_missed(np.sort(pair_keys(found.left, found.right)), NUM_EXAMPLES, _SEED)
+    documents = np.unique(np.concatenate([found.left[picked], found.right[picked], left, right])).astype(np.uint32)
+    texts = dict(write.read_texts(tasks, locations.part_ends, documents))
+    features = method.describe(arrow_of_strings([texts[document] for document in documents.tolist()]))
+    described = Described(features, method.summarise(features))
+    rows = [np.searchsorted(documents, side) for side in (left, right)]
+    if method.directed:  # as in a search for all pairs
+        sizes = distinct_lists(features.sets).sizes
+        rows = [np.where(sizes[rows[0]] < sizes[rows[1]], *ends) for ends in (rows[::-1], rows)]
+    samples = (
+        Removals(found.left[picked], found.right[picked], found.measured.take(picked)),
+        Removals(left, right, method.measure(described, described, *rows)),
+    )
+    wrong_shown, missed_shown = (_examples(one, texts, locations, method) for one in samples)
+    correct = int(np.count_nonzero(verdicts > DIFFERENT))
+    return Errors(wrong_shown, missed_shown, len(wrong), positives - correct)
+
+
+def _examples(pairs: Removals, texts: dict[int, str], locations: DocumentLocations, method: Method) -> list[Example]:
+    """Return pairs as the examples of a report, most similar first."""
+    pairs = pairs.take(np.argsort(-method.strength(pairs.measured), kind="stable"))
+    documents = np.union1d(pairs.documents, pairs.kept).astype(np.uint32)
+    own = {document: texts[document] for document in documents.tolist()}
+    ones = np.ones(len(pairs.documents), np.int64)
+    return write.examples(write.Shown(pairs, documents, own, ones, ones), locations, method) if own else []

@@ -14,7 +14,7 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.decide.priority import rank_columns
-from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.batch import DocumentBatch, Rejected, concatenate
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, rejecter
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
@@ -288,3 +288,30 @@ def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch
         return
     for start in range(0, count, batch_rows):
         yield batch.slice(start, start + batch_rows)
+
+
+def map_batches(
+    tasks: list[Task],
+    work: Callable[[pa.Array], T],
+    threads: int,
+    progress: Progress,
+    reject: Callable[[Rejected], None],
+) -> Iterator[tuple[DocumentBatch, T]]:
+    """Yield batches with the result of `work` on their texts, in input order.
+
+    Small batches are merged first, also across parts: each HTML file is a batch.
+    """
+    batches = (batch for task in tasks for batch in task.read(reject))
+    grouped = map(concatenate, group_small(batches, _text_bytes, fits=_same_columns))
+    for batch, result in map_ordered(grouped, lambda batch: work(batch.text), threads, bytes_of=_text_bytes):
+        progress.advance(len(batch.rows), int(batch.text.nbytes))
+        yield batch, result
+
+
+def _text_bytes(batch: DocumentBatch) -> int:
+    return int(batch.text.nbytes)
+
+
+def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
+    kinds = [(None if one.ids is None else one.ids.type, len(one.ranks), len(one.values)) for one in (group[0], batch)]
+    return bool(kinds[0] == kinds[1])

@@ -15,12 +15,7 @@ from neardup.version import __version__
 
 
 def prepare(
-    scratch: Scratch,
-    tasks: Sequence[Task],
-    identities: Sequence[tuple[str, int, float]],
-    method: Method,
-    selection: SelectionSettings,
-    resume: bool,
+    scratch: Scratch, tasks: Sequence[Task], method: Method, selection: SelectionSettings, resume: bool
 ) -> bool:
     """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
 
@@ -30,7 +25,7 @@ def prepare(
         If the scratch files belong to other inputs, settings or another version; the message lists the differences.
     """
     note = scratch.directory / "run.json"
-    this = json.loads(json.dumps(_describe(tasks, identities, method, selection)))
+    this = json.loads(json.dumps(_describe(tasks, method, selection)))
     if resume and note.exists():
         other = json.loads(note.read_text())
         different = [*_differences(other, this)]
@@ -45,13 +40,11 @@ def prepare(
     return False
 
 
-def _describe(
-    tasks: Sequence[Task], identities: Sequence[tuple[str, int, float]], method: Method, selection: SelectionSettings
-) -> dict[str, Any]:
+def _describe(tasks: Sequence[Task], method: Method, selection: SelectionSettings) -> dict[str, Any]:
     return {
         "version": __version__,
         "settings": method.scheme_settings() | method.other_settings(selection),
-        "inputs": [list(identity) for identity in identities],
+        "inputs": [task.identity for task in tasks],
         "reading": [
             [*task.columns, task.against, task.max_document_bytes, task.part.format, task.part.unit] for task in tasks
         ],

@@ -14,7 +14,7 @@ from neardup.arrays import arrow_of
 from neardup.documents.batch import Rejected
 from neardup.documents.texts import as_text, is_text
 from neardup.documents.views import num_bytes
-from neardup.engines.local.batches import map_batches
+from neardup.engines.local.reading import map_batches
 from neardup.errors import InputError
 from neardup.executor import map_all
 from neardup.features.token_columns import damaged_row, hash_tokens, is_filled, is_weighted, list_element, list_offsets

@@ -60,8 +60,7 @@ class SparkEngine(Engine):
         """Read the inputs and decide about their documents."""
         run = self.run
         found = run.find()
-        tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
-        identities = [task.part.identity() for task in tasks]
+        tasks, method, warnings = [task.identified() for task in found.tasks], found.method.resolve(), found.warnings
         if folder is not None:
             folder.begin(resume=False)
         with self.open(tasks, method, stages, None) as (flow, _):
@@ -73,7 +72,7 @@ class SparkEngine(Engine):
                 scratch.close_columns()
                 decided, locations, hashes = _collect(outcome, tasks, method)
         warnings += check_ids(run, hashes, decided.corpus, locations)
-        return Decided(tasks, identities, method, decided, locations, warnings)
+        return Decided(tasks, method, decided, locations, warnings)
 
     def complete(self, report: dict[str, Any]) -> None:
         """Name the engine in the report, which has no counts of near fingerprints."""

@@ -28,10 +28,9 @@ from neardup.decide.decisions import Removals
 from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.sources import resolve
-from neardup.engines.spark.pipeline import Outcome
+from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
 from neardup.engines.spark.source import PART, Files
-from neardup.engines.spark.workers import declare
 from neardup.errors import ClusterError, OutputError
 from neardup.formats.reading import Task, changed
 from neardup.formats.rows import PART_SHIFT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-from pyspark import Broadcast, SparkContext
+from pyspark import Accumulator, Broadcast, SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -19,11 +19,11 @@ from neardup import schemas
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
 from neardup.engines.spark.source import SLICES_PER_CORE, Corpus
-from neardup.engines.spark.workers import Stage, declare, run_stage, timing
 from neardup.features.idf import IdfTable, describe_features
 from neardup.methods import stages
 from neardup.methods.base import Method
-from neardup.progress import Progress, Stages
+from neardup.methods.stages import Batches
+from neardup.progress import Progress, Stages, compile_seconds
 from neardup.settings.run import SelectionSettings
 from neardup.settings.shingling import Shingling
 
@@ -34,6 +34,15 @@ _ROW_BYTES = 500  # shuffled of a document besides its features
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _POLL_S = 1.0
+Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
+_WORDS = {
+    pa.int64(): "long",
+    pa.int32(): "int",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.binary(): "binary",
+}
 
 
 class Outcome(NamedTuple):
@@ -299,3 +308,26 @@ def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[
         ended.set()
         if thread.is_alive():
             thread.join()
+
+
+def declare(schema: pa.Schema) -> str:
+    """Return the columns of a table in Spark's words."""
+    return ", ".join(f"{field.name} {_WORDS[field.type]}" for field in schema)
+
+
+@contextmanager
+def timing(seconds: Accumulator[float]) -> Iterator[None]:
+    """Add the time in which a worker compiles kernels."""
+    before = compile_seconds()
+    try:
+        yield
+    finally:
+        seconds.add(compile_seconds() - before)
+
+
+def run_stage(
+    batches: Batches, stage: Stage, method: Broadcast[Method], seconds: Accumulator[float]
+) -> Iterator[pa.RecordBatch]:
+    """Run a stage of methods/stages.py on batches."""
+    with timing(seconds):
+        yield from stage(batches, method.value)
