@@ -17,6 +17,7 @@ from neardup.index.listing import list_after, sketches_of
 from neardup.stores.base import Changes, Rows, Snapshot, Writer
 from neardup.stores.chunks import array_of
 from neardup.stores.memory import MemoryStore
+from neardup.stores.state import StateWriter
 
 
 class Overlay(Snapshot):
@@ -33,7 +34,7 @@ class Overlay(Snapshot):
 
     def __init__(self, base: Snapshot, rules: Rules, top: Writer | None = None) -> None:
         self._layout, self._first = rules.lookup.layout, base.num_rows
-        top = top or MemoryStore("memory:", store_settings({}, rules.method)).writer()
+        top = top or StateWriter(MemoryStore("memory:", store_settings({}, rules.method)))
         self._top: Snapshot = top
         self._replaced = [
             rows[rows >= 0] for table in top.scan(["id"]) for rows in [base.rows_of_ids(array_of(table["id"]))]

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import RLock
 from typing import Any
 
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Import, Store, Writer
+from neardup.stores.base import Changes, Import
 from neardup.stores.settings import StoreSettings
-from neardup.stores.state import State, View
-from neardup.stores.writing import StateWriter
+from neardup.stores.state import State, StateStore, View
 
 
-class MemoryStore(Store):
+class MemoryStore(StateStore):
     """A store in the memory of this process.
 
     Parameters
@@ -29,29 +26,17 @@ class MemoryStore(Store):
     promise = "Documents are in memory only: they are lost when the process ends."
 
     def __init__(self, address: str, settings: StoreSettings) -> None:
-        super().__init__(address, address, read_only=False)
+        super().__init__(address, read_only=False)
         self.settings = settings
-        self._staged: dict[str, tuple[int, tuple[pa.Table, ...]]] = {}
-        self._state = State(settings.layout, settings.schema)
-        self._lock = RLock()
-        self._latest = self._view()
+        self._clear()
 
-    @contextmanager
-    def reading(self) -> Iterator[View]:
-        """Open the latest state."""
-        self.require_open()
-        yield self._latest
+    def _clear(self) -> None:
+        self._imports: dict[str, tuple[int, list[pa.Table]]] = {}
+        self._state = State(self.settings.layout, self.settings.schema)
+        self._publish()
 
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """Wait for other writers of this process, and open the store."""
-        with self._lock:
-            self.require_open()
-            yield self.writer()
-
-    def writer(self) -> Writer:
-        """Return a writer without waiting for others: of a store that one thread has."""
-        return StateWriter(lambda: self._latest, self._write, self._stage)
+    def _publish(self) -> None:
+        self._latest = View(self, self._state.moment())
 
     def attachment(self, name: str) -> bytes | None:
         """Return a file that was stored when the index was created, or None."""
@@ -72,10 +57,9 @@ class MemoryStore(Store):
 
     def compact(self) -> None:
         """Drop forgotten rows and merge all runs."""
-        with self._lock:
-            self.require_open()
+        with self.writing():
             self._state.compact()
-            self._latest = self._view()
+            self._publish()
 
     def backup(self, path: str) -> None:
         """Raise StoreError: a memory store has no files."""
@@ -86,28 +70,25 @@ class MemoryStore(Store):
 
     def close(self) -> None:
         """Release the memory."""
-        with self._lock:
+        with self._writers:
             self.closed = True
-            self._state, self._staged = State(self.settings.layout, self.settings.schema), {}
-            self._latest = self._view()
+            self._clear()
 
     def _write(self, changes: Changes) -> None:
         self._state.check(changes)
         self._state.apply(changes)
         if changes.ended_import is not None:
-            self._staged = {name: staged for name, staged in self._staged.items() if name != changes.ended_import}
-        self._latest = self._view()
+            self._imports.pop(changes.ended_import, None)
+        self._publish()
 
     def _stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
-        since, tables = self._staged.get(import_name, (opened, ()))
-        added = () if documents is None else (documents,)
-        self._staged = {**self._staged, import_name: (since, (*tables, *added))}
-        self._latest = self._view()
+        _, tables = self._imports.setdefault(import_name, (opened, []))
+        if documents is not None:
+            tables.append(documents)
 
-    def _view(self) -> View:
-        staged = self._staged  # replaced, never changed
-        imports = [Import(name, opened, sum(map(len, tables))) for name, (opened, tables) in staged.items()]
-        return self._state.view(
-            lambda: sorted(imports, key=lambda staged: staged.opened),
-            lambda name: iter(staged[name][1] if name in staged else ()),
-        )
+    def _list_imports(self) -> list[Import]:
+        found = [Import(name, opened, sum(map(len, tables))) for name, (opened, tables) in list(self._imports.items())]
+        return sorted(found, key=lambda each: each.opened)
+
+    def _read_staged(self, import_name: str) -> Iterator[pa.Table]:
+        return iter(self._imports.get(import_name, (0, []))[1])

@@ -1,8 +1,11 @@
-"""The rows of a store as a process has them: tables of keys, documents, bits of rows; and views of them."""
+"""Stores whose rows a process has in memory or mapped: tables of keys, documents, bits of rows; and views of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +16,7 @@ from neardup import kernels
 from neardup.arrays import writable
 from neardup.candidates.entries import Entries, Found, Layout
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Counts, Import, Rows, check_changes
+from neardup.stores.base import Changes, Counts, Import, Rows, Store, Writer, check_changes, join_changes
 from neardup.stores.chunks import Chunk, bits_at
 from neardup.stores.documents import Documents, DocumentsView, Seen, Sketched, add_seen, seen_at
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
@@ -123,36 +126,68 @@ class State:
             self.keys.replace(merge_runs(self.keys.runs, self.keys.prefix_bits, self.forgotten))
         self.documents.drop(self.forgotten)
 
-    def view(self, imports: Callable[[], list[Import]], staged: Callable[[str], Iterator[pa.Table]]) -> View:
-        """Return the rows of this moment. imports, staged : answer the methods of that name."""
+    def moment(self) -> Moment:
+        """Return the rows of this moment, which stay as they are."""
         self._viewed = True
         states = kernels.key_tables.States(self.forgotten, self.kept)
         counts = Counts(self.num_kept, self.num_removed)
-        return View(Moment(self.num_rows, self.keys.view(), self.documents.view(), states, counts, imports, staged))
+        return Moment(self.num_rows, self.keys.view(), self.documents.view(), states, counts)
 
 
 class Moment(NamedTuple):
-    """The rows of a state at one moment. list_imports, read_staged : answer `imports` and `staged`."""
+    """The rows of a state at one moment."""
 
     num_rows: int
     keys: KeyView
     documents: DocumentsView
     states: States
     counts: Counts
-    list_imports: Callable[[], list[Import]]
-    read_staged: Callable[[str], Iterator[pa.Table]]
+
+
+class StateStore(Store):
+    """A store whose rows are in a `State`. Its writers are threads of this process."""
+
+    _latest: View
+
+    def __init__(self, address: str, read_only: bool) -> None:
+        super().__init__(address, address, read_only)
+        self._writers = RLock()
+
+    @contextmanager
+    def reading(self) -> Iterator[View]:
+        """Open the latest state."""
+        self.require_open()
+        yield self._latest
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Wait for other writers of this process, and open the store."""
+        with self._writers:
+            self.require_open(for_writing=True)
+            yield StateWriter(self)
+
+    @abstractmethod
+    def _write(self, changes: Changes) -> None:
+        """Apply all changes or none, and put the state after them in `_latest`."""
+
+    def _write_all(self, parts: Iterable[Changes]) -> None:
+        self._write(join_changes(parts))
+
+    @abstractmethod
+    def _stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None: ...
+
+    @abstractmethod
+    def _list_imports(self) -> list[Import]: ...
+
+    @abstractmethod
+    def _read_staged(self, import_name: str) -> Iterator[pa.Table]: ...
 
 
 class View(HashedSnapshot):
     """The rows of a store at one moment. May be used by several threads at once."""
 
-    def __init__(self, moment: Moment) -> None:
-        self._moment = moment
-
-    @property
-    def moment(self) -> Moment:
-        """The rows that are read."""
-        return self._moment
+    def __init__(self, store: StateStore, moment: Moment) -> None:
+        self._store, self.moment = store, moment
 
     @property
     def num_rows(self) -> int:
@@ -167,7 +202,7 @@ class View(HashedSnapshot):
         """Return the state as if some rows had been forgotten."""
         forgotten = self.moment.states.forgotten.copy()
         kernels.key_tables.set_bits(forgotten, rows)
-        return View(self.moment._replace(states=self.moment.states._replace(forgotten=forgotten)))
+        return View(self._store, self.moment._replace(states=self.moment.states._replace(forgotten=forgotten)))
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""
@@ -189,11 +224,11 @@ class View(HashedSnapshot):
 
     def imports(self) -> list[Import]:
         """Return the open imports, by the time they were opened."""
-        return self.moment.list_imports()
+        return self._store._list_imports()
 
     def staged(self, import_name: str) -> Iterator[pa.Table]:
         """Yield the tables that were staged in an open import."""
-        return self.moment.read_staged(import_name)
+        return self._store._read_staged(import_name)
 
     def _find_equal(self, table: int, keys: npt.NDArray[np.uint64], limit: int) -> tuple[Rows, Rows]:
         number = len(self.moment.keys.prefix_bits) - NUM_HASHED + table
@@ -203,6 +238,27 @@ class View(HashedSnapshot):
     def are_kept(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which rows were kept."""
         return bits_at(self.moment.states.kept, rows)
+
+
+class StateWriter(View, Writer):
+    """A writer whose view is the latest one of its store."""
+
+    def __init__(self, store: StateStore) -> None:
+        super().__init__(store, store._latest.moment)
+
+    def write(self, changes: Changes) -> None:
+        """Apply all changes or none."""
+        self._store._write(changes)
+        self.moment = self._store._latest.moment
+
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        """Apply several changes or none."""
+        self._store._write_all(parts)
+        self.moment = self._store._latest.moment
+
+    def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
+        """Append documents to an import, which is opened by the first call."""
+        self._store._stage(import_name, opened, documents)
 
 
 def lengthen(bits: Bits, num_rows: int) -> Bits:

@@ -12,19 +12,16 @@ from contextlib import closing
 from pathlib import Path
 
 from neardup.stores.base import Store
-from neardup.stores.embedded.backup import check_new
 from neardup.stores.embedded.database import NAME, create_database
-from neardup.stores.embedded.failures import store_errors
-from neardup.stores.embedded.folder import sync_folder
+from neardup.stores.embedded.folder import check_new, lock_for_writing, publish_folder, store_errors
 from neardup.stores.embedded.loading import COUNTERS, Counters
-from neardup.stores.embedded.lock import WriterLock
 from neardup.stores.embedded.store import MEMORY_BYTES, EmbeddedStore
 from neardup.stores.settings import StoreSettings, dump
 
 
 def create(
     address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None, memory_bytes: int = MEMORY_BYTES
-) -> Store:
+) -> EmbeddedStore:
     """Create an index in a folder, which appears when it is complete, and open it for writing.
 
     Parameters
@@ -42,56 +39,23 @@ def create(
     """
     folder = Path(address)
     check_new(folder)
-    if fill is None:
-        _create_empty(folder, settings)
-    else:
-        _create_filled(folder, settings, fill)
-    return EmbeddedStore(address, False, memory_bytes)
-
-
-def _create_empty(folder: Path, settings: StoreSettings) -> None:
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
+    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial")
     with store_errors(folder):
-        try:
-            partial.mkdir(parents=True)
-            create_database(partial / NAME, settings.encode() | {COUNTERS: dump(Counters()._asdict())})
-            sync_folder(partial)
-            partial.rename(folder)
-            sync_folder(folder.parent)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-
-
-def _create_filled(folder: Path, settings: StoreSettings, fill: Callable[[Store], None]) -> None:
-    partial = folder.with_name(f"{folder.name}.partial")
-    with store_errors(folder):
-        if partial.exists():
-            WriterLock(partial).release()
+        if fill is not None and partial.exists():
+            os.close(lock_for_writing(partial))
             shutil.rmtree(partial)
-    _create_empty(partial, settings)
+        partial.mkdir(parents=True)
     try:
-        with closing(EmbeddedStore(str(partial), False)) as store:
-            fill(store)
         with store_errors(folder):
-            partial.rename(folder)
-            sync_folder(folder.parent)
-    except BaseException:
+            create_database(partial / NAME, settings.encode() | {COUNTERS: dump(Counters()._asdict())})
+        if fill is not None:
+            with closing(EmbeddedStore(str(partial))) as store:
+                fill(store)
+        with store_errors(folder):
+            publish_folder(partial, folder)
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
+    return EmbeddedStore(address, memory_bytes=memory_bytes)
 
 
-def open(address: str, read_only: bool = False, memory_bytes: int = MEMORY_BYTES) -> Store:
-    """Open an index in a folder.
-
-    Parameters
-    ----------
-    address : the folder.
-    read_only : whether `writing` is refused; other processes may read and write meanwhile.
-    memory_bytes : about the most memory of documents and keys that are not in files yet.
-
-    Raises
-    ------
-    StoreError
-        If there is no index, or it is damaged, open for writing elsewhere, or of a later version.
-    """
-    return EmbeddedStore(address, read_only, memory_bytes)
+open = EmbeddedStore

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 
-from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 from neardup.stores.embedded.database import NAME, Database
-from neardup.stores.embedded.folder import sync_folder
+from neardup.stores.embedded.folder import check_new, publish_folder
 
 _ATTEMPTS = 100
 
@@ -39,32 +39,16 @@ def copy_index(folder: Path, target: Path) -> None:
                 missing = error
         else:
             raise damaged(Path(str(missing.filename)), "it is missing") from missing
-        sync_folder(partial)
-        partial.rename(target)
-        sync_folder(target.parent)
+        publish_folder(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_new(path: Path) -> None:
-    """Raise StoreError if there is something at a path, except for an empty folder."""
-    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
-        raise StoreError(
-            f"There is something at {path} already. Name a folder that is not there yet, or remove this one first."
-        )
-
-
 def _copy(folder: Path, partial: Path) -> None:
-    source = Database(folder, True)
-    try:
+    with closing(Database(folder, True)) as source:
         source.backup(partial / NAME)
-    finally:
-        source.close()
-    copied = Database(partial, True)
-    try:
+    with closing(Database(partial, True)) as copied:
         infos = copied.files()
-    finally:
-        copied.close()
     for path in partial.glob(f"{NAME}-*"):
         path.unlink()
     for info in infos:

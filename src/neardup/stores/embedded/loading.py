@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.stores.chunks import Chunk
 from neardup.stores.damage import damaged
-from neardup.stores.documents import Seen
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database, Record
@@ -22,7 +21,6 @@ from neardup.stores.state import State
 COUNTERS = "counters"
 """The setting that contains `Counters`, as JSON."""
 _ATTEMPTS = 100
-T = TypeVar("T")
 
 
 class Counters(NamedTuple):
@@ -43,15 +41,16 @@ class Loader:
 
     Attributes
     ----------
-    state : of the rows. files : by name. number : of the last record of the journal that is in `state`. file_number :
-    of the file that was written last. flushed : the last record that is in files. forgotten_on_disk : bits in files.
+    state : of the rows. files : by name. number : of the last record of the journal that is in `state`. file_numbers :
+    of new files. flushed : the last record that is in files. forgotten_on_disk : bits in files.
     """
 
     def __init__(self, folder: Path, database: Database, settings: StoreSettings) -> None:
         self.folder, self.database, self._settings = folder, database, settings
         self.state = State(settings.layout, settings.schema)
         self.files: dict[str, FileInfo] = {}
-        self.number = self.file_number = self.flushed = 0
+        self.number = self.flushed = 0
+        self.file_numbers: Iterator[int] = count()
         self.forgotten_on_disk = self.state.forgotten
         self._loaded = False
         self._opened: dict[FileInfo, Any] = {}
@@ -100,8 +99,8 @@ class Loader:
         self.state = self._restore(files)
         self.files = {info.name: info for info in files}
         self._opened = {info: opened for info, opened in self._opened.items() if info.name in self.files}
-        self.number, self.file_number = counters
-        self.flushed, self.forgotten_on_disk = counters.record, self.state.forgotten.copy()
+        self.number = self.flushed = counters.record
+        self.file_numbers, self.forgotten_on_disk = count(counters.file + 1), self.state.forgotten.copy()
         self._loaded = True
 
     def _take_records(self, records: list[Record]) -> None:
@@ -113,35 +112,22 @@ class Loader:
         """Return the state that files contain."""
         state = State(self._settings.layout, self._settings.schema)
         num_tables = len(state.keys.prefix_bits)
-        by_kind = {kind: [info for info in files if info.kind == kind] for kind in row_files.KINDS}
-        keys = [
-            self._open(info, lambda i: row_files.open_keys(self.folder, i, num_tables))
-            for info in by_kind[row_files.KEYS]
-        ]
-        chunks: list[Chunk] = [
-            self._open(info, lambda i: row_files.open_documents(self.folder, i))
-            for info in by_kind[row_files.DOCUMENTS]
-        ]
-        seen: list[Seen] = [
-            self._open(info, lambda i: row_files.open_seen(self.folder, i)) for info in by_kind[row_files.SEEN]
-        ]
+        opened: dict[str, list[Any]] = {kind: [] for kind in row_files.KINDS}
+        for info in files:
+            if info not in self._opened:
+                self._opened[info] = row_files.open_file(self.folder, info, num_tables)
+            opened[info.kind].append(self._opened[info])
+        keys, chunks = opened[row_files.KEYS], opened[row_files.DOCUMENTS]
         num_rows = self._check_rows([run for run, _ in keys])
         if self._check_rows(chunks) != num_rows:
             raise damaged(self.database.path, "the rows of the files of documents and of keys differ")
         kept, forgotten = np.zeros((num_rows >> 6) + 2, np.uint64), np.zeros((num_rows >> 6) + 2, np.uint64)
         for run, bits in keys:
             row_files.place_bits(bits, run.first, run.stop, kept)
-        for info in by_kind[row_files.FORGOTTEN]:
-            bits = self._open(info, lambda i: row_files.open_forgotten(self.folder, i))
-            row_files.place_bits(bits, 0, info.stop, forgotten)
-        state.restore([run for run, _ in keys], chunks, seen, kept, forgotten)
+        for bits in opened[row_files.FORGOTTEN]:
+            row_files.place_bits(bits, 0, 8 * len(bits), forgotten)
+        state.restore([run for run, _ in keys], chunks, opened[row_files.SEEN], kept, forgotten)
         return state
-
-    def _open(self, info: FileInfo, opener: Callable[[FileInfo], T]) -> T:
-        if info not in self._opened:
-            self._opened[info] = opener(info)
-        opened: T = self._opened[info]
-        return opened
 
     def _check_rows(self, ranges: Sequence[Any]) -> int:
         """Return the end of ranges of rows. Raises StoreError if they leave gaps or overlap."""

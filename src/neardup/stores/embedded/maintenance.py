@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, check_changes, join_changes
-from neardup.stores.chunks import Chunk, all_of, as_batch, bits_at, without
+from neardup.stores.chunks import Chunk, as_batch, bits_at, without
 from neardup.stores.documents import Seen, merge_seen, seen_at
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
@@ -31,7 +31,6 @@ from neardup.stores.state import State, lengthen
 FROZEN = ""
 """The name of times in memory that are being written to a file."""
 _MAX_DOCUMENTS_BYTES = 32 << 20  # of files that are merged, in memory
-_FILES_OF_A_JOB = 4  # at most
 _NICENESS = 10
 _RECORDS_AT_ONCE = 4  # deleted with each write, which appends one: faster than the journal grows
 
@@ -40,17 +39,15 @@ _RECORDS_AT_ONCE = 4  # deleted with each write, which appends one: faster than 
 class Job:
     """Files to write, in any thread, and to install by the writer.
 
-    write : writes them. numbers : for their names. replaced : the files that they replace. record : all changes up to
-    that number are in files then. forgotten : those on disk then, if they change. infos, opened : what was written.
+    write : writes them. replaced : the files that they replace. record : all changes up to that number are in files
+    then. forgotten : those on disk then, if they change. written : what was written, as it is opened.
     """
 
     write: Callable[[Job], None]
-    numbers: Iterator[int]
     replaced: list[FileInfo]
     record: int | None = None
     forgotten: Bits | None = None
-    infos: list[FileInfo] = field(default_factory=list)
-    opened: list[Any] = field(default_factory=list)
+    written: dict[FileInfo, Any] = field(default_factory=dict)
 
 
 class Maintenance:
@@ -73,10 +70,8 @@ class Maintenance:
     ) -> None:
         self._folder, self._database, self._loader = folder, database, loader
         self._lock, self._publish = lock, publish
-        self._forgotten_on_disk = loader.forgotten_on_disk
-        self.flushed = loader.flushed  # as far as the journal is in files
         self._unmerged = True  # whether there may be files to merge
-        self._trimmed = (database.first_record() or self.flushed + 1) - 1  # as far as its records were deleted
+        self._trimmed = (database.first_record() or loader.flushed + 1) - 1  # as far as its records were deleted
         # Files whose commit failed: it may still be in the log, so they are removed after the next commit.
         self._leftovers: list[str] = []
 
@@ -101,7 +96,8 @@ class Maintenance:
     def begin_flush(self) -> Job | None:
         """Return the job that moves the journal to files, None if all of it is."""
         with self._lock:
-            state, record, flushed = self._state, self._loader.number, self.flushed
+            state, record, flushed = self._state, self._loader.number, self._loader.flushed
+            schema = state.documents.schema
             state.keys.seal_tail()
             runs = [run for run in state.keys.runs if run.name is None]
             chunks = [chunk for chunk in state.documents.chunks if chunk.name is None]
@@ -111,21 +107,22 @@ class Maintenance:
             forgotten, kept, num_rows = state.forgotten.copy(), state.kept, state.num_rows
             state.least_row = num_rows
             self._publish()
-        changed = not _same_bits(forgotten, self._forgotten_on_disk)
+        changed = not _same_bits(forgotten, self._loader.forgotten_on_disk)
         if not (runs or seen or changed):
             return None
 
         def write(job: Job) -> None:
             if runs:
-                self._write_keys(job, runs, kept, forgotten)
-                self._write_documents(job, [without(chunk, forgotten, state.documents.schema) for chunk in chunks])
+                self._write(job, row_files.write_keys, runs, state.keys.prefix_bits, kept, forgotten)
+                alive = [without(chunk, forgotten, schema) for chunk in chunks]
+                self._write(job, row_files.write_documents, alive, schema)
             if seen:
-                self._write_seen(job, flushed, record, merge_seen(seen))
+                self._write(job, row_files.write_seen, flushed, record, merge_seen(seen))
             if changed:
-                self._write_forgotten(job, num_rows, forgotten)
+                self._write(job, row_files.write_forgotten, num_rows, forgotten)
 
         replaced = self._infos(row_files.FORGOTTEN) if changed else []
-        return self._job(write, replaced, record, forgotten if changed else None)
+        return Job(write, replaced, record, forgotten if changed else None)
 
     def begin_merge(self) -> Job | None:
         """Return the next job that merges files, None if their sizes differ enough."""
@@ -145,6 +142,7 @@ class Maintenance:
         parts : each of the state after those before it; only one is in memory at a time.
         """
         state, record = self._state, self._loader.number + 1
+        bits, schema = state.keys.prefix_bits, state.documents.schema
         rest = Changes()
         added: list[tuple[npt.NDArray[np.bool_], KeyRun, Chunk]] = []
 
@@ -154,7 +152,7 @@ class Maintenance:
             stop = state.num_rows
             kept, forgotten = state.kept.copy(), state.forgotten.copy()
             for part in parts:
-                check_changes(part, stop, state.documents.schema)
+                check_changes(part, stop, schema)
                 others.append(replace(part, documents=None, entries=None))
                 first, stop = stop, stop + (0 if part.documents is None else len(part.documents))
                 kept, forgotten = lengthen(kept, stop), lengthen(forgotten, stop)
@@ -163,37 +161,30 @@ class Maintenance:
                     continue
                 is_kept = part.documents.column("state").to_numpy() == KEPT
                 kernels.key_tables.set_bits(kept, first + np.flatnonzero(is_kept))
-                entries = state.entries_of(part.documents, part.entries, first)
-                self._write_keys(job, [sort_entries(entries, state.keys.prefix_bits, first, stop)], kept, forgotten)
-                self._write_documents(job, [Chunk(first, stop, as_batch(part.documents))])
-                added.append((is_kept, job.opened[-2][0], job.opened[-1]))
+                run = sort_entries(state.entries_of(part.documents, part.entries, first), bits, first, stop)
+                run, _ = self._write(job, row_files.write_keys, [run], bits, kept, forgotten)
+                chunk = Chunk(first, stop, as_batch(part.documents))
+                added.append((is_kept, run, self._write(job, row_files.write_documents, [chunk], schema)))
             rest = join_changes(others)
             if len(rest.seen):
                 times = np.full(len(rest.seen), rest.seen_at, np.int64)
-                self._write_seen(job, self.flushed, record, seen_at(rest.seen, times))
-            if not _same_bits(forgotten, self._forgotten_on_disk):
+                self._write(job, row_files.write_seen, self._loader.flushed, record, seen_at(rest.seen, times))
+            if not _same_bits(forgotten, self._loader.forgotten_on_disk):
                 job.replaced += self._infos(row_files.FORGOTTEN)
                 job.forgotten = forgotten
-                self._write_forgotten(job, stop, forgotten)
+                self._write(job, row_files.write_forgotten, stop, forgotten)
 
         def use(job: Job) -> None:
             for is_kept, run, chunk in added:
                 state.append_files(is_kept, run, chunk)
-            for info, opened in zip(job.infos, job.opened, strict=True):
-                if info.kind == row_files.SEEN:
-                    state.documents.seen = (*state.documents.seen, opened)
+            seen = [opened for info, opened in job.written.items() if info.kind == row_files.SEEN]
+            state.documents.seen = (*state.documents.seen, *seen)
             state.forget(rest.forgotten)
             self._loader.number = record
 
-        job = self._job(write, [], record)
-        job.numbers = self._file_numbers()
+        job = Job(write, [], record)
         self.run(job)
         clean(self._folder, self.install(job, use, rest.ended_import))
-
-    def _file_numbers(self) -> Iterator[int]:
-        while True:
-            self._loader.file_number += 1
-            yield self._loader.file_number
 
     def compact(self) -> None:
         """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error.
@@ -243,21 +234,21 @@ class Maintenance:
             return None
         infos = self._infos_of(runs)
         first, stop = infos[0].first, infos[-1].stop
-        return self._job(lambda job: self._write_seen(job, first, stop, merge_seen(runs)), infos)
+        return Job(lambda job: self._write(job, row_files.write_seen, first, stop, merge_seen(runs)), infos)
 
     def trim_journal(self, everything: bool = False) -> None:
         """Delete the records of the journal that are in files: a few, or all of them. Requires: the lock.
 
         To delete 64 MB at once takes 0.3 s, so each write deletes a few records.
         """
-        if self._trimmed < self.flushed:
-            last = self.flushed if everything else min(self.flushed, self._trimmed + _RECORDS_AT_ONCE)
+        if self._trimmed < self._loader.flushed:
+            last = self._loader.flushed if everything else min(self._loader.flushed, self._trimmed + _RECORDS_AT_ONCE)
             self._database.drop_records(last)
             self._trimmed = last
 
     # Writing files.
 
-    def run(self, job: Job) -> None:
+    def run(self, job: Job) -> Job:
         """Write the files of a job. Raises OSError, StoreError; there are none then.
 
         Files that are replaced are checked before: damage would get a checksum that is right.
@@ -268,57 +259,33 @@ class Maintenance:
             job.write(job)
             sync_folder(self._folder)
         except BaseException:
-            remove_files(self._folder, [info.name for info in job.infos])
+            remove_files(self._folder, [info.name for info in job.written])
             raise
+        return job
 
-    def _job(
-        self,
-        write: Callable[[Job], None],
-        replaced: list[FileInfo],
-        record: int | None = None,
-        forgotten: Bits | None = None,
-    ) -> Job:
-        first = self._loader.file_number + 1
-        self._loader.file_number += _FILES_OF_A_JOB
-        return Job(write, iter(range(first, first + _FILES_OF_A_JOB)), replaced, record, forgotten)
+    def _write(self, job: Job, write: Callable[..., FileInfo], *arguments: Any) -> Any:
+        """Write a file of a job, and return what it contains. write : of `row_files`."""
+        info = write(self._folder, next(self._loader.file_numbers), *arguments)
+        job.written[info] = None
+        job.written[info] = row_files.open_file(self._folder, info, len(self._state.keys.prefix_bits))
+        return job.written[info]
 
     def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
-        kept, forgotten = self._state.kept, self._state.forgotten.copy()
-        return self._job(lambda job: self._write_keys(job, runs, kept, forgotten), self._infos_of(runs))
+        bits, kept, forgotten = self._state.keys.prefix_bits, self._state.kept, self._state.forgotten.copy()
+        return Job(
+            lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), self._infos_of(runs)
+        )
 
     def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
-        return self._job(lambda job: self._write_documents(job, chunks), self._infos_of(replaced))
-
-    def _write_keys(self, job: Job, runs: Sequence[KeyRun], kept: Bits, forgotten: Bits) -> None:
-        prefix_bits = self._state.keys.prefix_bits
-        info = row_files.write_keys(self._folder, next(job.numbers), runs, prefix_bits, kept, forgotten)
-        job.infos.append(info)
-        job.opened.append(row_files.open_keys(self._folder, info, len(prefix_bits)))
-
-    def _write_documents(self, job: Job, chunks: Sequence[Chunk]) -> None:
         schema = self._state.documents.schema
-        first, stop = chunks[0].first, chunks[-1].stop
-        batch = as_batch(pa.concat_tables([all_of(chunk, schema) for chunk in chunks]))
-        info = row_files.write_documents(self._folder, next(job.numbers), first, stop, batch)
-        job.infos.append(info)
-        job.opened.append(row_files.open_documents(self._folder, info))
-
-    def _write_seen(self, job: Job, first: int, stop: int, seen: Seen) -> None:
-        info = row_files.write_seen(self._folder, next(job.numbers), first, stop, seen)
-        job.infos.append(info)
-        job.opened.append(row_files.open_seen(self._folder, info))
-
-    def _write_forgotten(self, job: Job, num_rows: int, forgotten: Bits) -> None:
-        job.infos.append(row_files.write_forgotten(self._folder, next(job.numbers), num_rows, forgotten))
-        job.opened.append(None)
+        return Job(lambda job: self._write(job, row_files.write_documents, chunks, schema), self._infos_of(replaced))
 
     # Installing them.
 
     def _finish(self, job: Job | None) -> None:
         """Do a job, if there is one."""
         if job is not None:
-            self.run(job)
-            clean(self._folder, self.install(job))
+            clean(self._folder, self.install(self.run(job)))
 
     def install(self, job: Job, use: Callable[[Job], None] | None = None, ended_import: str | None = None) -> list[str]:
         """List the files of a job in the database, and use them; return the files that may be removed.
@@ -330,22 +297,22 @@ class Maintenance:
         ended_import : is dropped in the same transaction.
         """
         with self._lock:
-            record = self.flushed if job.record is None else job.record
+            record = self._loader.flushed if job.record is None else job.record
             replaced = [info.name for info in job.replaced]
-            counters = Counters(record, self._loader.file_number)
-            self._leftovers += [info.name for info in job.infos]
+            counters = Counters(record, next(self._loader.file_numbers))  # above all that were used
+            self._leftovers += [info.name for info in job.written]
             with self._database.transaction():
                 if ended_import is not None:
                     self._database.end_import(ended_import)
                 self._database.drop_files(replaced)
-                for info in job.infos:
+                for info in job.written:
                     self._database.add_file(info)
                 self._database.set_setting(COUNTERS, json.dumps(counters._asdict()).encode())
-            self.flushed, self._unmerged = record, True
+            self._loader.flushed, self._unmerged = record, True
             if job.forgotten is not None:
-                self._forgotten_on_disk = job.forgotten
+                self._loader.forgotten_on_disk = job.forgotten
             self._loader.forget(replaced)
-            for info, opened in zip(job.infos, job.opened, strict=True):
+            for info, opened in job.written.items():
                 self._loader.keep(info, opened)
                 self._leftovers.remove(info.name)
             (use or self._use)(job)
@@ -357,7 +324,7 @@ class Maintenance:
     def _use(self, job: Job) -> None:
         """Put what files contain where it was in memory or in other files."""
         state = self._state
-        for info, opened in zip(job.infos, job.opened, strict=True):
+        for info, opened in job.written.items():
             if info.kind == row_files.KEYS:
                 state.keys.replace(opened[0])
             elif info.kind == row_files.DOCUMENTS:

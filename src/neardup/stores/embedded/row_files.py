@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.errors import StoreError
-from neardup.stores.chunks import Chunk, bits_at
+from neardup.stores.chunks import Chunk, all_of, as_batch, bits_at
 from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen
 from neardup.stores.embedded.array_files import (
@@ -33,6 +33,7 @@ DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
 KINDS = (DOCUMENTS, KEYS, SEEN, FORGOTTEN)
 _SUFFIXES = {DOCUMENTS: "arrow", KEYS: "keys", SEEN: "seen", FORGOTTEN: "bits"}
 _ENTRIES_AT_ONCE, _BITS_AT_ONCE = 1 << 19, 1 << 20
+Bytes = npt.NDArray[np.uint8]
 _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
@@ -46,6 +47,24 @@ def is_file_name(name: str) -> bool:
     kind, _, rest = name.partition("-")
     number, _, suffix = rest.partition(".")
     return kind in _SUFFIXES and number.isdecimal() and suffix == _SUFFIXES[kind]
+
+
+def open_file(folder: Path, info: FileInfo, num_tables: int) -> Any:
+    """Return the contents of a file, mapped into memory: a `Chunk`, a `KeyRun` and its kept rows, `Seen`, or bits.
+
+    Raises
+    ------
+    StoreError
+        If it is damaged.
+    FileNotFoundError
+        If there is no such file.
+    """
+    if info.kind == DOCUMENTS:
+        return _open_documents(folder, info)
+    if info.kind == KEYS:
+        return _open_keys(folder, info, num_tables)
+    arrays = open_arrays(folder, info, ["rows", "times", "bits"])
+    return Seen(arrays["rows"], arrays["times"], info.name) if info.kind == SEEN else arrays["bits"]
 
 
 def check_file(folder: Path, info: FileInfo) -> None:
@@ -90,15 +109,16 @@ class _Checked:
         """Nothing is buffered."""
 
 
-def write_documents(folder: Path, number: int, first: int, stop: int, batch: pa.RecordBatch) -> FileInfo:
-    """Write the documents of some rows. Raises OSError; there is no file then."""
+def write_documents(folder: Path, number: int, chunks: Sequence[Chunk], schema: pa.Schema) -> FileInfo:
+    """Write adjacent chunks as one, with the columns of a schema. Raises OSError; there is no file then."""
+    first, stop = chunks[0].first, chunks[-1].stop
+    batch = _narrow(as_batch(pa.concat_tables([all_of(chunk, schema) for chunk in chunks])), stop - first)
     path = folder / file_name(DOCUMENTS, number)
-    narrow = _narrow(batch, stop - first)
     try:
         with path.open("xb") as file:
             checked = _Checked(file.fileno())
-            with pa.ipc.new_file(pa.PythonFile(checked, mode="w"), narrow.schema) as writer:
-                writer.write_batch(narrow)
+            with pa.ipc.new_file(pa.PythonFile(checked, mode="w"), batch.schema) as writer:
+                writer.write_batch(batch)
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
@@ -106,8 +126,7 @@ def write_documents(folder: Path, number: int, first: int, stop: int, batch: pa.
     return FileInfo(path.name, DOCUMENTS, first, stop, checked.num_bytes, checked.checksum)
 
 
-def open_documents(folder: Path, info: FileInfo) -> Chunk:
-    """Return the documents of a file, mapped into memory. Raises StoreError, FileNotFoundError."""
+def _open_documents(folder: Path, info: FileInfo) -> Chunk:
     data = map_file(folder, info)
     try:
         batch = pa.ipc.open_file(pa.py_buffer(data)).get_batch(0)
@@ -198,8 +217,7 @@ def _merge_into(file: ArrayFile, table: int, fields: npt.NDArray[np.int64], shif
     file.append(f"starts.{table}", np.cumsum(counts, dtype=np.uint32))
 
 
-def open_keys(folder: Path, info: FileInfo, num_tables: int) -> tuple[KeyRun, npt.NDArray[np.uint8]]:
-    """Return the run of a file, mapped into memory, and its bits of kept rows. Raises StoreError, FileNotFoundError."""
+def _open_keys(folder: Path, info: FileInfo, num_tables: int) -> tuple[KeyRun, Bytes]:
     arrays = open_arrays(folder, info, ["kept"])
     tables = []
     for table in range(num_tables):
@@ -210,7 +228,7 @@ def open_keys(folder: Path, info: FileInfo, num_tables: int) -> tuple[KeyRun, np
     return KeyRun(info.first, info.stop, tuple(tables), info.name), arrays["kept"]
 
 
-def place_bits(packed: npt.NDArray[np.uint8], first: int, stop: int, bits: Bits) -> None:
+def place_bits(packed: Bytes, first: int, stop: int, bits: Bits) -> None:
     """Set the bits of the rows from `first` to `stop`. packed : as `write_keys` writes them."""
     target = bits.view(np.uint8)[first // 8 : -(-stop // 8)]
     if first % 8:
@@ -224,30 +242,17 @@ def place_bits(packed: npt.NDArray[np.uint8], first: int, stop: int, bits: Bits)
 
 def write_seen(folder: Path, number: int, first: int, stop: int, seen: Seen) -> FileInfo:
     """Write the times of records of the journal behind `first`, up to `stop`. Raises OSError; there is no file then."""
-    size = len(seen.rows)
-    spaces = [ArraySpace("rows", "<u4", size), ArraySpace("times", "<i8", size)]
-    with ArrayFile(folder / file_name(SEEN, number), SEEN, first, stop, spaces) as file:
-        file.append("rows", seen.rows)
-        file.append("times", seen.times)
-        return file.finish()
-
-
-def open_seen(folder: Path, info: FileInfo) -> Seen:
-    """Return the times of a file, mapped into memory. Raises StoreError, FileNotFoundError."""
-    arrays = open_arrays(folder, info, ["rows", "times"])
-    return Seen(arrays["rows"], arrays["times"], info.name)
+    return _write_arrays(folder, number, SEEN, first, stop, rows=seen.rows, times=seen.times)
 
 
 def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Bits) -> FileInfo:
     """Write the bits of all rows. Raises OSError; there is no file then."""
-    bits = forgotten.view(np.uint8)[: -(-num_rows // 8)]
-    with ArrayFile(
-        folder / file_name(FORGOTTEN, number), FORGOTTEN, 0, num_rows, [ArraySpace("bits", "|u1", len(bits))]
-    ) as file:
-        file.append("bits", bits)
+    return _write_arrays(folder, number, FORGOTTEN, 0, num_rows, bits=forgotten.view(np.uint8)[: -(-num_rows // 8)])
+
+
+def _write_arrays(folder: Path, number: int, kind: str, first: int, stop: int, **arrays: npt.NDArray[Any]) -> FileInfo:
+    spaces = [ArraySpace(name, array.dtype.str, len(array)) for name, array in arrays.items()]
+    with ArrayFile(folder / file_name(kind, number), kind, first, stop, spaces) as file:
+        for name, array in arrays.items():
+            file.append(name, array)
         return file.finish()
-
-
-def open_forgotten(folder: Path, info: FileInfo) -> npt.NDArray[np.uint8]:
-    """Return the bits of a file. Raises StoreError, FileNotFoundError."""
-    return open_arrays(folder, info, ["bits"])["bits"]

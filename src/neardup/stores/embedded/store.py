@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Import, Store, Writer, join_changes
+from neardup.stores.base import Changes, Import, join_changes
 from neardup.stores.checks import check_rows
 from neardup.stores.embedded import backup, row_files
+from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
-from neardup.stores.embedded.failures import store_errors
-from neardup.stores.embedded.folder import remove_files
+from neardup.stores.embedded.folder import lock_for_writing, remove_files, store_errors
 from neardup.stores.embedded.journal import encode
 from neardup.stores.embedded.loading import Loader
-from neardup.stores.embedded.lock import WriterLock
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
 from neardup.stores.embedded.reserve import Reserve
 from neardup.stores.packed_rows import decode_table, encode_table
 from neardup.stores.settings import attachment_name, decode_settings
-from neardup.stores.state import View
-from neardup.stores.writing import StateWriter
+from neardup.stores.state import StateStore, View
 
 MEMORY_BYTES = 256 << 20
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
@@ -41,19 +40,7 @@ _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
 _RECORD_BYTES = 64 << 20  # of a row in the database, which has at most a billion
 
 
-class _Running(NamedTuple):
-    """A job that another thread does."""
-
-    job: Job
-    future: Future[None]
-
-    @property
-    def done(self) -> bool:
-        """Whether its files are written, or have failed."""
-        return self.future.done()
-
-
-class EmbeddedStore(Store):
+class EmbeddedStore(StateStore):
     """The store of an index in a folder.
 
     Parameters
@@ -74,49 +61,40 @@ class EmbeddedStore(Store):
         "and a loss of power."
     )
 
-    def __init__(self, address: str, read_only: bool, memory_bytes: int = MEMORY_BYTES) -> None:
-        super().__init__(address, address, read_only)
-        self._folder, self._memory_bytes = Path(address), memory_bytes
-        self._lock, self._writers = RLock(), RLock()
+    def __init__(self, address: str, read_only: bool = False, memory_bytes: int = MEMORY_BYTES) -> None:
+        super().__init__(address, read_only)
+        self._folder, self._lock = Path(address), RLock()
+        self._part_bytes = memory_bytes // _PARTS  # wait in memory for the next flush
+        self._through_bytes = min(_THROUGH_BYTES, self._part_bytes)  # documents of more are written to files at once
         self._reserve = Reserve(self._folder)
-        with store_errors(self._folder):
+        with store_errors(self._folder), ExitStack() as opened:
             # Before the lock makes a file where there is no index.
-            database = self._connect(read_only=True)
-            try:
-                self._writer_lock = None if read_only else WriterLock(self._folder)
-            except BaseException:
-                database.close()
-                raise
-            try:
-                if not read_only:
-                    database.close()
-                    database = self._connect(read_only=False)
-                self._open(database)
-            except BaseException:
-                database.close()
-                if self._writer_lock is not None:
-                    self._writer_lock.release()
-                raise
+            self._database = opened.enter_context(closing(self._connect(read_only=True)))
+            if not read_only:
+                opened.callback(os.close, lock_for_writing(self._folder))
+                self._database.close()
+                self._database = opened.enter_context(closing(self._connect(read_only=False)))
+            self._open()
+            self._opened = opened.pop_all()
 
     def _connect(self, read_only: bool) -> Database:
         if self.read_only:
             return Database(self._folder, True)
         return self._reserve.use(lambda: Database(self._folder, read_only))
 
-    def _open(self, database: Database) -> None:
-        self._database = database
-        self._version = database.data_version()
-        self.settings = decode_settings(database.needed_setting)
-        self._loader = Loader(self._folder, database, self.settings)
+    def _open(self) -> None:
+        self._version = self._database.data_version()
+        self.settings = decode_settings(self._database.needed_setting)
+        self._loader = Loader(self._folder, self._database, self.settings)
         self._loader.load()
         self._publish()
         if not self.read_only:
             files = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
             remove_files(self._folder, files - set(self._loader.files))
-            self._maintenance = Maintenance(self._folder, database, self._loader, self._lock, self._publish)
+            self._maintenance = Maintenance(self._folder, self._database, self._loader, self._lock, self._publish)
             self._pool = ThreadPoolExecutor(2, "neardup-store", lower_priority)
-            self._flushing: _Running | None = None
-            self._merging: _Running | None = None
+            self._flushing: Future[Job] | None = None
+            self._merging: Future[Job] | None = None
             self._pending_bytes = 0
 
     @contextmanager
@@ -126,15 +104,8 @@ class EmbeddedStore(Store):
             with self._lock, store_errors(self._folder):
                 self.require_open()
                 self._follow()
-        self.require_open()
-        yield self._latest
-
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """Wait for other writers of this process, and open the store."""
-        with self._writers:
-            self.require_open(for_writing=True)
-            yield StateWriter(lambda: self._latest, self._write, self._stage, self._write_all)
+        with super().reading() as snapshot:
+            yield snapshot
 
     def attachment(self, name: str) -> bytes | None:
         """Return a file that was stored when the index was created, or None."""
@@ -209,17 +180,17 @@ class EmbeddedStore(Store):
                 with self._lock:
                     self.closed = True
                     self._database.close()
-                    if self._writer_lock is not None:
+                    if not self.read_only:
                         with suppress(OSError):
                             self._keep_reserve()
-                        self._writer_lock.release()
                         del self._maintenance
+                    self._opened.close()
                     del self._latest, self._loader  # files that were removed take space while they are mapped
 
     def _tidy(self) -> None:
         """Move a long journal to files, and make the database small."""
         self._finish_tasks()
-        if self._loader.number - self._maintenance.flushed > _RECORDS_AT_CLOSE:
+        if self._loader.number - self._loader.flushed > _RECORDS_AT_CLOSE:
             self._maintenance.flush()
             self._maintenance.merge()
         with self._lock:
@@ -241,9 +212,9 @@ class EmbeddedStore(Store):
 
     def _publish(self) -> None:
         """Let calls of `reading` return the state of now. Requires: the lock."""
-        self._latest = self._loader.state.view(self._list_imports, self._read_staged)
+        self._latest = View(self, self._loader.state.moment())
 
-    def _list_files(self) -> list[Any]:
+    def _list_files(self) -> list[FileInfo]:
         with self._lock:
             return self._database.files()
 
@@ -307,7 +278,7 @@ class EmbeddedStore(Store):
     def _write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files, after what is in the journal."""
         self._finish_flushing()
-        if self._loader.number > self._maintenance.flushed:
+        if self._loader.number > self._loader.flushed:
             self._maintenance.flush()
             self._pending_bytes = 0
         self._maintenance.write_through(parts)
@@ -344,33 +315,23 @@ class EmbeddedStore(Store):
                         part = documents.slice(begin, rows)
                         self._database.stage(import_name, len(part), encode_table(part))
 
-    @property
-    def _through_bytes(self) -> int:
-        """The documents of a larger change are written to files at once."""
-        return min(_THROUGH_BYTES, self._part_bytes)
-
-    @property
-    def _part_bytes(self) -> int:
-        """The most bytes that wait in memory for the next flush."""
-        return self._memory_bytes // _PARTS
-
     def _start_tasks(self) -> None:
         """Move the journal to files in the background if it is long, and merge files."""
-        records = self._loader.number - self._maintenance.flushed
+        records = self._loader.number - self._loader.flushed
         if self._flushing is None and (self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL):
             self._pending_bytes = 0
             self._flushing = self._run(self._maintenance.begin_flush())
         if self._merging is None:
             self._merging = self._run(self._maintenance.begin_merge())
 
-    def _run(self, job: Job | None) -> _Running | None:
-        return None if job is None else _Running(job, self._pool.submit(self._maintenance.run, job))
+    def _run(self, job: Job | None) -> Future[Job] | None:
+        return None if job is None else self._pool.submit(self._maintenance.run, job)
 
     def _limit_memory(self) -> None:
         """Install what is written; wait for it where the next is due. Raises what its thread raised."""
-        if self._flushing is not None and (self._flushing.done or self._pending_bytes > self._part_bytes):
+        if self._flushing is not None and (self._flushing.done() or self._pending_bytes > self._part_bytes):
             self._finish_flushing()
-        if self._merging is not None and (self._merging.done or self._maintenance.num_key_files > _MAX_KEY_FILES):
+        if self._merging is not None and (self._merging.done() or self._maintenance.num_key_files > _MAX_KEY_FILES):
             self._finish_merging()
 
     def _finish_flushing(self) -> None:
@@ -381,10 +342,9 @@ class EmbeddedStore(Store):
         running, self._merging = self._merging, None
         self._install(running)
 
-    def _install(self, running: _Running | None) -> None:
+    def _install(self, running: Future[Job] | None) -> None:
         if running is not None:
-            running.future.result()
-            self._pool.submit(clean, self._folder, self._maintenance.install(running.job))
+            self._pool.submit(clean, self._folder, self._maintenance.install(running.result()))
 
     def _finish_tasks(self) -> None:
         """Wait for what runs in the background."""
