@@ -6,9 +6,9 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from neardup.errors import StoreError
 from neardup.stores.base import Import
@@ -38,13 +38,6 @@ _COLUMNS = {  # those of a row that its checksum covers
     "imports": ("name", "opened"),
     "staged": ("number", "import_name", "documents", "data"),
 }
-
-
-class Record(NamedTuple):
-    """A record of the journal."""
-
-    number: int
-    data: bytes
 
 
 class Database:
@@ -138,10 +131,8 @@ class Database:
 
     def setting(self, name: str) -> bytes | None:
         """Return a setting, or None."""
-        for found, data in self._rows("settings", "WHERE name = ?", (name,)):
-            assert found == name
-            return bytes(data)
-        return None
+        rows = self._rows("settings", "WHERE name = ?", (name,))
+        return next((bytes(data) for _, data in rows), None)
 
     def needed_setting(self, name: str) -> bytes:
         """Return a setting. Raises StoreError if it is missing."""
@@ -150,19 +141,11 @@ class Database:
             raise damaged(self.path, f"the setting {name} is missing")
         return data
 
-    def set_setting(self, name: str, data: bytes) -> None:
-        """Write a setting."""
-        self._insert("settings", name, data)
-
     # Files.
 
     def files(self) -> list[FileInfo]:
         """Return the files, by kind and rows."""
         return [FileInfo(*row) for row in self._rows("files", "ORDER BY kind, first, stop")]
-
-    def add_file(self, info: FileInfo) -> None:
-        """List a file."""
-        self._insert("files", *info)
 
     def drop_files(self, names: Sequence[str]) -> None:
         """Take files off the list."""
@@ -170,14 +153,9 @@ class Database:
 
     # The journal.
 
-    def append(self, number: int, data: bytes) -> None:
-        """Append a record to the journal."""
-        self._insert("journal", number, data)
-
-    def records(self, after: int) -> list[Record]:
-        """Return the records of the journal behind a number."""
-        rows = self._rows("journal", "WHERE number > ? ORDER BY number", (after,))
-        return [Record(*row) for row in rows]
+    def records(self, after: int) -> dict[int, bytes]:
+        """Return the records of the journal behind a number, by number."""
+        return dict(self._rows("journal", "WHERE number > ? ORDER BY number", (after,)))
 
     def count_records(self, after: int) -> int:
         """Return the number of records of the journal behind a number."""
@@ -204,7 +182,7 @@ class Database:
     def open_import(self, name: str, opened: int) -> None:
         """Open an import, unless it is open."""
         if not self._run("SELECT 1 FROM imports WHERE name = ?", (name,)).fetchone():
-            self._insert("imports", name, opened)
+            self.insert("imports", name, opened)
 
     def end_import(self, name: str) -> None:
         """Drop an import and its documents."""
@@ -214,15 +192,12 @@ class Database:
     def stage(self, import_name: str, num_documents: int, data: bytes) -> None:
         """Append documents to an import."""
         number = self._run("SELECT coalesce(max(number), 0) + 1 FROM staged").fetchone()[0]
-        self._insert("staged", number, import_name, num_documents, data)
+        self.insert("staged", number, import_name, num_documents, data)
 
-    def staged(self, import_name: str, after: int) -> Record | None:
-        """Return the first staged documents of an import behind a number, or None."""
-        for number, _, _, data in self._rows(
-            "staged", "WHERE import_name = ? AND number > ? ORDER BY number LIMIT 1", (import_name, after)
-        ):
-            return Record(number, data)
-        return None
+    def staged(self, import_name: str, after: int) -> tuple[int, bytes] | None:
+        """Return the number and the first staged documents of an import behind a number, or None."""
+        clause = "WHERE import_name = ? AND number > ? ORDER BY number LIMIT 1"
+        return next(((row[0], row[-1]) for row in self._rows("staged", clause, (import_name, after))), None)
 
     def problems(self) -> Iterator[str]:
         """Yield what is damaged, a sentence each."""
@@ -239,16 +214,14 @@ class Database:
 
     def backup(self, path: Path) -> None:
         """Write a copy of the database to a new file."""
-        target = sqlite3.connect(path)
-        try:
+        with closing(sqlite3.connect(path)) as target:
             self._connection.backup(target)
-        finally:
-            target.close()
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         return self._connection.execute(statement, values)
 
-    def _insert(self, table: str, *row: Any) -> None:
+    def insert(self, table: str, *row: Any) -> None:
+        """Write a row with its checksum, instead of one of the same key."""
         marks = ", ".join("?" * (len(row) + 1))
         self._run(
             f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES ({marks})",
@@ -279,8 +252,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def create_database(path: Path, settings: dict[str, bytes]) -> None:
     """Create index.db with settings. Raises sqlite3.Error."""
-    connection = connect(path, "rwc")
-    try:
+    with closing(connect(path, "rwc")) as connection:
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -293,8 +265,6 @@ def create_database(path: Path, settings: dict[str, bytes]) -> None:
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    finally:
-        connection.close()
 
 
 def _checksum(row: Sequence[Any]) -> int:

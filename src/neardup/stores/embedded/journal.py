@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,30 +30,11 @@ class Replayed(NamedTuple):
     forgotten: Rows
 
 
-def encode(changes: Changes, most_bytes: int) -> list[bytes]:
-    """Return the records of a change, in their order.
+def encode(changes: Changes) -> bytes:
+    """Return the record of a change: the documents as a message of Arrow IPC without the schema, then arrays.
 
-    Parameters
-    ----------
     changes : documents, entries, times and forgotten rows; the rest is not in the journal.
-    most_bytes : the documents of a record, where a single one is not larger.
     """
-    documents, entries = changes.documents, changes.entries
-    if documents is None or len(documents) < 2 or documents.nbytes <= most_bytes:
-        return [_encode(changes)]
-    records, step = [], max(1, len(documents) * most_bytes // documents.nbytes)
-    for begin in range(0, len(documents), step):
-        part = None
-        if entries is not None:
-            first, last = np.searchsorted(entries.document, [begin, begin + step])
-            part = Entries(entries.document[first:last] - begin, entries.table[first:last], entries.key[first:last])
-        records.append(_encode(Changes(documents.slice(begin, step), part)))
-    rest = Changes(seen=changes.seen, seen_at=changes.seen_at, forgotten=changes.forgotten)
-    return [*records, _encode(rest)] if len(rest.seen) or len(rest.forgotten) else records
-
-
-def _encode(changes: Changes) -> bytes:
-    """Return a record: the documents as a message of Arrow IPC without the schema, then arrays."""
     documents, entries = changes.documents, changes.entries
     num_documents = 0 if documents is None else len(documents)
     batch = as_batch(documents).serialize() if documents is not None and num_documents else b""
@@ -77,7 +58,7 @@ def _encode_rows(rows: Rows) -> npt.NDArray[Any]:
     return np.packbits(bits, bitorder="little")
 
 
-def replay(records: Sequence[bytes], schema: pa.Schema) -> Replayed:
+def replay(records: Iterable[bytes], schema: pa.Schema) -> Replayed:
     """Return the changes of records as one.
 
     Parameters

@@ -13,7 +13,7 @@ import numpy as np
 from neardup.stores.damage import damaged
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
-from neardup.stores.embedded.database import Database, Record
+from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.journal import replay
 from neardup.stores.settings import StoreSettings
 from neardup.stores.state import State
@@ -103,10 +103,10 @@ class Loader:
         self.file_numbers, self.forgotten_on_disk = count(counters.file + 1), self.state.forgotten.copy()
         self._loaded = True
 
-    def _take_records(self, records: list[Record]) -> None:
+    def _take_records(self, records: dict[int, bytes]) -> None:
         if records:
-            self.state.apply_all(*replay([record.data for record in records], self._settings.schema))
-            self.number = records[-1].number
+            self.state.apply_all(*replay(records.values(), self._settings.schema))
+            self.number = max(records)
 
     def _restore(self, files: Sequence[FileInfo]) -> State:
         """Return the state that files contain."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -26,6 +25,7 @@ from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.folder import remove_files, sync_folder
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.key_tables import Bits, KeyRun, first_to_merge, sort_entries
+from neardup.stores.settings import dump
 from neardup.stores.state import State, lengthen
 
 FROZEN = ""
@@ -306,8 +306,8 @@ class Maintenance:
                     self._database.end_import(ended_import)
                 self._database.drop_files(replaced)
                 for info in job.written:
-                    self._database.add_file(info)
-                self._database.set_setting(COUNTERS, json.dumps(counters._asdict()).encode())
+                    self._database.insert("files", *info)
+                self._database.insert("settings", COUNTERS, dump(counters._asdict()))
             self._loader.flushed, self._unmerged = record, True
             if job.forgotten is not None:
                 self._loader.forgotten_on_disk = job.forgotten

@@ -231,8 +231,8 @@ class EmbeddedStore(StateStore):
                 record = self._database.staged(import_name, number)
             if record is None:
                 return
-            number = record.number
-            yield decode_table(record.data)
+            number, data = record
+            yield decode_table(data)
 
     # Writing.
 
@@ -241,14 +241,16 @@ class EmbeddedStore(StateStore):
             self.require_open()
             self._loader.state.check(changes)
             if changes.documents is None:
-                self._reserve.use(lambda: self._write_journal(changes))
+                self._reserve.use(lambda: self._write_journal(changes, encode(changes)))
             else:
                 self._limit_memory()
                 self._keep_reserve()
-                if self._is_large(changes.documents):
+                is_many = len(changes.documents) >= _THROUGH_DOCUMENTS  # to count the bytes takes 70 microseconds
+                record = None if is_many and changes.documents.nbytes > self._through_bytes else encode(changes)
+                if record is None or len(record) > _RECORD_BYTES:
                     self._write_through([changes])
                 else:
-                    self._write_journal(changes)
+                    self._write_journal(changes, record)
             self._start_tasks()
 
     def _write_all(self, parts: Iterable[Changes]) -> None:
@@ -269,12 +271,6 @@ class EmbeddedStore(StateStore):
             self._write_through(chain([join_changes(small)], rest))
             self._start_tasks()
 
-    def _is_large(self, documents: pa.Table) -> bool:
-        """Return whether documents are written to files at once."""
-        if len(documents) < _THROUGH_DOCUMENTS:  # to count the bytes takes 70 microseconds
-            return False
-        return bool(documents.nbytes > self._through_bytes)
-
     def _write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files, after what is in the journal."""
         self._finish_flushing()
@@ -283,20 +279,18 @@ class EmbeddedStore(StateStore):
             self._pending_bytes = 0
         self._maintenance.write_through(parts)
 
-    def _write_journal(self, changes: Changes) -> None:
-        records = encode(changes, _RECORD_BYTES)
+    def _write_journal(self, changes: Changes, record: bytes) -> None:
         with self._lock:
             with self._database.transaction():
                 if changes.ended_import is not None:
                     self._database.end_import(changes.ended_import)
-                for number, record in enumerate(records, self._loader.number + 1):
-                    self._database.append(number, record)
+                self._database.insert("journal", self._loader.number + 1, record)
                 self._maintenance.trim_journal()
-            self._loader.number += len(records)
+            self._loader.number += 1
             self._loader.state.apply(changes)
             self._publish()
         rows = 0 if changes.documents is None else len(changes.documents)
-        self._pending_bytes += sum(map(len, records)) + _BYTES_A_ROW * rows
+        self._pending_bytes += len(record) + _BYTES_A_ROW * rows
 
     def _keep_reserve(self) -> None:
         """Keep the space that documents will be forgotten with. Raises OSError if the disk is full."""
