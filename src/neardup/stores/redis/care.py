@@ -21,9 +21,9 @@ from neardup.stores.redis.writer import RedisWriter
 _BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
 
 
-def describe(connection: Connection, snapshot: RedisSnapshot) -> dict[str, Any]:
+def describe(snapshot: RedisSnapshot) -> dict[str, Any]:
     """Return sizes for `info`. Memory is estimated: from some buckets, documents and values, chosen at random."""
-    num_rows, chance = snapshot.num_rows, random.Random(0)
+    connection, num_rows, chance = snapshot.connection, snapshot.num_rows, random.Random(0)
 
     def estimate(number: int, name_of: Callable[[int], str]) -> int:
         """Return the memory of so many keys."""

@@ -60,10 +60,6 @@ class Connection:
         with self.our_errors():
             return self.client.execute_command(command, *arguments)
 
-    def dropped(self) -> int:
-        """Return how many forgotten rows have no entries and documents any more."""
-        return int(self.call("HGET", self.key("state"), "dropping"))
-
     @contextmanager
     def our_errors(self) -> Iterator[None]:
         """Raise a StoreError in place of an error of the client."""
@@ -119,6 +115,16 @@ def explain(error: exceptions.RedisError, address: ServerAddress) -> StoreError:
     )
 
 
+_PROMISES = {
+    "always": "are on the disk of the server: they survive a crash of the client, of Redis and of its machine",
+    "everysec": "survive a crash of the client or of Redis; a crash of the server's machine may lose the changes of "
+    "the last second, or two under load",
+    "no": "survive a crash of the client or of Redis; a crash of the server's machine may lose what its system had not "
+    "written, often half a minute",
+}
+"""By the setting appendfsync."""
+
+
 def promise_of(connection: Connection) -> tuple[bool, str]:
     """Return whether acknowledged documents survive the server's process, and the sentence about it."""
     synced: str | None = None
@@ -137,22 +143,9 @@ def promise_of(connection: Connection) -> tuple[bool, str]:
             "The server does not log its changes (appendonly no): a crash or restart of the server loses all changes "
             "since its last snapshot, or the whole index if it takes none."
         )
-    if synced == "always":
+    if synced is None:
         return True, (
-            "Acknowledged changes are on the disk of the server: they survive a crash of the client, of Redis and of "
-            "its machine (appendonly yes, appendfsync always)."
+            "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); the server does not tell "
+            "when it syncs them, so a crash of its machine may lose some."
         )
-    if synced == "everysec":
-        return True, (
-            "Acknowledged changes survive a crash of the client or of Redis; a crash of the server's machine may lose "
-            "the changes of the last second, or two under load (appendonly yes, appendfsync everysec)."
-        )
-    if synced == "no":
-        return True, (
-            "Acknowledged changes survive a crash of the client or of Redis; a crash of the server's machine may lose "
-            "what its system had not written, often half a minute (appendonly yes, appendfsync no)."
-        )
-    return True, (
-        "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); the server does not tell "
-        "when it syncs them, so a crash of its machine may lose some."
-    )
+    return True, f"Acknowledged changes {_PROMISES[synced]} (appendonly yes, appendfsync {synced})."

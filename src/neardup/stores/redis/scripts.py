@@ -57,29 +57,33 @@ return {{redis.call('HGET', p .. 'state', 'dropping'), table.concat(sizes), tabl
 """ARGV: of each lookup the table, uint16, and the upper 32 bits of the key; the first byte of buckets that is wanted,
 and how many. Returns the number of dropped rows, the sizes, and the bytes."""
 
-DOCUMENTS = f"""
+
+def _each_row(rows_a_key: int, body: str) -> str:
+    """Return a script that does something for each row of ARGV[1], uint32; `row` is the `rest`-th of key `number`."""
+    return f"""
 local p, rows, parts = KEYS[1], ARGV[1], {{}}
 for at = 1, #rows, 4 do
   local row = struct.unpack('<I', rows, at)
-  local rest = row % {DOCUMENTS_A_LIST}
-  local part = redis.call('LINDEX', p .. 'd' .. (row - rest) / {DOCUMENTS_A_LIST}, rest)
-  if not part or part == '' then return row end
-  parts[#parts + 1] = part
+  local rest = row % {rows_a_key}
+  local number = (row - rest) / {rows_a_key}
+  {body}
 end
 return table.concat(parts)
 """
+
+
+DOCUMENTS = _each_row(
+    DOCUMENTS_A_LIST,
+    """
+  local part = redis.call('LINDEX', p .. 'd' .. number, rest)
+  if not part or part == '' then return row end
+  parts[#parts + 1] = part""",
+)
 """ARGV: rows, uint32. Returns their packed documents, or a row that has none."""
 
-TIMES = f"""
-local p, rows, parts = KEYS[1], ARGV[1], {{}}
-for at = 1, #rows, 4 do
-  local row = struct.unpack('<I', rows, at)
-  local rest = row % {TIMES_A_STRING}
-  parts[#parts + 1] = redis.call(
-    'GETRANGE', p .. 's' .. (row - rest) / {TIMES_A_STRING}, 8 * rest, 8 * rest + 7)
-end
-return table.concat(parts)
-"""
+TIMES = _each_row(
+    TIMES_A_STRING, "parts[#parts + 1] = redis.call('GETRANGE', p .. 's' .. number, 8 * rest, 8 * rest + 7)"
+)
 """ARGV: rows, uint32. Returns when they were last seen, int64 each."""
 
 SPLIT = """
@@ -118,26 +122,16 @@ end
 """ARGV: of each bucket the table, uint16, the level, uint8, the number, uint32, the size of the new entries, uint32,
 and these."""
 
-SEE = f"""
-local p, rows, time = KEYS[1], ARGV[1], ARGV[2]
-for at = 1, #rows, 4 do
-  local row = struct.unpack('<I', rows, at)
-  local rest = row % {TIMES_A_STRING}
-  redis.call('SETRANGE', p .. 's' .. (row - rest) / {TIMES_A_STRING}, 8 * rest, time)
-end
-"""
+SEE = _each_row(TIMES_A_STRING, "redis.call('SETRANGE', p .. 's' .. number, 8 * rest, ARGV[2])")
 """ARGV: rows, uint32, and when they were last seen, int64."""
 
-DROP = f"""
-local p, rows = KEYS[1], ARGV[1]
-for at = 1, #rows, 4 do
-  local row = struct.unpack('<I', rows, at)
-  local rest = row % {DOCUMENTS_A_LIST}
-  redis.call('LSET', p .. 'd' .. (row - rest) / {DOCUMENTS_A_LIST}, rest, '')
+DROP = _each_row(
+    DOCUMENTS_A_LIST,
+    """
+  redis.call('LSET', p .. 'd' .. number, rest, '')
   redis.call('DEL', p .. 'f' .. row, p .. 'g' .. row, p .. 'x' .. row)
-  redis.call('SETRANGE', p .. 'states', row, '\\0')
-end
-"""
+  redis.call('SETRANGE', p .. 'states', row, '\\0')""",
+)
 """ARGV: rows, uint32, whose documents are no longer needed."""
 
 CREATE = """

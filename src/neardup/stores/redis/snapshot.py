@@ -85,10 +85,8 @@ class RedisSnapshot(HashedSnapshot):
         return sorted(imports, key=lambda staged: (staged.opened, staged.name))
 
     def staged(self, import_name: str) -> Iterator[pa.Table]:
-        number = 0
-        while (
-            data := self.connection.call("LINDEX", self.connection.key(f"import:{import_name}"), number)
-        ) is not None:
+        number, name = 0, self.connection.key(f"import:{import_name}")
+        while (data := self.connection.call("LINDEX", name, number)) is not None:
             yield decode_table(data)
             number += 1
 
@@ -177,11 +175,9 @@ class RedisSnapshot(HashedSnapshot):
 
     def _unpack(self, data: bytes | int, num_rows: int, fields: list[pa.Field], names: list[str]) -> pa.Table:
         if isinstance(data, int):
-            raise (
-                self._outdated()
-                if self.connection.dropped() > self.header.num_forgotten
-                else self._damaged(f"row {data} has no document")
-            )
+            dropping = int(self.connection.call("HGET", self.connection.key("state"), "dropping"))
+            outdated = dropping > self.header.num_forgotten
+            raise self._outdated() if outdated else self._damaged(f"row {data} has no document")
         try:
             return unpack_table(np.frombuffer(data, np.uint8), num_rows, fields, True, names)
         except ValueError as error:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from neardup.stores.base import StoredSnapshot, Writer
 from neardup.stores.hashed import NUM_HASHED
 from neardup.stores.redis import care, scripts
 from neardup.stores.redis.connection import NAMES, Connection, promise_of
@@ -71,35 +70,27 @@ class RedisStore(ServerStore):
         return f"redis-cli --rdb {path}, which copies all databases of the server."
 
     @contextmanager
-    def reading(self) -> Iterator[StoredSnapshot]:
-        yield self._snapshot()
-
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        with self._writer() as writer:
-            yield writer
-
-    def _snapshot(self) -> RedisSnapshot:
+    def reading(self) -> Iterator[RedisSnapshot]:
         self.require_open()
-        return RedisSnapshot(self._connection, self._known.read(), self.settings)
+        yield RedisSnapshot(self._connection, self._known.read(), self.settings)
 
     @contextmanager
-    def _writer(self) -> Iterator[RedisWriter]:
+    def writing(self) -> Iterator[RedisWriter]:
         self.require_open(for_writing=True)
         with self._lock.held():
             yield RedisWriter(self._connection, self._known, self.settings, self._lock)
 
     def describe(self) -> dict[str, Any]:
-        return care.describe(self._connection, self._snapshot())
+        with self.reading() as snapshot:
+            return care.describe(snapshot)
 
     def verify(self) -> list[str]:
-        if self.read_only:
-            return care.verify(self._snapshot())
-        with self._writer() as writer:  # buckets that another writer splits would be missing here and there
-            return care.verify(writer)
+        # Buckets that another writer splits would be missing here and there.
+        with self.reading() if self.read_only else self.writing() as snapshot:
+            return care.verify(snapshot)
 
     def compact(self) -> None:
-        with self._writer() as writer:
+        with self.writing() as writer:
             care.compact(writer, self._lock)
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -43,47 +42,44 @@ class RedisWriter(RedisSnapshot, Writer):
         return self._header
 
     def write(self, changes: Changes) -> None:
-        documents, header = changes.documents, self.header
-        added = 0 if documents is None else documents.num_rows
         check_changes(changes, self.num_rows, self.settings.schema)
-        key, counts = self.connection.key, np.array(header.counts)
         size = 0 if changes.entries is None else len(changes.entries.key)
-        with self._lock.guarded(size) as pipeline, self._changing():
-            states = header.states[: header.num_rows]
-            if documents is not None and added:
-                new = documents.column("state").to_numpy()
-                self._add(pipeline, documents, changes.entries)
-                pipeline.append(key("states"), new.tobytes())
-                counts += (new == KEPT).sum(), (new != KEPT).sum()
-                states = np.concatenate([states, new])
-            if len(changes.seen):
-                time = np.int64(changes.seen_at).tobytes()
-                for begin in range(0, len(changes.seen), _ROWS_A_CALL):
-                    rows = changes.seen[begin : begin + _ROWS_A_CALL].astype("<u4")
-                    self._eval(pipeline, scripts.SEE, rows.tobytes(), time)
-            forgotten = self._still_there(changes.forgotten)
-            if len(forgotten):
-                pipeline.append(key("forgotten"), forgotten.astype("<u4").tobytes())
-                kept = int((states[forgotten] == KEPT).sum())
-                counts -= kept, len(forgotten) - kept
-            if changes.ended_import is not None:
-                pipeline.delete(key(f"import:{changes.ended_import}"))
-                pipeline.hdel(key("imports"), changes.ended_import.encode())
-            state = {
-                "rows": header.num_rows + added,
-                "forgotten": header.num_forgotten + len(forgotten),
-                "kept": int(counts[0]),
-                "removed": int(counts[1]),
-            }
-            pipeline.hset(key("state"), mapping=state)
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Read the state again after the block, also if the connection breaks before the answer."""
         try:
-            yield
-        finally:
+            with self._lock.guarded(size) as pipeline:
+                self._write(pipeline, changes)
+        finally:  # also if the connection breaks before the answer
             self._outdated_header = True
+
+    def _write(self, pipeline: Any, changes: Changes) -> None:
+        """Put changes in the transaction."""
+        documents, header, key = changes.documents, self.header, self.connection.key
+        added = 0 if documents is None else documents.num_rows
+        counts, states = np.array(header.counts), header.states[: header.num_rows]
+        if documents is not None and added:
+            new = documents.column("state").to_numpy()
+            self._add(pipeline, documents, changes.entries)
+            pipeline.append(key("states"), new.tobytes())
+            counts += (new == KEPT).sum(), (new != KEPT).sum()
+            states = np.concatenate([states, new])
+        time = np.int64(changes.seen_at).tobytes()
+        for begin in range(0, len(changes.seen), _ROWS_A_CALL):
+            rows = changes.seen[begin : begin + _ROWS_A_CALL].astype("<u4")
+            self._eval(pipeline, scripts.SEE, rows.tobytes(), time)
+        forgotten = self._still_there(changes.forgotten)
+        if len(forgotten):
+            pipeline.append(key("forgotten"), forgotten.astype("<u4").tobytes())
+            kept = int((states[forgotten] == KEPT).sum())
+            counts -= kept, len(forgotten) - kept
+        if changes.ended_import is not None:
+            pipeline.delete(key(f"import:{changes.ended_import}"))
+            pipeline.hdel(key("imports"), changes.ended_import.encode())
+        state = {
+            "rows": header.num_rows + added,
+            "forgotten": header.num_forgotten + len(forgotten),
+            "kept": int(counts[0]),
+            "removed": int(counts[1]),
+        }
+        pipeline.hset(key("state"), mapping=state)
 
     def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
         found = self.connection.call("HGET", self.connection.key("imports"), import_name.encode())
