@@ -9,32 +9,35 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from neardup.version import __version__
+from neardup.version import __version__ as __version__
 
+# ruff: noqa: I001
+# `as` makes a name public for type checkers, which do not follow `__all__` below; several stand on a line.
 if TYPE_CHECKING:
-    from neardup.answers import Answer, Document, Hit
-    from neardup.api.cluster import cluster
-    from neardup.api.dedup import dedup
-    from neardup.api.evaluate import compare_methods, evaluate
-    from neardup.api.features import document_frequencies
-    from neardup.api.index import Index
-    from neardup.api.pairs import find_pairs
-    from neardup.api.plan import Plan, plan
-    from neardup.api.sign import sign
-    from neardup.api.sweep import sweep
-    from neardup.api.texts import compare
-    from neardup.errors import InputError, NeardupError, SettingError
-    from neardup.features.idf import IdfTable
-    from neardup.fingerprints.explain import explain
-    from neardup.fingerprints.fingerprints import Fingerprints
-    from neardup.fingerprints.signatures import Signatures
-    from neardup.progress import Progress
-    from neardup.results import Clustering, Comparison, Deduplication, DuplicatePairs, Evaluation, Sweep
-    from neardup.settings.methods import MinHash, SimHash
-    from neardup.settings.presets import method
-    from neardup.settings.shingling import Jieba
-    from neardup.sketches.hamming import HammingIndex
-    from neardup.sketches.lsh import LSHIndex
+    from neardup.answers import Answer as Answer, Document as Document, Hit as Hit
+    from neardup.api.cluster import cluster as cluster
+    from neardup.api.dedup import dedup as dedup
+    from neardup.api.evaluate import compare_methods as compare_methods, evaluate as evaluate
+    from neardup.api.features import document_frequencies as document_frequencies
+    from neardup.api.index import Index as Index
+    from neardup.api.pairs import find_pairs as find_pairs
+    from neardup.api.plan import Plan as Plan, plan as plan
+    from neardup.api.sign import sign as sign
+    from neardup.api.sweep import sweep as sweep
+    from neardup.api.texts import compare as compare
+    from neardup.errors import InputError as InputError, NeardupError as NeardupError, SettingError as SettingError
+    from neardup.features.idf import IdfTable as IdfTable
+    from neardup.fingerprints.explain import explain as explain
+    from neardup.fingerprints.fingerprints import Fingerprints as Fingerprints
+    from neardup.fingerprints.signatures import Signatures as Signatures
+    from neardup.progress import Progress as Progress
+    from neardup.results import Clustering as Clustering, Comparison as Comparison, Deduplication as Deduplication
+    from neardup.results import DuplicatePairs as DuplicatePairs, Evaluation as Evaluation, Sweep as Sweep
+    from neardup.settings.methods import MinHash as MinHash, SimHash as SimHash
+    from neardup.settings.presets import method as method
+    from neardup.settings.shingling import Jieba as Jieba
+    from neardup.sketches.hamming import HammingIndex as HammingIndex
+    from neardup.sketches.lsh import LSHIndex as LSHIndex
 
 _HOMES = {
     "neardup.answers": ("Answer", "Document", "Hit"),
@@ -63,44 +66,7 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "Answer",
-    "Clustering",
-    "Comparison",
-    "Deduplication",
-    "Document",
-    "DuplicatePairs",
-    "Evaluation",
-    "Fingerprints",
-    "HammingIndex",
-    "Hit",
-    "IdfTable",
-    "Index",
-    "InputError",
-    "Jieba",
-    "LSHIndex",
-    "MinHash",
-    "NeardupError",
-    "Plan",
-    "Progress",
-    "SettingError",
-    "Signatures",
-    "SimHash",
-    "Sweep",
-    "__version__",
-    "cluster",
-    "compare",
-    "compare_methods",
-    "dedup",
-    "document_frequencies",
-    "evaluate",
-    "explain",
-    "find_pairs",
-    "method",
-    "plan",
-    "sign",
-    "sweep",
-]
+__all__ = sorted([*_HOME_OF, "__version__"])
 
 
 def __getattr__(name: str) -> object:

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import neardup
-from neardup.cli import render
+from neardup.cli import render, sources
 from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import inputs_argument, named, output_options, printing_options, source_options
+from neardup.cli.sources import inputs_argument, named, output_options, printing_options
 from neardup.settings.run import RunSettings
 
 
 @command("Count the documents that contain each word.", common="output overwrite text_column tokens ngram threads")
 @inputs_argument
 @output_options("FILE", "The table to write, a Parquet file.")
-@partial(source_options, without_id=True)
+@sources.text_options
 @partial(text_options, methods=("simhash",))
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
 @printing_options

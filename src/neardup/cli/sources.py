@@ -37,38 +37,35 @@ def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[st
     return None if not names else names[0] if len(names) == 1 else list(names)
 
 
-_SOURCE = {
-    "text_column": option(
-        "--text-column NAME...",
-        "Input",
-        "The text column; repeatable, to join several. Default: text, content, body, raw_content or html.",
-        callback=one_or_several,
-    ),
-    "id_column": option(
-        "--id-column NAME", "Input", "The id column. Default: id, doc_id, document_id, _id or url, else row numbers."
-    ),
-    "text_unit": option(
+_text_column = option(
+    "--text-column NAME...",
+    "Input",
+    "The text column; repeatable, to join several. Default: text, content, body, raw_content or html.",
+    callback=one_or_several,
+)
+_id_column = option(
+    "--id-column NAME", "Input", "The id column. Default: id, doc_id, document_id, _id or url, else row numbers."
+)
+_file_options = composed(
+    option(
         "--text-unit",
         "Input",
         "Whether a document of a text file is a line or the whole file; auto: a line if the input is a single file.",
         type=click.Choice(get_args(TextUnit)),
         default="auto",
     ),
-    "in_format": option(
+    option(
         "--in-format",
         "Input",
         "The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
         type=click.Choice(list(FORMATS)),
     ),
-    "max_document_bytes": option(
-        "--max-document-bytes N", "Input", "Reject longer documents.", type=COUNT, default=64 << 20
-    ),
-}
-
-
-def source_options(function: Function, *, without_id: bool = False) -> Function:
-    """Add the options for reading inputs."""
-    return composed(*(_SOURCE[name] for name in _SOURCE if not (without_id and name == "id_column")))(function)
+    option("--max-document-bytes N", "Input", "Reject longer documents.", type=COUNT, default=64 << 20),
+)
+text_options = composed(_text_column, _file_options)
+"""Adds the options for reading texts."""
+source_options = composed(_text_column, _id_column, _file_options)
+"""Adds the options for reading documents."""
 
 
 def overwrite_option(file: str) -> Callable[[Function], Function]:

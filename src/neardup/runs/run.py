@@ -19,17 +19,22 @@ from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUn
 from neardup.settings.shingling import Shingling
 
 
-class ReadingOptions(TypedDict, total=False):
-    """How documents are read: the options of every function that reads them, as in `dedup`."""
+class TextOptions(TypedDict, total=False):
+    """How texts are read: the options of every function that reads them, as in `dedup`."""
 
     text_column: str | Sequence[str] | None
-    id_column: str | None
     text_unit: TextUnit
     in_format: str | None
     max_document_bytes: int
     threads: int | None
     on_error: OnError
     progress: bool | Progress
+
+
+class ReadingOptions(TextOptions, total=False):
+    """And their ids."""
+
+    id_column: str | None
 
 
 class BatchOptions(ReadingOptions, total=False):
@@ -107,7 +112,7 @@ class Run:
         return rejecter(self.settings.on_error, use, before)
 
 
-def run_of(source: Source, options: ReadingOptions, *, against: Source | None = None, **others: Any) -> Run:
+def run_of(source: Source, options: TextOptions, *, against: Source | None = None, **others: Any) -> Run:
     """Return a run over a source; options : how it is read. others : fields of the run."""
     values: dict[str, Any] = {**options}
     progress = values.pop("progress", False)
