@@ -22,7 +22,7 @@ from neardup.service.logs import Log
 from neardup.service.messages import ProblemDetails
 from neardup.service.metrics import Metrics
 from neardup.service.operations import OPERATIONS, Operation, Reply
-from neardup.service.problems import Problem, busy, exceeded, problem_of
+from neardup.service.problems import Problem, busy, check_head, check_size, problem_of
 from neardup.service.security import Gate
 from neardup.service.tokens import Tokens
 from neardup.settings.service import ServiceSettings
@@ -34,7 +34,6 @@ T = TypeVar("T")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _DRAIN_S = 2.0
-_ENCODER = msgspec.json.Encoder()
 
 
 class Disconnected(Exception):
@@ -105,9 +104,8 @@ class Call:
 
     def _check_size(self, size: int) -> None:
         for setting in ("max_body_bytes", "max_pending_bytes"):
-            limit = getattr(self.service.settings, setting)
-            if size > limit:
-                raise exceeded(413, "The bytes of the body are", size, setting, limit, "Send fewer documents at a time")
+            what, advice = "The bytes of the body are", "Send fewer documents at a time"
+            check_size(self.service.settings, setting, size, what, advice, status=413)
 
     def _reserve(self, size: int) -> None:
         service = self.service
@@ -217,7 +215,7 @@ class Service:
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
             with Deadline(self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()):
-                reply = await operation.run(self, call)
+                reply = await operation.answer(self, call)
         except Disconnected:
             reply = Reply(b"", "", 400)
         except Exception as raised:
@@ -260,15 +258,7 @@ class Service:
         """Return the operation of a request, and note the argument in its path."""
         size = len(call.raw_path) + len(call.scope["query_string"])
         size += sum(len(name) + len(value) + 4 for name, value in call.scope["headers"])
-        if size > self.settings.max_header_bytes:
-            raise exceeded(
-                431,
-                "The bytes of the request line and headers are",
-                size,
-                "max_header_bytes",
-                self.settings.max_header_bytes,
-                "Send shorter ones",
-            )
+        check_head(self.settings, size)
         methods, argument = _operations_at(call.raw_path)
         if not methods:
             raise Problem(404, "There is nothing at this path. See /openapi.json for the paths of this service.")
@@ -307,7 +297,7 @@ class Service:
             request_id=request_id,
             setting=problem.setting,
         )
-        return Reply(_ENCODER.encode(details), "application/problem+json", problem.status, problem.headers)
+        return Reply(msgspec.json.encode(details), "application/problem+json", problem.status, problem.headers)
 
     async def _send(self, call: Call, reply: Reply, request_id: str, send: Send) -> None:
         if reply.status != 408:
@@ -343,26 +333,15 @@ class Service:
         )
 
 
-_EXACT: dict[bytes, dict[str, Operation]] = {}
-_WITH_ARGUMENT: dict[tuple[bytes, bytes], dict[str, Operation]] = {}
-for _operation in OPERATIONS:
-    _head, _, _tail = _operation.path.encode().partition(b"{")
-    if _tail:
-        _WITH_ARGUMENT.setdefault((_head, _tail.partition(b"}")[2]), {})[_operation.method] = _operation
-    else:
-        _EXACT.setdefault(_head, {})[_operation.method] = _operation
+_ROUTES: dict[re.Pattern[bytes], dict[str, Operation]] = {}
+for _operation in OPERATIONS:  # the id of a document is the rest of the path, slashes included; a name is one segment
+    _path = re.escape(_operation.path).replace(r"\{id\}", "(.*)").replace(r"\{name\}", "([^/]+)")
+    _ROUTES.setdefault(re.compile(_path.encode(), re.DOTALL), {})[_operation.method] = _operation
 
 
 def _operations_at(raw_path: bytes) -> tuple[dict[str, Operation], bytes]:
-    """Return the operations of a path by their methods, and the argument in it, percent-encoded.
-
-    The id of a document is the rest of the path, slashes included; any other argument is one segment.
-    """
-    if raw_path in _EXACT:
-        return _EXACT[raw_path], b""
-    for (head, tail), methods in _WITH_ARGUMENT.items():
-        if raw_path.startswith(head) and raw_path.endswith(tail) and len(raw_path) >= len(head) + len(tail):
-            argument = raw_path[len(head) : len(raw_path) - len(tail)]
-            if head == b"/v1/documents/" or (argument and b"/" not in argument):
-                return methods, argument
+    """Return the operations of a path by their methods, and the argument in it, percent-encoded."""
+    for pattern, methods in _ROUTES.items():
+        if found := pattern.fullmatch(raw_path):
+            return methods, found[1] if found.groups() else b""
     return {}, b""

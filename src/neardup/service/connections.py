@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from neardup.errors import MissingExtraError
-from neardup.service.problems import Problem, busy, exceeded
+from neardup.service.problems import Problem, busy, check_head
 from neardup.service.security import HEADERS
 from neardup.settings.service import ServiceSettings
 
@@ -65,17 +65,10 @@ class Guarded(_Base):  # type: ignore[misc]
         elif is_head:
             self._head_bytes += len(data)
             self._start_head_timer()
-            if self._head_bytes > self.settings.max_header_bytes:
-                self._refuse(
-                    exceeded(
-                        431,
-                        "The bytes of the request line and headers are",
-                        self._head_bytes,
-                        "max_header_bytes",
-                        self.settings.max_header_bytes,
-                        "Send shorter ones",
-                    )
-                )
+            try:
+                check_head(self.settings, self._head_bytes)
+            except Problem as problem:
+                self._refuse(problem)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""

@@ -6,12 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar, cast
 
 from neardup.errors import NeardupError, StoreError
 from neardup.service.problems import busy
 
 Function = Callable[[list[Any]], Sequence[Any]]
+T = TypeVar("T")
 
 
 class _Job(NamedTuple):
@@ -20,6 +22,16 @@ class _Job(NamedTuple):
     function: Function
     items: list[Any]
     results: asyncio.Future[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class _Each:
+    """A function of one item as one of many; equal if the functions are, so neighbours become one call."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, items: list[Any]) -> list[Any]:
+        return [self.function(*arguments) for arguments in items]
 
 
 class Lane:
@@ -76,6 +88,11 @@ class Lane:
         self.num_queued += len(items)
         self._arrived.set()
         return await results
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return the result of one call of a function in the worker thread."""
+        [result] = await self.run(_Each(function), [arguments])
+        return cast(T, result)
 
     async def close(self) -> None:
         """Refuse new requests, finish those that wait, and end the thread."""

@@ -1,4 +1,4 @@
-"""The calls of the library that the service makes: lists of messages in, lists of messages out, in worker threads."""
+"""The calls of the library that the service makes: messages in, messages out, in worker threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from neardup.arrays import arrow_of_strings
 from neardup.features.outline import Line
 from neardup.index.open_index import Batch
 from neardup.schemas import TIME
-from neardup.service.messages import Compared, CompareRequest, Growth, Import, NewDocument, Passage, Stretch
+from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch
 from neardup.stores.chunks import array_of
 from neardup.verify import alignment
 from neardup.verify.outlines import Outlines
@@ -37,15 +37,8 @@ class Query(NamedTuple):
     limit: int
 
 
-class Numbers(NamedTuple):
-    """The numbers of an index: as `Index.info` returns them, and its documents over time."""
-
-    info: dict[str, Any]
-    growth: list[Growth]
-
-
 class Library:
-    """The operations of the service on an index. Each takes and returns one list, as a `Lane` wants it."""
+    """The operations of the service on an index."""
 
     def __init__(self, index: neardup.Index) -> None:
         self.index = index
@@ -71,19 +64,15 @@ class Library:
                 found[query].append(Hit(*values))
         return found
 
-    def get(self, ids: list[str]) -> list[Document | None]:
-        """Return the document of each id, or None."""
-        return [_shown(self.index.get(id)) for id in ids]
+    def get(self, id: str) -> Document | None:
+        """Return the document of an id, or None."""
+        document = self.index.get(id)
+        if document is None:
+            return None
+        return replace(document, payload=_payload(document.payload), sketch=_hexadecimal(document.sketch))
 
-    def remove(self, ids: list[str]) -> list[int]:
-        """Remove documents; return for each id the number of documents removed, 0 or 1."""
-        return [self.index.remove([id]) for id in ids]
-
-    def compare(self, pairs: list[CompareRequest]) -> list[Compared]:
-        """Compare pairs of texts by the method of the index."""
-        return [self._compare(pair.left, pair.right) for pair in pairs]
-
-    def _compare(self, left: str, right: str) -> Compared:
+    def compare(self, left: str, right: str) -> Compared:
+        """Compare two texts by the method of the index."""
         method = self.index.method
         found = neardup.compare(left, right, method=method)
         measures = found.measures._asdict()
@@ -107,50 +96,36 @@ class Library:
             *(value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}" for value in fingerprints),
         )
 
-    def open_import(self, names: list[str]) -> list[None]:
-        """Open imports."""
-        for name in names:
-            self.index.open_import(name)
-        return [None] * len(names)
-
-    def commit_import(self, names: list[str]) -> list[Committed]:
-        """Commit imports; return the number of decisions of each kind."""
-        return [_committed(self.index.commit_import(name)) for name in names]
-
-    def cancel_import(self, names: list[str]) -> list[None]:
-        """Drop the staged documents of imports."""
-        for name in names:
-            self.index.cancel_import(name)
-        return [None] * len(names)
-
-    def remove_import(self, names: list[str]) -> list[int]:
-        """Remove the documents that committed imports added; return the number of each."""
-        return [self.index.remove_import(name) for name in names]
+    def commit_import(self, name: str) -> Committed:
+        """Commit an import; return the number of decisions of each kind."""
+        table = self.index.commit_import(name)
+        kept, repeated = table["kept"].to_numpy(), table["repeated"].to_numpy()
+        return Committed(int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum()))
 
     def stage(self, name: str, documents: list[NewDocument]) -> list[None]:
         """Stage documents in an import."""
         self.index.opened.stage(name, [_batch(documents)])
         return [None] * len(documents)
 
-    def imports(self, questions: list[None]) -> list[list[Import]]:
-        """Return the open imports, once for each question."""
-        imports = [Import(staged.name, _time(staged.opened), staged.num_documents) for staged in self.index.imports()]
-        return [imports] * len(questions)
+    def imports(self) -> list[Import]:
+        """Return the open imports."""
+        return [Import(staged.name, _time(staged.opened), staged.num_documents) for staged in self.index.imports()]
 
-    def stats(self, questions: list[None]) -> list[Numbers]:
-        """Return the numbers of the index, once for each question; the growth may be some time old."""
+    def stats(self) -> tuple[dict[str, Any], list[Growth]]:
+        """Return the numbers of the index, and its documents over time, which may be some time old."""
         begun = time.monotonic()
         if not self._growth or begun >= self._growth_until:
             self._growth = [Growth(*point) for point in self.index.growth()]
             ended = time.monotonic()
             self._growth_until = ended + max(_GROWTH_S, _GROWTH_SHARE * (ended - begun))
-        return [Numbers(self.index.info(), self._growth)] * len(questions)
+        return self.index.info(), self._growth
 
-    def count(self, questions: list[None]) -> list[dict[str, int]]:
-        """Return the number of documents by decision, once for each question."""
-        return [self.index.info()["documents"]] * len(questions)
+    def count(self) -> dict[str, int]:
+        """Return the number of documents by decision."""
+        documents: dict[str, int] = self.index.info()["documents"]
+        return documents
 
-    def warm(self, questions: list[None]) -> list[None]:
+    def warm(self) -> None:
         """Load what the first request would wait for: the compiled code."""
         texts = ["a text to load the compiled code", "another text to load the compiled code"]
         index = self.index
@@ -160,9 +135,8 @@ class Library:
             for _ in range(2):  # the second time, both are there
                 Library(other).add_if_new([NewDocument(id=text, text=text) for text in texts])
         self.query([Query(texts[0], 1)])
-        self._compare(*texts)
-        self.stats([None])
-        return [None] * len(questions)
+        self.compare(*texts)
+        self.stats()
 
 
 def _batch(documents: Sequence[NewDocument]) -> Batch:
@@ -219,12 +193,6 @@ def _answers(table: pa.Table) -> list[Answer]:
     return [Answer(*row) for row in _rows(table, _ANSWER)]
 
 
-def _shown(document: Document | None) -> Document | None:
-    if document is None:
-        return None
-    return replace(document, payload=_payload(document.payload), sketch=_hexadecimal(document.sketch))
-
-
 def _hexadecimal(sketch: npt.NDArray[Any]) -> str:
     """Return a signature value by value, or a fingerprint from its highest word."""
     values = sketch if sketch.dtype == np.uint32 else sketch[::-1]
@@ -233,11 +201,6 @@ def _hexadecimal(sketch: npt.NDArray[Any]) -> str:
 
 def _time(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
-
-
-def _committed(table: pa.Table) -> Committed:
-    kept, repeated = table["kept"].to_numpy(), table["repeated"].to_numpy()
-    return Committed(int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum()))
 
 
 def _outline_stretches(outlines: Outlines) -> list[alignment.Stretch]:

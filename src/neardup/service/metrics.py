@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
 
 Labels = tuple[tuple[str, str], ...]
+Family = tuple[str, str, Mapping[Labels, float]]
+"""Name, meaning, and values by their labels."""
 
 
 class Histogram:
@@ -22,9 +24,7 @@ class Histogram:
 
     def add(self, label: str, value: float) -> None:
         """Count a value."""
-        counts = self.counts.get(label)
-        if counts is None:
-            counts = self.counts[label] = [0] * (len(self.bounds) + 1)
+        counts = self.counts.setdefault(label, [0] * (len(self.bounds) + 1))
         counts[bisect_left(self.bounds, value)] += 1
         self.sums[label] += value
 
@@ -45,28 +45,27 @@ class Metrics:
         self.requests[operation, status] += 1
         self.seconds.add(operation, seconds)
 
-    def render(self, gauges: Mapping[str, tuple[str, Iterable[tuple[Labels, float]]]]) -> str:
-        """Return the page of metrics.
-
-        gauges : the name of each -> its meaning, and its labels and values now.
-        """
-        lines = _head("neardup_requests_total", "counter", "Requests, by operation and status.")
-        for (operation, status), count in sorted(self.requests.items()):
-            labels = (("operation", operation), ("status", str(status)))
-            lines.append(_line("neardup_requests_total", labels, count))
-        lines += _head("neardup_decisions_total", "counter", "Decisions about documents: kept, removed, repeated.")
-        for decision, count in sorted(self.decisions.items()):
-            lines.append(_line("neardup_decisions_total", (("decision", decision),), count))
-        lines += _histogram(
-            "neardup_request_duration_seconds",
-            "Time from the arrival of a request to its answer.",
-            "operation",
-            self.seconds,
-        )
-        lines += _histogram("neardup_batch_size", "Items in a call of the library, by queue.", "queue", self.batches)
-        for name, (meaning, values) in gauges.items():
+    def render(self, *gauges: Family) -> str:
+        """Return the page of metrics; gauges : numbers that are not counted here."""
+        requests: dict[Labels, float] = {
+            (("operation", operation), ("status", str(status))): count
+            for (operation, status), count in sorted(self.requests.items())
+        }
+        decisions: dict[Labels, float] = {
+            (("decision", decision),): count for decision, count in sorted(self.decisions.items())
+        }
+        families: list[Family] = [
+            ("neardup_requests_total", "Requests, by operation and status.", requests),
+            ("neardup_decisions_total", "Decisions about documents: kept, removed, repeated.", decisions),
+            *gauges,
+        ]
+        lines = []
+        for name, meaning, values in families:
             lines += _head(name, "counter" if name.endswith("_total") else "gauge", meaning)
-            lines += [_line(name, labels, value) for labels, value in values]
+            lines += [_line(name, labels, value) for labels, value in values.items()]
+        duration = "Time from the arrival of a request to its answer."
+        lines += _histogram("neardup_request_duration_seconds", duration, "operation", self.seconds)
+        lines += _histogram("neardup_batch_size", "Items in a call of the library, by queue.", "queue", self.batches)
         return "\n".join(lines) + "\n"
 
 

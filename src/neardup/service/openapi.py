@@ -17,7 +17,8 @@ from neardup.settings.service import ServiceSettings
 
 _REF = "#/components/schemas/{name}"
 _ARGUMENTS = {"id": msgspec.json.schema(Id), "name": msgspec.json.schema(Name), False: {"type": "string"}}  # a file
-_COMMON_ERRORS = {"open": (), "read": (401, 503), "write": (401, 403, 503)}
+_COMMON_ERRORS: dict[str, set[int]] = {"open": set(), "read": {401, 503}, "write": {401, 403, 503}}
+_BODY_ERRORS = {400, 413, 415, 422, 429}
 
 
 def document(operations: Sequence[Operation], version: str, settings: ServiceSettings) -> dict[str, Any]:
@@ -81,15 +82,16 @@ def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, A
     if operation.role != "open":
         record["security"] = [{"token": []}, {}]
         record["x-role"] = operation.role
+    statuses = _COMMON_ERRORS[operation.role] | ({404} if names else set())
     if operation.request is not None:
         content = {"application/json": {"schema": references[operation.request]}}
         record["requestBody"] = {"required": True, "content": content}
+        statuses |= _BODY_ERRORS
     if isinstance(operation.response, type):
         answer: dict[str, Any] = {"application/json": {"schema": references[operation.response]}}
     else:
         answer = {operation.response: {"schema": {"type": "object"} if "json" in operation.response else {}}}
     responses: dict[str, Any] = {str(operation.status): {"description": "Done.", "content": answer}}
-    statuses = {*operation.errors, *_COMMON_ERRORS[operation.role], *((400, 415, 422) if operation.request else ())}
     problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
     for status in sorted(statuses):
         responses[str(status)] = {"description": phrase(status) + ".", "content": problem}

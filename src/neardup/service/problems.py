@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from neardup.errors import NeardupError, SchemeError, StoreError, UnknownImportError
+from neardup.settings.service import ServiceSettings
 
 
 class Problem(Exception):
@@ -34,12 +35,19 @@ def phrase(status: int) -> str:
     return {413: "Content Too Large", 422: "Unprocessable Content"}.get(status, HTTPStatus(status).phrase)
 
 
-def exceeded(status: int, what: str, size: int, setting: str, limit: float, advice: str) -> Problem:
-    """Return the problem of a limit: "The body has 20 bytes, more than max_body_bytes=10. ..."."""
-    option = "--" + setting.replace("_", "-")
-    return Problem(
-        status, f"{what} {size:,}, more than {setting}={limit:,}. {advice}, or raise {option}.", setting=setting
-    )
+def check_size(settings: ServiceSettings, setting: str, size: int, what: str, advice: str, status: int = 422) -> None:
+    """Raise Problem for a size over a limit: "The bytes of the body are 20, more than max_body_bytes=10. ..."."""
+    limit = getattr(settings, setting)
+    if size > limit:
+        option = "--" + setting.replace("_", "-")
+        detail = f"{what} {size:,}, more than {setting}={limit:,}. {advice}, or raise {option}."
+        raise Problem(status, detail, setting=setting)
+
+
+def check_head(settings: ServiceSettings, size: int) -> None:
+    """Raise Problem if the request line and headers are too long."""
+    what = "The bytes of the request line and headers are"
+    check_size(settings, "max_header_bytes", size, what, "Send shorter ones", status=431)
 
 
 def busy(detail: str, setting: str, *, status: int = 429) -> Problem:

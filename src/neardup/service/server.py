@@ -106,7 +106,7 @@ class _Server(uvicorn.Server):
         """Make the application, and accept connections."""
         self._service = Service(self._library, self._settings, self._tokens, self._log)
         for lane in (self._service.analyses, self._service.reads):
-            await lane.run(self._library.warm, [None])
+            await lane.call(self._library.warm)
         gc.collect()
         gc.freeze()  # the compiler has a million objects: a collection that visits them stops all threads for 0.3 s
         self._service.num_connections = lambda: len(self.server_state.connections)
