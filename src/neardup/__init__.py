@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from neardup.version import __version__ as __version__
 
 # ruff: noqa: I001
-# `as` makes a name public for type checkers, which do not follow `__all__` below; several stand on a line.
+# `as` makes a name public for type checkers, which do not follow `__all__` below; several are on a line.
 if TYPE_CHECKING:
     from neardup.answers import Answer as Answer, Document as Document, Hit as Hit
     from neardup.api.cluster import cluster as cluster
