@@ -227,6 +227,28 @@ def test_an_argument_of_a_wrong_type_is_an_error_of_neardup(name: str):
             function(**{**needed, key: object()})
 
 
+@pytest.mark.parametrize(
+    "function", [neardup.cluster, neardup.find_pairs, neardup.evaluate, neardup.sweep, neardup.sign]
+)
+def test_options_of_reading_are_in_the_signature_of_each_function_with_the_defaults_of_dedup(function):
+    of_dedup = inspect.signature(neardup.dedup).parameters
+    spelled = inspect.signature(function).parameters
+    names = {
+        "text_column",
+        "id_column",
+        "text_unit",
+        "in_format",
+        "max_document_bytes",
+        "threads",
+        "on_error",
+        "progress",
+    }
+    assert names <= spelled.keys()
+    assert all(spelled[name] == of_dedup[name] for name in names)
+    with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got an unexpected keyword argument 'treads'"):
+        function(["a text"], treads=2)
+
+
 def test_pairs_are_written_and_returned(tmp_path: Path):
     result = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet")
     assert pq.read_table(tmp_path / "pairs.parquet").equals(result.pairs)

@@ -25,7 +25,7 @@ from neardup.report.stages import open_stages
 from neardup.results import Clustering
 from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.inputs import Source
-from neardup.runs.run import CacheOptions, run_of
+from neardup.runs.run import CacheOptions, run_of, spelled_out
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@spelled_out(CacheOptions)
 def cluster(
     source: Source,
     *,

@@ -24,7 +24,7 @@ from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.input_files import list_inputs
 from neardup.runs.inputs import Source, named_paths
 from neardup.runs.labels import Verdicts, read_verdicts
-from neardup.runs.run import BatchOptions, Run, run_of
+from neardup.runs.run import BatchOptions, Run, run_of, spelled_out
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LABEL = "cluster"
 
 
+@spelled_out(BatchOptions)
 def evaluate(
     source: Source,
     *,
@@ -115,6 +116,7 @@ def evaluate(
     return result
 
 
+@spelled_out(BatchOptions)
 def compare_methods(
     source: Source,
     methods: Sequence[str] | Mapping[str, MethodSettings | str],

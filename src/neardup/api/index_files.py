@@ -32,7 +32,7 @@ from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_incomplete
 from neardup.report.stages import open_stages
 from neardup.runs.inputs import Source
-from neardup.runs.run import ReadingOptions, run_of
+from neardup.runs.run import ReadingOptions, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
 from neardup.settings.constraints import check_limit
 from neardup.settings.run import OnError, RunSettings
@@ -273,6 +273,7 @@ class FileJobs:
 
     opened: OpenIndex
 
+    @spelled_out(ReadingOptions)
     def add_files(
         self,
         source: Source,
@@ -329,6 +330,7 @@ class FileJobs:
             _write(file, decided(files), answers_schema(self.opened.measures))
         return reading.report("index add-if-new" if if_new else "index add", counts)
 
+    @spelled_out(ReadingOptions)
     def query_files(
         self,
         source: Source,
@@ -370,6 +372,7 @@ class FileJobs:
             _write(file, hits(), schema)
         return FileHits(pa.concat_tables(found), reading.report("index query", counts))
 
+    @spelled_out(ReadingOptions)
     def stage_files(
         self,
         import_name: str,

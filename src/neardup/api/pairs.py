@@ -32,7 +32,7 @@ from neardup.results import DuplicatePairs
 from neardup.runs.find import find
 from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.inputs import Source, named_paths
-from neardup.runs.run import BatchOptions, Run, run_of
+from neardup.runs.run import BatchOptions, Run, run_of, spelled_out
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@spelled_out(BatchOptions)
 def find_pairs(
     source: Source,
     *,

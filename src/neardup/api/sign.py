@@ -36,7 +36,7 @@ from neardup.report.contents import describe_cost, incomplete_by
 from neardup.report.stages import open_stages
 from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.inputs import Source, looks_like_path, named_paths
-from neardup.runs.run import ReadingOptions, Run, run_of
+from neardup.runs.run import ReadingOptions, Run, run_of, spelled_out
 from neardup.settings.constraints import iterates_over_names, shown
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.presets import method_named
@@ -70,6 +70,7 @@ def sign(source: Source, *, method: _SimHashMethod, **options: Unpack[SignOption
 def sign(
     source: Source, *, method: MethodSettings | str, **options: Unpack[SignOptions]
 ) -> Signatures | Fingerprints: ...
+@spelled_out(ReadingOptions)
 def sign(
     source: Source,
     *,

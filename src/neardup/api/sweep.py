@@ -27,7 +27,7 @@ from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
 from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.inputs import Source
-from neardup.runs.run import BatchOptions, run_of
+from neardup.runs.run import BatchOptions, run_of, spelled_out
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash
 from neardup.settings.presets import named_as
@@ -40,6 +40,7 @@ THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 _MAX_THRESHOLDS, _EXAMPLES = 50, 3
 
 
+@spelled_out(BatchOptions)
 def sweep(
     source: Source,
     *,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar, cast
 
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import rejecter
@@ -47,6 +49,44 @@ class CacheOptions(BatchOptions, total=False):
     """And how many of them are cached."""
 
     cache_bytes: int | None
+
+
+_DEFAULTS = {
+    **Inputs._field_defaults,
+    **{field.name: field.default for field in fields(RunSettings)},
+    "progress": False,
+}
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def spelled_out(options: type) -> Callable[[_Function], _Function]:
+    """Give a function the signature with its options one by one, for help and completion; refuse other keywords."""
+    names = [name for name in options.__annotations__ if name in _DEFAULTS]
+
+    def decorate(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+        kept = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        spelled = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=_DEFAULTS[name],
+                annotation=options.__annotations__[name].__forward_arg__,
+            )
+            for name in names
+        ]
+        known = {one.name for one in (*kept, *spelled)}
+
+        @functools.wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            for name in keywords.keys() - known:
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **keywords)
+
+        call.__signature__ = signature.replace(parameters=[*kept, *spelled])  # type: ignore[attr-defined]
+        return cast(_Function, call)
+
+    return decorate
 
 
 class Found(NamedTuple):
