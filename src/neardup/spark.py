@@ -10,7 +10,7 @@ from neardup.engines.choose import require_spark
 require_spark()
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
@@ -37,7 +37,6 @@ from neardup.runs.columns import listed
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.run import Keep, Linkage, SelectionSettings
-from neardup.settings.shingling import PAGE_TOKENS
 
 __all__ = ["Deduplication", "cluster", "dedup", "find_pairs", "sign"]
 
@@ -197,8 +196,8 @@ def sign(
     numbers; or the hashes of a MinHash signature.
     """
     chosen = _method(method_named(method, None, None), text_column)
-    frame = _frame(df, text_column, id_column, "first", against=False)
-    documents = Frame(frame)
+    frame = _frame(df, text_column, id_column, "first", chosen.settings.vector_length, against=False)
+    documents = Frame(frame, chosen.settings.vector_length)
     if chosen.counted is not None:
         raise SettingError(
             "sign on Spark does not count the documents of each feature, by which the method weighs features: got "
@@ -225,8 +224,7 @@ def _sign(batches: Iterable[pa.RecordBatch], read: Read, sketcher: Broadcast[Ske
 
 def _method(settings: MethodSettings, text_column: str) -> Method:
     """Return the method; it compares the main text of pages, as `neardup.dedup` does."""
-    is_pages = text_column.casefold() == "html" and settings.html is None and settings.tokens not in PAGE_TOKENS
-    return method_of(replace(settings, html="main") if is_pages else settings).resolve()
+    return method_of(settings.of_pages() if text_column.casefold() == "html" else settings).resolve()
 
 
 def _run(
@@ -239,17 +237,21 @@ def _run(
     *,
     all_pairs: bool = False,
 ) -> tuple[Run, Outcome]:
-    frame = _frame(df, text_column, id_column, selection.keep, against=False)
+    length = method.settings.vector_length
+    frame = _frame(df, text_column, id_column, selection.keep, length, against=False)
     if against is not None:
-        frame = frame.unionByName(_frame(against, text_column, id_column, "first", against=True))
-    with translated(), Run(df.sparkSession, Frame(frame), method, selection, Stages(), all_pairs=all_pairs) as run:
+        frame = frame.unionByName(_frame(against, text_column, id_column, "first", length, against=True))
+    corpus = Frame(frame, _first_length(frame) if length == 0 else length)
+    with translated(), Run(df.sparkSession, corpus, method, selection, Stages(), all_pairs=all_pairs) as run:
         outcome = run.decide()
         with run.named("ids"):
             _refuse_repeated(outcome.light, id_column)
     return run, outcome
 
 
-def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: Keep, *, against: bool) -> DataFrame:
+def _frame(
+    df: DataFrame, text_column: str, id_column: str | None, keep: Keep, vector_length: int | None, *, against: bool
+) -> DataFrame:
     """Return the columns of engines.spark.source.Frame. Raises InputError or ColumnError if they cannot be read."""
     if not isinstance(df, ClassicDataFrame):
         raise InputError(
@@ -263,7 +265,10 @@ def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: Keep, *
             "foreachBatch, or what spark.read reads; neardup.Index decides about documents as they come."
         )
     rank = keep.partition(":")[2] or None
-    _refuse_type(df, text_column, "the text", _TEXTS)
+    if vector_length is None:
+        _refuse_type(df, text_column, "the text", _TEXTS)
+    else:
+        _refuse_type(df, text_column, "a vector", ("array",))
     if id_column is not None:
         _refuse_type(df, id_column, "the id", (*_TEXTS, *_NUMBERS, *_DATES, "boolean"))
     value = F.lit(None)
@@ -280,6 +285,14 @@ def _frame(df: DataFrame, text_column: str, id_column: str | None, keep: Keep, *
         raise ColumnError(
             f"Spark cannot read a column of the DataFrame: {first_line(error)}. Rename its columns so that they differ."
         ) from error
+
+
+def _first_length(frame: DataFrame) -> int:
+    """Return the length of one of the vectors, which all others must have; 0 if there is none."""
+    from pyspark.sql import functions as F
+
+    found = frame.select(F.size("text").alias("length")).filter("length > 0").first()
+    return 0 if found is None else int(found["length"])
 
 
 def _refuse_type(df: DataFrame, name: str, role: str, kinds: tuple[str, ...]) -> None:

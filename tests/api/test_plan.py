@@ -15,8 +15,8 @@ from neardup import Index, MinHash, SimHash, plan
 from neardup.candidates.blocks import choose_blocks
 from neardup.cli.main import cli
 from neardup.errors import InputError, SettingError
+from neardup.features.weights import distinct_lists
 from neardup.methods.registry import method_of
-from neardup.verify.similarity import sort_sets
 
 CASES = {
     "minhash": (MinHash(), "features"),
@@ -65,7 +65,7 @@ def test_the_bytes_of_an_index_are_those_of_the_plan(case, real_texts, tmp_path)
 def _count(texts: list[str], method) -> float:
     """Return the average number of distinct features of texts."""
     described = method_of(method).describe(pa.array(texts, pa.large_string()))
-    return float(sort_sets(described.sets).sizes.mean())
+    return float(distinct_lists(described.sets).sizes.mean())
 
 
 @pytest.mark.slow

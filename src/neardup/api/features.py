@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from neardup.documents.batch import Rejected
 from neardup.engines.local.document_frequencies import count_corpus
+from neardup.errors import SettingError
 from neardup.features.idf import IdfTable
 from neardup.formats.reading import known_total
 from neardup.report.contents import incomplete_by
@@ -16,7 +17,7 @@ from neardup.runs.inputs import Source
 from neardup.runs.run import TextOptions, run_of
 from neardup.settings.methods import SimHash
 from neardup.settings.presets import method_named
-from neardup.settings.shingling import Shingling
+from neardup.settings.shingling import DocumentSettings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def document_frequencies(
     source: Source,
     *,
-    method: Shingling | str = SimHash(),  # noqa: B008 - frozen
+    method: DocumentSettings | str = SimHash(),  # noqa: B008 - frozen
     **options: Unpack[TextOptions],
 ) -> IdfTable:
     """Count the documents of a corpus that contain each feature, as the table that TF-IDF needs.
@@ -54,11 +55,16 @@ def document_frequencies(
     >>> neardup.lsh.keywords("the cat", table, top=1)[0][0]
     'cat'
     """
-    named: Shingling = method if isinstance(method, Shingling) else method_named(method)
-    run = run_of(source, options, method=getattr(named, "of_structure", None) or named)
+    named: DocumentSettings = method_named(method) if isinstance(method, str) else method
+    settings = getattr(named, "of_structure", None) or named.shingling
+    if settings is None:
+        raise SettingError(
+            f"document_frequencies counts shingles of texts: got {named!r:.80}. Use MinHash(...) or SimHash(...)."
+        )
+    run = run_of(source, options, method=settings)
     rejected: list[Rejected] = []
-    tasks, settings, _ = run.find()
+    tasks, found, _ = run.find()
     with open_stages(run.progress) as stages, stages.stage("count", known_total(tasks)) as counting:
-        table = count_corpus(tasks, settings, run.threads, counting, run.rejecter(rejected.append))
+        table = count_corpus(tasks, found.shingling or settings, run.threads, counting, run.rejecter(rejected.append))
     warn_if_incomplete({"incomplete": incomplete_by(rejected)}, run.settings.on_error)
     return replace(table, rejected=tuple(rejected))

@@ -173,16 +173,16 @@ class Index(FileJobs):
 
     # One document.
 
-    def add(self, text: str, *, id: str | None = None, payload: str | None = None) -> Answer:
+    def add(self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None) -> Answer:
         """Add a document without looking for similar ones. Parameters and errors as in `add_if_new`."""
-        return _answer(self.opened.add(batch_of_text(text, id, payload), if_new=False))
+        return _answer(self.opened.add(batch_of_text(text, id, payload, self.method.vector_length), if_new=False))
 
-    def add_if_new(self, text: str, *, id: str | None = None, payload: str | None = None) -> Answer:
+    def add_if_new(self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None) -> Answer:
         """Add a document unless a kept one is similar to it; either way the index remembers its id and the answer.
 
         Parameters
         ----------
-        text : the text, or the HTML of a page if the method compares pages.
+        text : the text, or the HTML of a page if the method compares pages, or the numbers of a vector.
         id : its id; by default one that no other document of any index has: "#", random letters and a number. If the
             index has the id with the same content, nothing changes and the first answer is returned; with other
             content, the document is replaced.
@@ -195,9 +195,9 @@ class Index(FileJobs):
         InputError
             If a value is not a string.
         """
-        return _answer(self.opened.add(batch_of_text(text, id, payload)))
+        return _answer(self.opened.add(batch_of_text(text, id, payload, self.method.vector_length)))
 
-    def query(self, text: str, limit: int = 10) -> list[Hit]:
+    def query(self, text: str | Sequence[float], limit: int = 10) -> list[Hit]:
         """Return the kept documents that are similar to a text, the most similar first. Nothing is stored.
 
         Parameters
@@ -205,7 +205,9 @@ class Index(FileJobs):
         text : as in `add_if_new`.
         limit : the maximum number of documents returned, 1 or more.
         """
-        hits = self.opened.query(self.opened.describe(batch_of_text(text, "", None)), check_limit(limit))
+        hits = self.opened.query(
+            self.opened.describe(batch_of_text(text, "", None, self.method.vector_length)), check_limit(limit)
+        )
         return [Hit(**_with_all_measures(row)) for row in hits.drop_columns(["query"]).to_pylist()]
 
     # Many documents.

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
+from neardup.documents.vectors import array_of, texts_of
+from neardup.errors import InputError
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.open_index import Batch, OpenIndex
-from neardup.runs.columns import ID_NAMES, TEXT_NAMES
+from neardup.runs.columns import ID_NAMES, names_of
 
 MAX_LINE_BYTES = 256 << 20
 
@@ -107,9 +109,15 @@ class LineAnswers:
         if not isinstance(record, dict):
             return _Line(error="the line is not a JSON object")
         self._choose(record)
+        names = names_of(self._index.method.vector_length)
         if self._text_column is None:
-            return _Line(error=f"the line has no field {', '.join(TEXT_NAMES)}: name the text field (--text-column)")
-        text = _field(record, self._text_column)
+            return _Line(error=f"the line has no field {', '.join(names)}: name the text field (--text-column)")
+        text, length = _field(record, self._text_column), self._index.method.vector_length
+        if length is not None:
+            try:
+                text = texts_of(array_of([text], length))[0].as_py()
+            except InputError as error:
+                return _Line(error=str(error))
         if not isinstance(text, str):
             return _Line(error=f"'{self._text_column}' is {_kind(text)}, not a string")
         id = None if self._id_column is None else _field(record, self._id_column)
@@ -134,7 +142,9 @@ class LineAnswers:
         if self._has_chosen:
             return
         if self._text_column is None:
-            self._text_column = next((name for name in TEXT_NAMES if name in record), None)
+            self._text_column = next(
+                (name for name in names_of(self._index.method.vector_length) if name in record), None
+            )
         if self._id_column is None:
             self._id_column = next((name for name in ID_NAMES if name in record), None)
         self._has_chosen = self._text_column is not None

@@ -236,7 +236,8 @@ def _plan_index(
     method = meta.fixed(method_of(settings), index)
     features = method.describe(pa.array([""], pa.large_string()))
     sketch = method.sketch(features)
-    count = num_features or _distinct(document_bytes / _BYTES_PER_TOKEN, method.settings.ngram)
+    length, ngram = method.settings.vector_length, getattr(method.settings, "ngram", 1)
+    count = num_features or (length / 2 if length else _distinct(document_bytes / _BYTES_PER_TOKEN, ngram))
     num_tables = len(method.lookup.layout.prefix_bits)
     by_samples = method.keys_of(sketch, features).samples is not None
     entries = (count if by_samples else num_tables) + 2  # the tables of ids and contents

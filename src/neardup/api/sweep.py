@@ -169,7 +169,7 @@ def _mark(
     """Return the removals with their ids and texts, which are read in one pass."""
     documents = np.array([(each.document, each.kept) for each in chosen], np.uint32).reshape(-1, 2)
     texts = read_texts(tasks, corpus.part_ends, np.unique(documents))
-    marker = Marker(dict(texts), method.settings)
+    marker = Marker(dict(texts), method.settings.shingling)
     locations = pipeline.locations(tasks, corpus, scratch)
     ids, kept_ids = (locations.ids(side).to_pylist() for side in documents.T)
     return [

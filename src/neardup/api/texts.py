@@ -60,7 +60,7 @@ def compare(
     chosen = method_of(method).resolve()
     measures = chosen.compare(*texts)
     similarity = measures.jaccard if measures.similarity is None else measures.similarity
-    shown = comparing.shown(*texts, method)
+    shown = comparing.shown(*texts, method.shingling)
     return Comparison(
         *shown,
         measures,
@@ -68,8 +68,8 @@ def compare(
         method.threshold,
         chosen.lookup.bands,
         measures.duplicate,
-        _mark=partial(comparing.mark, *shown, method),
-        _pages=texts if method.tokens in PAGE_TOKENS else None,
+        _mark=partial(comparing.mark, *shown, method.shingling),
+        _pages=texts if getattr(method, "tokens", None) in PAGE_TOKENS else None,
         _align=align_outlines,
         _compare=compare,
     )

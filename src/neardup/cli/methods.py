@@ -101,7 +101,9 @@ def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS
         )
     for name in reversed(_TEXT):
         shown = _default_text(name, *methods)
-        constraint = max((constraints_of(kind)[name] for kind in _TYPES), key=lambda known: len(known.choices))
+        constraint = max(
+            (constraints_of(kind)[name] for kind in _kinds_with(name)), key=lambda known: len(known.choices)
+        )
         function = setting_option(name, None, constraint, "Text", shown_default=shown)(function)
     return function
 

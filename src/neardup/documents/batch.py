@@ -24,6 +24,7 @@ class Columns(NamedTuple):
     """The columns to read: `text` always, followed by those of `more_text` in the text of a document; `id` or None.
 
     ranks : the columns of `keep="max:COLUMN"`. values : columns whose values, as strings, group documents.
+    vector_length : the numbers in a document that is a vector, 0 for any number; None if documents are texts.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Columns(NamedTuple):
     ranks: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     more_text: tuple[str, ...] = ()
+    vector_length: int | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -62,7 +64,8 @@ class Rejected(NamedTuple):
 class DocumentBatch:
     """Consecutive documents of one part, in its order; rejected rows are left out of all fields.
 
-    text : LargeStringArray, nulls allowed (an absent text is a document without features).
+    text : LargeStringArray, nulls allowed (an absent text is a document without features); of vectors,
+        LargeBinaryArray: float32 little-endian, no bytes where a vector is absent.
     rows : int64 array, the row of each document in its part, rising.
     ids : StringArray or LargeStringArray, or None when there is no id column.
     ranks : float64 arrays (nan where null), one for each rank column.

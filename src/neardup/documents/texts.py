@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.arrays import arrow_of_bytes, offsets_from_lengths
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.payload import Payload
 from neardup.documents.views import num_bytes, without_views
@@ -34,6 +35,14 @@ def storage_type(kind: pa.DataType) -> pa.DataType:
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type can be read as text."""
     return storage_type(kind) in (*_STRINGS, *_BINARY, pa.null())
+
+
+def is_vector(kind: pa.DataType) -> bool:
+    """Whether a column of this type contains vectors: lists of numbers; an empty one of JSON has no type yet."""
+    kind, t = storage_type(kind), pa.types
+    if not (t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)):
+        return bool(t.is_null(kind))
+    return bool(t.is_floating(kind.value_type) or t.is_integer(kind.value_type) or t.is_null(kind.value_type))
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -102,6 +111,33 @@ def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
     text = array.cast(pa.large_string()) if pa.types.is_string(array.type) else _through_binary(array)
     bad = dict.fromkeys(invalid_utf8_rows(text), f"{what} is not valid UTF-8")
     return text, bad
+
+
+def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
+    """Return a column of lists of numbers as bytes, float32 little-endian, with the rows that cannot be compared.
+
+    length : the numbers in each list, 0 for any number. A null and an empty list have no bytes.
+    """
+    array = _plain(array)
+    if not is_vector(array.type):
+        raise ColumnError(f"A column of {array.type} has no vectors. Name a column of lists of numbers.")
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.large_binary()), {}
+    sizes = pc.list_value_length(array).fill_null(0).to_numpy().astype(np.int64)
+    values, offsets = array.flatten(), offsets_from_lengths(sizes)
+    with np.errstate(over="ignore"):  # too large a number becomes infinite
+        numbers = values.cast(pa.float64()) if pa.types.is_null(values.type) else values
+        numbers = numbers.to_numpy(zero_copy_only=False).astype("<f4", copy=False)
+    wrong = np.flatnonzero((sizes != length) & (sizes > 0) & (length > 0)).tolist()
+    bad = {row: f"the vector has {sizes[row]} numbers, and others have {length}" for row in wrong}
+    undefined = np.unique(np.searchsorted(offsets, np.flatnonzero(~np.isfinite(numbers)), "right") - 1)
+    bad |= dict.fromkeys(undefined.tolist(), "the vector has a number that is null, NaN or infinite in 32 bits")
+    return arrow_of_bytes(numbers, 4 * offsets), bad
+
+
+def as_documents(array: pa.Array, vector_length: int | None) -> tuple[pa.Array, Bad]:
+    """Return a column of documents: texts, or vectors of a length."""
+    return as_text(array, "the text") if vector_length is None else as_vectors(array, vector_length)
 
 
 def _through_binary(array: pa.Array) -> pa.LargeStringArray:
@@ -220,7 +256,7 @@ def documents_of(
 
     text = valid_text
     if text is None:
-        text = use(as_text(_column(batch, columns.text, file), "the text"))
+        text = use(as_documents(_column(batch, columns.text, file), columns.vector_length))
     ids = None if columns.id is None else use(as_ids(_column(batch, columns.id, file)))
     more = [use(as_text(_column(batch, name, file), "the text")) for name in columns.more_text]
     ranks = tuple(use(as_rank(_column(batch, name, file))) for name in columns.ranks)

@@ -32,7 +32,7 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
     """
     uses_spark = is_spark(engine, master)
     (SPARK if uses_spark else LOCAL).refuse(command, run.options)
-    refuse_within(run.selection.within, confirms_sets=method_of(run.method).confirms_sets)
+    refuse_within(run.selection.within, is_possible=method_of(run.method).keeps_groups_apart)
     if uses_spark:
         from neardup.engines.spark.engine import SparkEngine
 

@@ -9,7 +9,7 @@ from neardup.features.described import Features, Keys, Lists
 
 
 def partition_by_group(
-    features: Features, keys: Keys, groups: npt.NDArray[np.uint64], *, mixes_keys: bool
+    features: Features, keys: Keys, groups: npt.NDArray[np.uint64], *, mixes_keys: bool, mixes_sets: bool = True
 ) -> tuple[Features, Keys]:
     """Return features and keys of which those of different groups have nothing in common.
 
@@ -18,13 +18,16 @@ def partition_by_group(
     groups : uint64 (num_documents,), the hash of the group of each document.
     mixes_keys : whether only equal keys find a document, as in bands. Words of fingerprints stay as they are, and the
         comparison of the features tells groups apart.
+    mixes_sets : whether features are hashes; vectors stay as they are, and the keys alone tell groups apart.
 
     Notes
     -----
     A hash is mixed in by exclusive or: within a group, equal hashes stay equal and different ones different, so every
     similarity and every candidate is that of a run over the group alone.
     """
-    sets = Lists(features.sets.hashes ^ np.repeat(groups, features.sets.sizes), features.sets.offsets)
+    sets = features.sets
+    if mixes_sets:
+        sets = Lists(sets.hashes ^ np.repeat(groups, sets.sizes), sets.offsets)
     content = features.content ^ groups[:, None]
     values = keys.values ^ groups[:, None] if mixes_keys else keys.values
     samples = None if keys.samples is None else sets

@@ -26,6 +26,8 @@ from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.texts import NO_RANK, documents_of, rank_of
+from neardup.documents.vectors import array_of
+from neardup.errors import InputError
 from neardup.formats.registry import Handler
 
 SAMPLE_LINES = 100
@@ -95,7 +97,8 @@ def _schema(types: dict[str, pa.DataType], columns: Columns) -> pa.Schema:
     for name in (*columns.values, *([] if columns.id is None else [columns.id])):
         whole = pa.types.is_int64(types.get(name, pa.null()))
         fields[name] = pa.int64() if whole else pa.string()
-    fields |= dict.fromkeys(columns.texts, pa.large_string())
+    kind = pa.large_string() if columns.vector_length is None else pa.list_(pa.float64())
+    fields |= dict.fromkeys(columns.texts, kind)
     return pa.schema(list(fields.items()))
 
 
@@ -247,8 +250,14 @@ def _judge(line: bytes, columns: Columns) -> dict[str, Any]:
         raise TypeError(_not_json(error)) from error
     row: dict[str, Any] = ranks | values | identifier | {name: record.get(name) for name in columns.texts}
     for name in columns.texts:
-        if not isinstance(row[name], str | None):
-            raise TypeError(f"'{name}' is {_kind(row[name])}, not a string")
+        if not isinstance(row[name], (str if columns.vector_length is None else list) | None):
+            needed = "a string" if columns.vector_length is None else "a list of numbers"
+            raise TypeError(f"'{name}' is {_kind(row[name])}, not {needed}")
+    if columns.vector_length is not None:
+        try:
+            array_of([row[columns.text]], columns.vector_length)
+        except InputError as error:
+            raise TypeError(str(error)) from error
     for name in columns.names:
         if isinstance(row[name], str) and not _is_unicode(row[name]):
             raise TypeError(_why_not_unicode(line, name))

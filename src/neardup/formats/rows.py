@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from neardup.arrays import arrow_of
 from neardup.documents.batch import BLOCK_BYTES, DocumentBatch, Rejected
 from neardup.documents.corpus import rejecter
-from neardup.documents.texts import as_text, slices_of
+from neardup.documents.texts import as_documents, slices_of
+from neardup.errors import InputError
 from neardup.formats.reading import Task
 from neardup.schemas import READ
 
@@ -53,7 +54,8 @@ def _rows(batch: DocumentBatch, first: int, against: bool) -> pa.RecordBatch:
         arrow_of(batch.ranks[0]) if batch.ranks else pa.nulls(count, pa.float64()),
         none,
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=READ)
+    texts = READ.get_field_index("text")
+    return pa.RecordBatch.from_arrays(columns, schema=READ.set(texts, READ.field(texts).with_type(batch.text.type)))
 
 
 def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa.RecordBatch:
@@ -67,11 +69,20 @@ def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa
     return documents
 
 
-def read_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches with a column `text` in pieces of a few mebibytes; a text that is not UTF-8 becomes a null."""
+def read_rows(batches: Iterable[pa.RecordBatch], vector_length: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield batches with a column `text` in pieces of a few mebibytes; a text that is not UTF-8 becomes a null.
+
+    Raises
+    ------
+    InputError
+        If a vector has another length, or a number that is not finite.
+    """
     for whole in batches:
         for batch in slices_of(whole, "text", BLOCK_BYTES):
-            text, bad = as_text(batch.column("text"), "the text")
+            text, bad = as_documents(batch.column("text"), vector_length)
+            if bad and vector_length is not None:
+                row, reason = next(iter(bad.items()))
+                raise InputError(f"Document {batch['document'][row].as_py()}: {reason}. Correct it, or leave it out.")
             if bad:
                 valid = np.ones(len(text), np.bool_)
                 valid[list(bad)] = False

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.texts import documents_of, replace_column, slices_of
+from neardup.documents.texts import documents_of, is_vector, replace_column, slices_of
 from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
 from neardup.formats.parquet import ParquetLayout, ParquetSink
@@ -73,7 +73,7 @@ def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
     if pa.types.is_struct(column.type):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
-    return pa.table({"text": column})
+    return pa.table({"vector" if is_vector(column.type) else "text": column})
 
 
 def _from_stream(source: Any) -> pa.Table:
@@ -119,14 +119,18 @@ def _hugging_face_table(dataset: Any) -> pa.Table:
 
 
 def _string_table(strings: Iterable[Any]) -> pa.Table:
-    chunks, iterator, begin = [], iter(strings), 0
+    iterator, begin = iter(strings), 0
+    chunks: list[pa.Array] = []
+    kind: pa.DataType | None = pa.large_string()
     while block := list(islice(iterator, _STRINGS_AT_ONCE)):
         try:
-            chunks.append(pa.array(block, pa.large_string()))
+            if not chunks and not isinstance(block[0], (str, type(None))) and is_vector(pa.array(block[:1]).type):
+                kind = pa.large_list(pa.float64())
+            chunks.append(pa.array(block, kind))
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise _not_strings(block, begin, error) from error
         begin += len(block)
-    return pa.table({"text": pa.chunked_array(chunks, pa.large_string())})
+    return _column_table(pa.chunked_array(chunks, kind))
 
 
 def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:

@@ -195,7 +195,7 @@ def _documents(
         "state": arrow_of(np.where(kept, KEPT, REMOVED).astype(np.uint8)),
         "member": arrow_of(verdicts.member),
         "truncated": arrow_of(verdicts.truncated),
-        **stored_columns(arriving, rules.storage, kept),
+        **stored_columns(arriving, rules.method, rules.storage, kept),
         "first_seen": moment,
         "last_seen": moment,
         "payload": arriving.payloads,

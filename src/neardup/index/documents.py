@@ -14,6 +14,7 @@ from neardup.arrays import arrow_of_bytes
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.payload import Pages, RawLines
+from neardup.documents.vectors import array_of
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.formats.reading import Task
@@ -26,19 +27,25 @@ from neardup.settings.methods import MethodSettings
 T = TypeVar("T")
 
 
-def batch_of_text(text: str, id: str | None, payload: str | None) -> Batch:
-    """Return one document as a batch.
+def batch_of_text(
+    text: str | Sequence[float], id: str | None, payload: str | None, vector_length: int | None = None
+) -> Batch:
+    """Return one document as a batch. vector_length : as of `Columns`.
 
     Raises
     ------
     InputError
-        If a value is no string, or no Unicode text.
+        If a value is no string, or no Unicode text; or the document is no vector of the length.
     """
-    for name, value, optional in (("text", text, False), ("id", id, True), (PAYLOAD, payload, True)):
-        if not (optional and value is None):
+    for name, value, optional in (
+        ("text", text, vector_length is not None),
+        ("id", id, True),
+        (PAYLOAD, payload, True),
+    ):
+        if not (optional and (value is None or name == "text")):
             check_text(name, value, " Pass several to add_many_if_new or query_many." if name == "text" else "")
-    texts, ids, payloads = (pa.array([value], pa.large_string()) for value in (text, id or "", payload))
-    return Batch(texts, ids, payloads, is_unnamed=id is None)
+    ids, payloads = (pa.array([value], pa.large_string()) for value in (id or "", payload))
+    return Batch(array_of([text], vector_length), ids, payloads, is_unnamed=id is None)
 
 
 def batches_of(

@@ -14,15 +14,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, offsets_from_lengths, ranges
+from neardup.documents.vectors import texts_of
 from neardup.errors import StoreError
 from neardup.features.binary import binary_rows
 from neardup.features.described import Features, Keys, Lists
+from neardup.features.weights import distinct_lists
 from neardup.methods.base import Described, Method
 from neardup.schemas import indexed_schema
 from neardup.stores.chunks import Binaries
 from neardup.stores.documents import Sketched
 from neardup.stores.settings import StoreSettings
-from neardup.verify.similarity import sort_sets
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
 SETS = ("features", "tags")
@@ -99,7 +100,9 @@ def store_settings(
     return StoreSettings(meta, method.lookup.layout, indexed_schema(method.measures), attachments or {})
 
 
-def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
+def stored_columns(
+    incoming: Incoming, method: Method, storage: str, kept: npt.NDArray[np.bool_]
+) -> dict[str, pa.Array]:
     """Return the columns of documents that depend on their text alone: content, sketch, features, structure, text.
 
     Parameters
@@ -120,11 +123,11 @@ def stored_columns(incoming: Incoming, storage: str, kept: npt.NDArray[np.bool_]
     by_samples = incoming.described.keys.samples is not None
     if storage == FEATURES or by_samples:
         wanted = np.ones_like(kept) if by_samples else kept
-        columns["features"] = _binary_lists(features.sets, wanted)
+        columns["features"] = _binary_lists(method.compact(features.sets), wanted)
         if features.structure is not None:
-            columns["tags"] = _binary_lists(features.structure, wanted)
+            columns["tags"] = _binary_lists(distinct_lists(features.structure), wanted)
     if storage == TEXT:
-        columns["text"] = compress(incoming.texts, kept)
+        columns["text"] = compress(texts_of(incoming.texts), kept)
     return columns
 
 
@@ -206,11 +209,8 @@ def _decompress(codec: pa.Codec, row: bytes) -> str:
 
 
 def _binary_lists(lists: Lists, wanted: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the distinct hashes of each wanted list, rising; null for the others."""
-    sets = sort_sets(lists)
-    sizes = np.where(wanted, sets.sizes, 0).astype(np.int64)
-    offsets = offsets_from_lengths(sizes)
-    data = np.ascontiguousarray(sets.hashes[ranges(sets.starts, sizes)], "<u8")
-    valid = np.packbits(wanted, bitorder="little")
-    buffers = [pa.py_buffer(valid), pa.py_buffer(offsets * 8), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(wanted), buffers)
+    """Return each wanted list; null for the others."""
+    sizes = np.where(wanted, lists.sizes, 0)
+    data = np.ascontiguousarray(lists.hashes[ranges(lists.offsets[:-1], sizes)], "<u8")
+    buffers = [np.packbits(wanted, bitorder="little"), offsets_from_lengths(sizes) * 8, data]
+    return pa.Array.from_buffers(pa.large_binary(), len(wanted), list(map(pa.py_buffer, buffers)))

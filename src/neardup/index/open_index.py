@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from neardup import schemas
+from neardup.documents.vectors import texts_of
 from neardup.errors import InputError, UnknownImportError
 from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe, new_prefix, store_settings
@@ -49,7 +50,7 @@ class Batch(NamedTuple):
     def table(self) -> pa.Table:
         """Return the documents as a table to be stored; documents without ids have nulls."""
         ids = pa.nulls(len(self.texts), pa.large_string()) if self.is_unnamed else self.ids
-        return pa.table({"id": ids, "text": self.texts, PAYLOAD: self.payloads})
+        return pa.table({"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads})
 
 
 class OpenIndex:

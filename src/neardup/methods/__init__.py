@@ -10,6 +10,7 @@ from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import BandLookup, DistanceLookup, Lookup
 from neardup.features.described import Features, Keys, Lists
+from neardup.features.vectors import describe_vectors, vectors_of
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.minhash import band_keys, sign
 from neardup.fingerprints.signatures import Signatures
@@ -18,7 +19,7 @@ from neardup.methods.registry import register
 from neardup.methods.sketcher import Sketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.constraints import Constraint, parameter
-from neardup.settings.methods import MethodSettings
+from neardup.settings.methods import MethodSettings, TextSettings, VectorSettings
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import similarity_of_lists
 
@@ -45,10 +46,14 @@ __all__ = [
     "Radius",
     "Signatures",
     "Sketcher",
+    "TextSettings",
+    "VectorSettings",
     "band_keys",
+    "describe_vectors",
     "is_exact",
     "parameter",
     "register",
     "sign",
     "similarity_of_lists",
+    "vectors_of",
 ]

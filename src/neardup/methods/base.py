@@ -15,9 +15,10 @@ from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import Lookup
 from neardup.decide.outcome import Counts, Totals
 from neardup.errors import SettingError
-from neardup.features.described import Features, Keys
+from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace
+from neardup.features.weights import distinct_lists
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import Sketches
 from neardup.methods.sketcher import Sketcher
@@ -80,7 +81,7 @@ class Method(ABC):
 
     feature_name: ClassVar[str] = "shingles"
     """The word for a feature, in the plural."""
-    scheme_fields: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Shingling))
+    scheme_fields: ClassVar[frozenset[str]] = frozenset()
     """The settings that change a document's features or its summary."""
     max_bucket_size: ClassVar[int] = 1_000
     """The maximum number of members that a bucket lists by default, in a search for the kept documents."""
@@ -90,6 +91,9 @@ class Method(ABC):
     """Whether the sets of candidates are compared. Other methods need not store them."""
     describes_again: ClassVar[bool] = False
     """Whether an engine describes candidates again, which is faster than to store the sets of all documents."""
+
+    ordered: ClassVar[bool] = False
+    """Whether features are words in an order, such as the numbers of a vector, and not a set of hashes."""
 
     sketches: ClassVar[type[Sketches]] = Fingerprints
     """The rows that `sign` returns and `sketch` fills: Signatures or Fingerprints."""
@@ -171,6 +175,23 @@ class Method(ABC):
 
     # The stages.
 
+    def compact(self, lists: Lists) -> Lists:
+        """Return features as engines and stores keep them: the distinct ones of a set, rising; else all in order."""
+        return lists if self.ordered else distinct_lists(lists)
+
+    @property
+    def keeps_groups_apart(self) -> bool:
+        """Whether documents of different groups are never duplicates: keys or sets then differ by group."""
+        return self.lookup.radius is None if self.ordered else self.confirms_sets
+
+    @property
+    def examples(self) -> tuple[str, str]:
+        """Two documents that the method can describe, as texts."""
+        length = self.settings.vector_length
+        if length is None:
+            return "a text to load the compiled code", "another text to load the compiled code"
+        return f"[{'1,' * (length - 1)}1]", f"[{'1,' * (length - 1)}2]"
+
     @abstractmethod
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
         """Return the features of documents.
@@ -178,7 +199,8 @@ class Method(ABC):
         Parameters
         ----------
         texts : string array of any Arrow string type, shape (num_documents,); a null has no features. The
-            texts are HTML pages if the settings are for pages.
+            texts are HTML pages if the settings are for pages. Of a method that reads vectors, the argument of
+            `features.vectors.describe_vectors`.
         workspace : the buffer of the hashes, which are valid until it is used again. None allocates new memory.
         """
 
@@ -272,7 +294,7 @@ class Method(ABC):
         both = bool(described.keys.featured.all())
         measured = self.measure(described, described, np.array([1]), np.array([0]))
         return PairMeasures(
-            *measure_shared(features.sets),
+            *measure_shared(Lists(features.content[:, 0], np.arange(3)) if self.ordered else features.sets),
             same_text=both and bool(measured.exact[0]),
             similarity=float(measured[SIMILARITY.name][0]) if SIMILARITY.name in measured.columns else None,
             duplicate=both and bool(self.is_duplicate(measured)[0]),

@@ -37,6 +37,7 @@ from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
+from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MinHash
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 from neardup.verify.comparison import PairMeasures
@@ -57,7 +58,7 @@ class MinHashMethod(Method):
 
     settings: MinHash
 
-    scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {"seed"}
+    scheme_fields: ClassVar[frozenset[str]] = frozenset(constraints_of(Shingling)) | {"seed"}
     sketches: ClassVar[type[Signatures]] = Signatures
 
     @property

@@ -40,6 +40,7 @@ from neardup.methods.base import (
 )
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
+from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MAX_HAMMING_DISTANCE, SimHash
 from neardup.settings.shingling import Shingling
 from neardup.verify.comparison import PairMeasures
@@ -58,7 +59,7 @@ class SimHashMethod(Method):
     settings: SimHash
 
     feature_name: ClassVar[str] = "features"
-    scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields.union(SimHash.sketch_options)
+    scheme_fields: ClassVar[frozenset[str]] = frozenset(constraints_of(Shingling)).union(SimHash.sketch_options)
 
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]

@@ -44,7 +44,7 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
             np.diff(flatten_strings(texts["text"])[1]),
             binary_rows(features.content),
             features.sets.sizes,
-            distinct_lists(features.sets).sizes,
+            method.compact(features.sets).sizes,
             binary_rows(keys.values),
         )
 
@@ -55,7 +55,7 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
         keys = method.summarise(features) if method.lookup.radius is not None else None
-        sets, none = distinct_lists(features.sets), pa.nulls(len(texts), pa.binary())
+        sets, none = method.compact(features.sets), pa.nulls(len(texts), pa.binary())
         yield batch_of(
             schemas.SETS,
             texts["position"],

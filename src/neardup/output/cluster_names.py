@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.decide.clusters import Clusters, pick_others
+from neardup.documents.vectors import shortened
 from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.features.spans import token_spans
 from neardup.report.wording import shortened_in_the_middle, visible
 from neardup.settings.methods import MethodSettings
-from neardup.settings.shingling import PAGE_TOKENS
+from neardup.settings.shingling import PAGE_TOKENS, Shingling
 from neardup.verify.passages import mark_passages
 
 MAX_NAMED = 1000  # clusters; a name takes some milliseconds, because its members are read and compared again
@@ -50,15 +51,19 @@ def name_clusters(clusters: Clusters, method: MethodSettings, read_texts: ReadTe
         [first, *others[start:stop].tolist()]
         for first, start, stop in zip(firsts.tolist(), offsets[:-1], offsets[1:], strict=True)
     ]
-    if method.tokens in PAGE_TOKENS:
+    shingling = method.shingling
+    if shingling is None:
+        texts = {document: shortened(text) for document, text in read_texts(firsts.astype(np.uint32))}
+        names = [texts[first] for first in firsts.tolist()]
+    elif shingling.tokens in PAGE_TOKENS:
         outlines = {
             document: outline(text, max_lines=_MAX_LINES, max_elements=_MAX_ELEMENTS).lines
             for document, text in read_texts(wanted)
         }
         names = outline_names([[outlines[document] for document in cluster] for cluster in members])
     else:
-        texts = {document: _opening(text, method) for document, text in read_texts(wanted)}
-        names = [passage_name([texts[document] for document in cluster], method) for cluster in members]
+        texts = {document: _opening(text, shingling) for document, text in read_texts(wanted)}
+        names = [passage_name([texts[document] for document in cluster], shingling) for cluster in members]
     return [" ".join(visible(" ".join(name.split())).split()) for name in names]
 
 
@@ -94,7 +99,7 @@ def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
     return names
 
 
-def passage_name(texts: Sequence[str], method: MethodSettings) -> str:
+def passage_name(texts: Sequence[str], method: Shingling) -> str:
     """Return the first words of the longest passage of the first text that all others share, else its first words."""
     first, *others = texts
     spans = token_spans(first, method)
@@ -108,7 +113,7 @@ def passage_name(texts: Sequence[str], method: MethodSettings) -> str:
     return _first_words(max(runs, key=len, default=first))
 
 
-def _opening(text: str, method: MethodSettings) -> str:
+def _opening(text: str, method: Shingling) -> str:
     """Return the beginning of the compared text of a document."""
     compared = extract_text(pa.array([text], pa.large_string()), method)[0].as_py()
     return (compared or "")[:_MAX_CHARACTERS]

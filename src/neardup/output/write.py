@@ -21,6 +21,7 @@ from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
+from neardup.documents.vectors import text_of
 from neardup.executor import group_small, prefetch
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -161,7 +162,7 @@ def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32
     """Yield the documents of a batch, whose first number is `start`, with their texts."""
     low, high = np.searchsorted(documents, [start, start + len(batch.rows)])
     for document in documents[low:high].tolist():
-        yield document, batch.text[document - start].as_py() or ""
+        yield document, text_of(batch.text[document - start].as_py())
 
 
 def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list[Example]:
@@ -176,7 +177,7 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
         )
         for side in (removals.documents, removals.kept)
     )
-    marker = Marker(shown.texts, method.settings)
+    marker = Marker(shown.texts, method.settings.shingling)
     result = []
     has_similarity = SIMILARITY in method.measures
     for i, (place, kept_place) in enumerate(zip(places, kept_places, strict=True)):

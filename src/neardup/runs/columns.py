@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from neardup.documents.batch import Columns
-from neardup.documents.texts import is_identifier, is_rank, is_text
+from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector
 from neardup.errors import ColumnError
 from neardup.formats.input_file import Part
 
 TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
 """The recognised names of a text column; the first that exists is used."""
+
+VECTOR_NAMES = ("vector", "embedding", "embeddings")
+"""The recognised names of a column of vectors."""
 
 ID_NAMES = ("id", "doc_id", "document_id", "_id", "url")
 """The recognised names of an id column; the first that exists is used."""
@@ -30,6 +33,7 @@ def choose_columns(
     id_column: str | None = None,
     rank_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
+    vector_length: int | None = None,
 ) -> Columns:
     """Return the columns to read: those named, else those whose names are known, in whatever case.
 
@@ -40,6 +44,7 @@ def choose_columns(
     text_column : or several, whose texts are joined. Default: the first of `TEXT_NAMES` that every part has.
     id_column : default: the path where each document is a file, the first of `ID_NAMES` that every part has, or None.
     rank_columns, value_columns : columns of numbers or dates; of values that group documents; never guessed.
+    vector_length : as of `Columns`; the column of vectors is the first of `VECTOR_NAMES` by default.
 
     Raises
     ------
@@ -50,19 +55,24 @@ def choose_columns(
     if id_column is None and all(part.unit == "file" for part in parts):
         id_column = FILE_COLUMN
     if not types:
-        return _nothing_to_choose_from(parts, text_column, id_column, rank_columns, value_columns)
+        return _nothing_to_choose_from(parts, text_column, id_column, rank_columns, value_columns, vector_length)
     # The text of pages is in a fixed column; the text column is that of the other inputs.
     pages = {part.name for part in parts if part.is_pages}
     others = {name: shown for name, shown in types.items() if name not in pages} or types
     texts = (
-        [_guess(others, TEXT_NAMES)]
+        [_guess(others, names_of(vector_length))]
         if text_column is None
         else [_named(others, name) for name in _several(text_column)]
     )
     if texts[0] is None:
-        raise _no_text_column(others)
+        raise _no_text_column(others, names_of(vector_length))
+    if vector_length is not None and len(texts) > 1:
+        raise ColumnError(f"A vector is in one column: got {listed(list(map(str, texts)))}. Name one of them.")
     for text in texts:
-        _check(others, str(text), is_text, "text", "of strings")
+        if vector_length is None:
+            _check(others, str(text), is_text, "text", "of strings")
+        else:
+            _check(others, str(text), is_vector, "a vector", "of lists of numbers")
     identifier = _guess(types, ID_NAMES) if id_column is None else _named(types, id_column)
     if (
         identifier is not None
@@ -77,7 +87,13 @@ def choose_columns(
     for column in value_columns:
         _check(types, _named(types, column), is_identifier, "a value", "of strings or numbers")
         _refuse_plain(parts, column, "value")
-    return Columns(texts[0], identifier, tuple(rank_columns), tuple(value_columns), tuple(map(str, texts[1:])))
+    more = tuple(map(str, texts[1:]))
+    return Columns(texts[0], identifier, tuple(rank_columns), tuple(value_columns), more, vector_length)
+
+
+def names_of(vector_length: int | None) -> tuple[str, ...]:
+    """Return the recognised names of the column of documents, which are texts or vectors."""
+    return TEXT_NAMES if vector_length is None else VECTOR_NAMES
 
 
 def _several(names: str | Sequence[str]) -> Sequence[str]:
@@ -119,6 +135,7 @@ def _nothing_to_choose_from(
     id_column: str | None,
     rank_columns: Sequence[str],
     value_columns: Sequence[str],
+    vector_length: int | None,
 ) -> Columns:
     """Return the columns of parts that show none: plain text has none, empty parts need none."""
     only_text = all(part.column_types() is None for part in parts)
@@ -131,8 +148,8 @@ def _nothing_to_choose_from(
                 f"No {role} column '{column}': {parts[0].name} is plain text, which has no columns. "
                 f"Leave the {role} column out, or use JSON lines, CSV or Parquet."
             )
-    text, *more = _several(text_column or TEXT_NAMES[0])
-    return Columns(text, id_column, tuple(rank_columns), tuple(value_columns), tuple(more))
+    text, *more = _several(text_column or names_of(vector_length)[0])
+    return Columns(text, id_column, tuple(rank_columns), tuple(value_columns), tuple(more), vector_length)
 
 
 def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:
@@ -163,20 +180,20 @@ def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
     return None
 
 
-def _no_text_column(types: dict[str, _Types]) -> ColumnError:
+def _no_text_column(types: dict[str, _Types], names: tuple[str, ...]) -> ColumnError:
     part, columns = next(iter(types.items()))
-    known = ", ".join(TEXT_NAMES)
+    known, kind = ", ".join(names), "vectors" if names is VECTOR_NAMES else "text"
     for other_part, other in types.items():
         if set(other) != set(columns):
             return ColumnError(
-                f"No column of text that all inputs have: {part} has {listed(columns)}; {other_part} has "
+                f"No column of {kind} that all inputs have: {part} has {listed(columns)}; {other_part} has "
                 f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or run such inputs "
                 "separately."
             )
     advice = (
         _other_separator(columns) or _missing_header(columns) or " Name the text column (text_column, --text-column)."
     )
-    return ColumnError(f"No column of text in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
+    return ColumnError(f"No column of {kind} in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
 
 
 def _other_separator(columns: Mapping[str, object]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import flatten_strings
 from neardup.decide.priority import rank_columns
+from neardup.documents.batch import Columns
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError, SettingError
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
@@ -21,11 +23,11 @@ from neardup.formats.tables import TablePart, splits_of
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 from neardup.settings.run import Keep, TextUnit
-from neardup.settings.shingling import PAGE_TOKENS, Shingling
+from neardup.settings.shingling import DocumentSettings
 
 Source = Any  # a path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule stream
 
-AnyMethod = TypeVar("AnyMethod", bound=Shingling)
+AnyMethod = TypeVar("AnyMethod", bound=DocumentSettings)
 
 
 class Inputs(NamedTuple):
@@ -45,8 +47,18 @@ class Inputs(NamedTuple):
     count_by: str | None = None
 
 
-def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None) -> list[Task]:
-    """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
+def tasks_of(
+    inputs: Inputs,
+    keep: Keep,
+    warnings: list[str] | None = None,
+    *,
+    within: str | None = None,
+    vector_length: int | None = None,
+) -> list[Task]:
+    """Return the parts to read, those of the earlier collection first; add a warning of files that are left out.
+
+    vector_length : as of `Columns`; if it is 0, the first vector has the length of all.
+    """
     skipped: dict[str, list[str]] = {}
     _check_limit(inputs.max_document_bytes)
     ranks = rank_columns(keep)
@@ -61,14 +73,28 @@ def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, w
             _refuse_reserved(parts, inputs.reserved)
         try:
             text = None if is_against and _lacks(parts, inputs.text_column) else inputs.text_column
-            columns = choose_columns(parts, text, inputs.id_column, [] if is_against else ranks, values[is_against])
+            ranked = [] if is_against else ranks
+            columns = choose_columns(parts, text, inputs.id_column, ranked, values[is_against], vector_length)
         except ColumnError:
             _refuse_fingerprints(parts)
             raise
+        if vector_length == 0:
+            vector_length = _first_length(parts, columns)
+            columns = columns._replace(vector_length=vector_length)
         tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
     if warnings is not None:
         warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
     return tasks
+
+
+def _first_length(parts: Sequence[Part], columns: Columns) -> int:
+    """Return the length of the first vector; 0 if there is none."""
+    for part in parts:
+        for batch in Task(part, columns, against=False).read(lambda _: None):
+            sizes = np.diff(flatten_strings(batch.text)[1])
+            if sizes.any():
+                return int(sizes[sizes > 0][0]) // 4
+    return 0
 
 
 def _lacks(parts: Sequence[Part], text_column: str | Sequence[str] | None) -> bool:
@@ -129,7 +155,8 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
     pages = [task.part for task in tasks if _has_pages(task)]
-    if not pages or method.html is not None or method.tokens in PAGE_TOKENS:
+    paged = method.of_pages()
+    if not pages or paged is method:
         return method
     other = next((task.part for task in tasks if not _has_pages(task)), None)
     if other is not None:
@@ -137,7 +164,7 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
             f"Some inputs are web pages and others are texts: {pages[0].name} and {other.name}. Run them separately, "
             "or read all of them as pages: html='main' (--html main), or method='structure' (--method structure)."
         )
-    return replace(method, html="main")
+    return paged
 
 
 def _has_pages(task: Task) -> bool:

@@ -18,7 +18,7 @@ from neardup.progress import Progress
 from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
 from neardup.settings.methods import MinHash
 from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUnit
-from neardup.settings.shingling import Shingling
+from neardup.settings.shingling import DocumentSettings
 
 
 class TextOptions(TypedDict, total=False):
@@ -93,7 +93,7 @@ class Found(NamedTuple):
     """The inputs that were found, with their columns; the settings that compare them; what the user should know."""
 
     tasks: list[Task]
-    settings: Shingling
+    settings: DocumentSettings
     warnings: list[str]
 
     @property
@@ -112,7 +112,7 @@ class Run:
     """
 
     inputs: Inputs
-    method: Shingling = field(default_factory=MinHash)
+    method: DocumentSettings = field(default_factory=MinHash)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     settings: RunSettings = field(default_factory=RunSettings)
     all_pairs: bool = False
@@ -142,7 +142,13 @@ class Run:
     def find(self) -> Found:
         """Find the inputs and choose their columns; of web pages, the method compares the main text."""
         warnings: list[str] = []
-        tasks = tasks_of(self.inputs, self.selection.keep, warnings, within=self.selection.within)
+        tasks = tasks_of(
+            self.inputs,
+            self.selection.keep,
+            warnings,
+            within=self.selection.within,
+            vector_length=self.method.vector_length,
+        )
         return Found(tasks, for_pages(self.method, tasks), warnings)
 
     def rejecter(

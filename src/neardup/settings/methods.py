@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of, parameter
-from neardup.settings.shingling import Jieba, Shingling, Tokenizer
+from neardup.settings.shingling import DocumentSettings, Jieba, Shingling, Tokenizer
 
 FeatureHash = Callable[[bytes], int]
 MAX_HAMMING_DISTANCE, MAX_HASHES = 16, 65_536
@@ -24,8 +24,8 @@ class IdfSource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MethodSettings(Shingling):
-    """Base of the settings of every method: how a text becomes features, and the limit of a duplicate."""
+class MethodSettings(DocumentSettings):
+    """Base of the settings of every method: what a document is, and the limit of a duplicate."""
 
     sketch_options: ClassVar[tuple[str, ...]] = ()
     """The settings, besides those of the text, that change the sketches of `sign`."""
@@ -41,7 +41,33 @@ class MethodSettings(Shingling):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinHash(MethodSettings):
+class TextSettings(MethodSettings, Shingling):
+    """Base of the settings of a method that cuts texts into shingles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorSettings(MethodSettings):
+    """Base of the settings of a method that reads vectors: a column of lists of numbers."""
+
+    dimensions: int | None = parameter(
+        None,
+        "Numbers in a vector. Default: as many as the first vector has; an index needs it.",
+        int,
+        low=1,
+        high=1_000_000,
+    )
+
+    @property
+    def shingling(self) -> None:
+        return None
+
+    @property
+    def vector_length(self) -> int:
+        return self.dimensions or 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinHash(TextSettings):
     """MinHash signatures cut into bands, which propose pairs, and the similarity that confirms them.
 
     Examples
@@ -148,7 +174,7 @@ class MinHash(MethodSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimHash(MethodSettings):
+class SimHash(TextSettings):
     """SimHash fingerprints: the weights of features, and the Hamming distance of duplicates.
 
     A scheme other than "native" reproduces the fingerprints of another program, bit for bit. It fixes features, hashes

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from neardup.errors import SettingError
 from neardup.settings.constraints import Validated, parameter
 
 Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="given") of (string, weight) pairs
+S = TypeVar("S", bound="DocumentSettings")
+T = TypeVar("T", bound="Shingling")
 PAGE_TOKENS = ("tags", "elements", "paths")
 """Tokens of the structure of HTML pages; all others are tokens of texts."""
 
@@ -55,8 +57,26 @@ class Jieba(Validated):
             )
 
 
+class DocumentSettings(Validated):
+    """What the documents of a method are: texts, pages or vectors."""
+
+    @property
+    def shingling(self) -> Shingling | None:
+        """How texts are cut to show what two of them share; None if documents are shown as they are."""
+        return Shingling()
+
+    @property
+    def vector_length(self) -> int | None:
+        """The numbers in a document that is a vector, 0 for as many as the first has; None if documents are texts."""
+        return None
+
+    def of_pages(self: S) -> S:
+        """Return the settings for web pages."""
+        return self
+
+
 @dataclass(frozen=True, kw_only=True)
-class Shingling(Validated):
+class Shingling(DocumentSettings):
     """How a text becomes a set of shingles.
 
     A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram` tokens is a
@@ -89,6 +109,14 @@ class Shingling(Validated):
         super().__post_init__()
         if self.tokens in PAGE_TOKENS:
             self._refuse_settings_of_texts()
+
+    @property
+    def shingling(self) -> Shingling:
+        return self
+
+    def of_pages(self: T) -> T:
+        """Return the settings for web pages: they compare the main text, unless they set something else."""
+        return self if self.html is not None or self.tokens in PAGE_TOKENS else replace(self, html="main")
 
     def _refuse_settings_of_texts(self) -> None:
         for name, plain in (("nfkc", True), ("case_fold", True), ("fold_chinese", False), ("html", None)):

@@ -26,18 +26,6 @@ class Rule(NamedTuple):
     min_structure: float = 0.0
 
 
-def sort_sets(lists: Lists) -> kernels.sorted_sets.Sets:
-    """Return lists of hashes as sorted sets, each preceded by its sketch: see kernels/sorted_sets.py."""
-    count = len(lists.offsets) - 1
-    capacity = len(lists.hashes) + int(np.maximum(1, lists.sizes // 4 + 1).sum())
-    hashes, starts, sizes = np.empty(capacity, np.uint64), np.empty(count, np.int64), np.empty(count, np.uint32)
-    offsets = lists.offsets
-    used = kernels.sorted_sets.write_sets(
-        lists.hashes, offsets[:-1], offsets[1:], np.ones(count, np.bool_), hashes, starts, sizes
-    )
-    return kernels.sorted_sets.Sets(hashes[:used], starts, sizes)
-
-
 def similarity_of_counts(
     shared: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], other_sizes: npt.NDArray[np.int64], similarity: str
 ) -> npt.NDArray[np.float64]:

@@ -154,7 +154,7 @@ def _decisive(method: Answers) -> str:
 
 def _verdict(result: Comparison, method: MethodSettings) -> Text:
     found = result.measures
-    same = what_copies_share(vars(method), method.tokens)
+    same = what_copies_share(vars(method), getattr(method, "tokens", None))
     different = Text(say("compare.different"), "bold yellow")
     if not (found.num_left and found.num_right):
         empty = "A" if found.num_right else "B" if found.num_left else say("compare.both")

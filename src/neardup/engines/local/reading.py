@@ -205,8 +205,8 @@ def describe_all(reading: Reading, threads: int, batch_rows: int | None, progres
             keys = reading.summarise(features)
             if reading.is_within:
                 groups = [hash_values(batch.values[0]) for batch in batches]
-                mixes_keys = lookup.radius is None
-                features, keys = partition_by_group(features, keys, np.concatenate(groups), mixes_keys=mixes_keys)
+                mixes = {"mixes_keys": lookup.radius is None, "mixes_sets": not reading.method.ordered}
+                features, keys = partition_by_group(features, keys, np.concatenate(groups), **mixes)
             hashes, offsets = features.sets
             hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again
             return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(samples=None)

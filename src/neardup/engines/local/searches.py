@@ -24,7 +24,6 @@ from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys, Lists
-from neardup.features.weights import distinct_lists
 from neardup.methods.base import Described, Method
 from neardup.progress import Progress
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -289,13 +288,14 @@ class ComposedSearch(LocalSearch):
     def propose(self) -> None:
         """Propose the candidates by the look-up of the method."""
         self._documents = read_described(self.scratch, self.queue.featured)
-        self._order_by_size(distinct_lists(self._documents.features.sets).sizes)
+        self._order_by_size(self.method.compact(self._documents.features.sets).sizes)
         keys, scope = self._documents.keys, self.scope
         self._candidates = propose(
             self.method.lookup, keys, self.queue.order, scope.max_bucket_size, all_pairs=scope.all_pairs
         )
         self.wanted = np.zeros_like(self.queue.featured)
-        self.wanted[self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]] = True
+        if not self.method.ordered:  # no set is sorted
+            self.wanted[self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]] = True
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         left, right, left_out = self._candidates

@@ -28,6 +28,7 @@ from neardup.decide.decisions import Removals
 from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.sources import resolve
+from neardup.documents.vectors import texts_of
 from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
 from neardup.engines.spark.source import PART, Files
@@ -273,7 +274,9 @@ def show_examples(corpus: Files, outcome: Outcome, totals: Totals, tasks: list[T
 
 def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
     for texts in read(batches):
-        yield pa.RecordBatch.from_arrays([texts["document"], texts["text"].cast(pa.string())], ["document", "text"])
+        yield pa.RecordBatch.from_arrays(
+            [texts["document"], texts_of(texts["text"]).cast(pa.string())], ["document", "text"]
+        )
 
 
 class Written(NamedTuple):

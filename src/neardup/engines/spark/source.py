@@ -64,15 +64,16 @@ def read_files(batches: Batches, tasks: Broadcast[list[Task]], on_error: str) ->
 
 @dataclass(frozen=True)
 class Frame:
-    """A DataFrame with the columns document, against, text and value."""
+    """A DataFrame with the columns document, against, text and value. vector_length : as of `Columns`."""
 
     frame: DataFrame
+    vector_length: int | None = None
 
     in_order = False
 
     @property
     def read(self) -> Read:
-        return read_rows
+        return partial(read_rows, vector_length=self.vector_length)
 
     @property
     def key_type(self) -> str:

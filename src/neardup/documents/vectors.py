@@ -1,0 +1,66 @@
+"""Vectors outside of columns: lists of numbers that callers pass, and vectors as texts, which are JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.arrays import arrow_of_strings
+from neardup.documents.texts import as_vectors
+from neardup.errors import InputError
+
+_SHOWN = 8  # numbers of a vector in a report
+
+
+def array_of(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
+    """Return documents as `as_documents` returns those of a column.
+
+    documents : strings; or vectors, each a list of numbers, or the JSON of one. vector_length : as of `as_documents`.
+
+    Raises
+    ------
+    InputError
+        If a document is no vector of finite numbers, or the lengths of vectors differ.
+    """
+    if vector_length is None:
+        return arrow_of_strings(list(documents))
+    bad: dict[int, str] = {}
+    try:
+        values = [json.loads(value or "null") if isinstance(value, str) else value for value in documents]
+        vectors, bad = as_vectors(pa.array(values, pa.large_list(pa.float64())), vector_length)
+        lengths = {length // 4 for value in vectors.to_pylist() if (length := len(value or b""))}
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        if len(documents) > 1:
+            for document in documents:
+                array_of([document], vector_length)
+        bad, lengths = {0: f"a vector is a list of numbers, or the JSON of one ({error})"}, set()
+    if bad:
+        row, reason = next(iter(bad.items()))
+        raise InputError(f"A document cannot be compared: {reason}. Got {documents[row]!r:.80}. Correct it.")
+    if len(lengths) > 1:
+        raise InputError(f"Vectors of different lengths cannot be compared: got {sorted(lengths)}. Pass equal lengths.")
+    return vectors
+
+
+def text_of(document: str | bytes | None) -> str:
+    """Return a document, as it was read, as a text; a vector as the JSON of its numbers."""
+    if isinstance(document, bytes):
+        return f"[{', '.join(map(str, np.frombuffer(document, '<f4')))}]" if document else ""
+    return document or ""
+
+
+def texts_of(documents: pa.Array) -> pa.Array:
+    """Return documents, as they were read, as texts."""
+    if not pa.types.is_large_binary(documents.type):
+        return documents
+    return arrow_of_strings([text_of(document) for document in documents.to_pylist()])
+
+
+def shortened(text: str) -> str:
+    """Return the first numbers of the JSON of a vector, and how many it has."""
+    numbers = text.split(",")
+    return text if len(numbers) <= _SHOWN else f"{','.join(numbers[:_SHOWN])}, ...] ({len(numbers)} numbers)"

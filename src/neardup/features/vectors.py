@@ -1,0 +1,60 @@
+"""Vectors as features: words of two numbers, which engines, stores and shuffles carry like hashes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import kernels
+from neardup.arrays import flatten_strings, offsets_from_lengths
+from neardup.documents.vectors import array_of
+from neardup.errors import InputError
+from neardup.features.described import Features, Lists
+
+_OTHER = np.uint8(0x5A)  # changes the bytes of the second half of a content hash
+
+
+def describe_vectors(documents: pa.Array, vector_length: int) -> Features:
+    """Return the vectors of documents; one of zeros alone has no direction, and no features.
+
+    Parameters
+    ----------
+    documents : vectors as readers return them, or strings, each the JSON of one.
+    vector_length : the numbers of each, 0 for any number that all have.
+
+    Raises
+    ------
+    InputError
+        If a string is no vector, or the lengths differ.
+    """
+    if not pa.types.is_large_binary(documents.type):
+        documents = array_of(documents.to_pylist(), vector_length)
+    data, offsets = flatten_strings(documents)
+    sizes = np.diff(offsets) // 4
+    length = int(sizes.max(initial=0))
+    if ((sizes != length) & (sizes > 0)).any():
+        raise InputError(f"Vectors have one length: got {np.unique(sizes[sizes > 0]).tolist()}. Correct the documents.")
+    numbers = data.view("<f4").reshape(-1, max(1, length)).astype(np.float32, copy=False)
+    directed = numbers.any(axis=1)
+    vectors = np.zeros((int(directed.sum()), length + length % 2), np.float32)
+    np.add(numbers[directed], np.float32(0), out=vectors[:, :length])  # -0.0 becomes 0.0
+    featured = sizes > 0
+    featured[featured] = directed
+    limits = offsets_from_lengths(np.where(featured, vectors.shape[1], 0))
+    content = np.empty((2, len(sizes)), np.uint64)
+    bytes_of = vectors.reshape(-1).view(np.uint8)
+    for half, mask in zip(content, (np.uint8(0), _OTHER), strict=True):
+        kernels.strings.hash_strings(bytes_of ^ mask, 4 * limits, half)
+    return Features(np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2))
+
+
+def vectors_of(features: Lists) -> npt.NDArray[np.float32]:
+    """Return the vectors of `describe_vectors`, float32 (num_documents, length), with a zero after an odd length.
+
+    Documents without features have zeros.
+    """
+    sizes = features.sizes
+    vectors = np.zeros((len(sizes), 2 * int(sizes.max(initial=0))), np.float32)
+    vectors[sizes > 0] = features.hashes.view(np.float32).reshape(-1, max(1, vectors.shape[1]))
+    return vectors
