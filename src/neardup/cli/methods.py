@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from neardup.cli.settings import Function, option, setting_option
+from neardup.cli.settings import Function, composed, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings
@@ -20,6 +20,7 @@ _TEXT = tuple(constraints_of(Shingling))
 _TYPES: list[type[MethodSettings]] = list(dict.fromkeys(type(settings) for settings in METHODS.values()))
 _OPTIONS = dict.fromkeys(name for kind in _TYPES for name in constraints_of(kind) if name not in _TEXT)
 """The settings of all methods, besides those of texts."""
+_STORED = {name for kind in _TYPES for name in kind.stored_options}
 JIEBA = {
     "jieba_mode": "mode",
     "hmm": "hmm",
@@ -33,56 +34,44 @@ _ALL = ("method", *_TEXT, *_OPTIONS, *JIEBA)
 
 def method_options(function: Function) -> Function:
     """Add --method, and the options of every method and of its text; those not given are None."""
-    stored = {name for kind in _TYPES for name in kind.stored_options}
-    function = _add_options(text_options(function), [name for name in _OPTIONS if name not in stored], list(METHODS))
-    return option(
-        "--method",
-        _METHOD,
+    return _options_of(
+        list(METHODS),
+        [name for name in _OPTIONS if name not in _STORED],
         "For texts: compare sets of shingles (minhash) or fingerprints of weighted words (simhash). For web "
         "pages: compare the template (structure), the main text (content), both (page), or the template by "
         "fingerprints (tags, and two methods of the literature: decay, paths).  [default: minhash]",
-        type=click.Choice(list(METHODS)),
-    )(function)
+    )(text_options(function))
 
 
 def sketch_options(function: Function) -> Function:
     """Add --method, and the options that change the sketches of `sign`; those not given are None."""
-    methods = [name for name, settings in METHODS.items() if settings.has_sketch]
-    options = {name for kind in _TYPES for name in kind.sketch_options}
-    function = text_options(function, methods=("minhash", "simhash"))
-    function = _add_options(function, [name for name in _OPTIONS if name in options], methods)
-    return option(
-        "--method",
-        _METHOD,
+    return _options_of(
+        [name for name, settings in METHODS.items() if settings.has_sketch],
+        list(dict.fromkeys(name for kind in _TYPES for name in kind.sketch_options)),
         "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash). For "
         "web pages: signatures of the template (structure) or of the main text (content), or fingerprints of the tags "
         "(tags, and two methods of the literature: decay, paths).  [default: minhash]",
-        type=click.Choice(methods),
-    )(function)
+    )(text_options(function, methods=("minhash", "simhash")))
 
 
 def stored_options(function: Function) -> Function:
     """Add the options that change only what an index stores; those not given are None."""
-    stored = {name for kind in _TYPES for name in kind.stored_options}
-    return _add_options(function, [name for name in _OPTIONS if name in stored], list(METHODS))
+    return composed(*_below_headings(list(METHODS), [name for name in _OPTIONS if name in _STORED]))(function)
 
 
-def _add_options(function: Function, names: Sequence[str], methods: Sequence[str]) -> Function:
-    """Add options below the headings of their methods: those of several methods first."""
+def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds --method, of these methods, and options of them."""
+    return composed(option("--method", _METHOD, help, type=click.Choice(methods)), *_below_headings(methods, names))
 
-    def section_of(name: str) -> str:
-        kinds = _kinds_with(name)
-        if len(kinds) > 1:
-            return _METHOD
-        words = ", ".join(word for word in methods if isinstance(METHODS[word], kinds[0]))
-        return f"{kinds[0].__name__} (--method {words})"
 
-    by_section = sorted(names, key=lambda name: len(_kinds_with(name)) == 1)
-    for name in reversed(by_section):
-        shown = _default_text(name, *(word for word in methods if name in constraints_of(type(METHODS[word]))))
-        constraint = constraints_of(_kinds_with(name)[0])[name]
-        function = setting_option(name, None, constraint, section_of(name), shown_default=shown)(function)
-    return function
+def _below_headings(methods: Sequence[str], names: Sequence[str]) -> Iterator[Callable[[Function], Function]]:
+    """Yield options below the headings of their methods: those of several methods first."""
+    for name in sorted(names, key=lambda name: len(_kinds_with(name)) == 1):
+        first, *others = _kinds_with(name)
+        words = ", ".join(word for word in methods if isinstance(METHODS[word], first))
+        section = _METHOD if others else f"{first.__name__} (--method {words})"
+        shown = _default_text(name, methods)
+        yield setting_option(name, None, constraints_of(first)[name], section, shown_default=shown)
 
 
 def _kinds_with(name: str) -> list[type[MethodSettings]]:
@@ -90,22 +79,19 @@ def _kinds_with(name: str) -> list[type[MethodSettings]]:
     return [kind for kind in _TYPES if name in constraints_of(kind)]
 
 
-def text_options(function: Function, *, methods: tuple[str, ...] = tuple(METHODS)) -> Function:
+def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS)) -> Function:
     """Add the options that cut a text into features; those not given are None."""
-    for name in reversed(JIEBA):
-        constraint = constraints_of(Jieba)[JIEBA[name]]
+    options = []
+    for name in _TEXT:
+        known = (constraints_of(kind)[name] for kind in _kinds_with(name))
+        constraint = max(known, key=lambda one: len(one.choices))
+        options.append(setting_option(name, None, constraint, "Text", shown_default=_default_text(name, methods)))
+    for name, field in JIEBA.items():
+        constraint, shown = constraints_of(Jieba)[field], _value_text(Jieba(), field)
         default = () if constraint.value_type is tuple else None
-        shown = _value_text(Jieba(), JIEBA[name])
-        function = setting_option(name, default, constraint, "Chinese words (--tokens jieba)", shown_default=shown)(
-            function
-        )
-    for name in reversed(_TEXT):
-        shown = _default_text(name, *methods)
-        constraint = max(
-            (constraints_of(kind)[name] for kind in _kinds_with(name)), key=lambda known: len(known.choices)
-        )
-        function = setting_option(name, None, constraint, "Text", shown_default=shown)(function)
-    return function
+        section = "Chinese words (--tokens jieba)"
+        options.append(setting_option(name, default, constraint, section, shown_default=shown))
+    return composed(*options)(function)
 
 
 def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSettings:
@@ -168,8 +154,8 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _default_text(name: str, *methods: str) -> str | None:
-    """Return the default of a setting, and that of each method where they differ."""
+def _default_text(name: str, methods: Sequence[str]) -> str | None:
+    """Return the default of a setting in the methods that have it, and those of others that differ."""
     values = {word: _value_text(METHODS[word], name) for word in methods if name in constraints_of(type(METHODS[word]))}
     first, *others = values.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]

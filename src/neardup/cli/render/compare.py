@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.diff import Gap, Marks, fold_stretches, fold_whole, pieces
-from neardup.cli.render.table import Rows, is_unicode, two_columns
+from neardup.cli.render.table import Rows, are_columns, is_plain, is_unicode, print_names, two_columns
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
 from neardup.report.wording import percent, say, visible, what_copies_share
@@ -18,8 +18,6 @@ from neardup.schemas import DISTANCE
 from neardup.settings.methods import MethodSettings
 from neardup.verify.alignment import align
 from neardup.verify.passages import Passage
-
-_TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 
 
 def print_comparison(
@@ -42,10 +40,8 @@ def print_comparison(
     console = console or Console(highlight=False)
     names = visible(names[0]), visible(names[1])
     print_similarity(result, method, console=console)
-    plain = plain or console.color_system is None or console.no_color
-    print_differences(
-        result, names, Marks(plain, is_unicode(console), full), console, same_text=result.measures.same_text
-    )
+    marks = Marks(plain or is_plain(console), is_unicode(console), full)
+    print_differences(result, names, marks, console, same_text=result.measures.same_text)
 
 
 class Marked(Protocol):
@@ -70,7 +66,7 @@ def print_differences(
     """
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if all(passage.shared for passage in (*result.left_passages, *result.right_passages)):
-        _print_names(names, console)
+        print_names(names, console)
         if same_text and result.left != result.right:
             found = "compare.folded"
         elif stretches is None or not all(stretch.shared for stretch in stretches):
@@ -85,7 +81,7 @@ def print_differences(
         hunks = fold_whole(sides, marks)
     else:
         hunks = fold_stretches(stretches, marks)
-    if console.width >= _TWO_COLUMNS and not marks.plain:
+    if are_columns(console, marks.plain):
         _print_columns(hunks, names, console)
     else:
         _print_stacked(hunks, names, console)
@@ -205,13 +201,8 @@ def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str],
     console.print(table)
 
 
-def _print_names(names: tuple[str, str], console: Console) -> None:
-    console.print(Text(f"- {names[0]}", "bold red"), soft_wrap=True)
-    console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
-
-
 def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
-    _print_names(names, console)
+    print_names(names, console)
     for hunk in hunks:
         if isinstance(hunk, Gap):
             console.print(Text(f"  {hunk.note}", "dim"))

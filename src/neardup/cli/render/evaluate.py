@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.reports import print_rejected, print_warnings
-from neardup.cli.render.table import Rows, is_unicode
+from neardup.cli.render.table import Rows, is_unicode, table_lines
 from neardup.report.wording import noun, percent, plural, visible
 
 _BAR = 24
@@ -73,7 +73,7 @@ def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
         *_shares("  ", [report["best"] for report in reports]),
     ]
     bold = {"F1", "  F1"}
-    _print_table(("", *found), [(name, *cells) for name, cells in rows], console, lambda row: row[0] in bold)
+    _print_table(("", *found), [(name, *cells) for name, cells in rows], console, lambda row: row[0] in bold, left=(0,))
 
 
 def _shares(indent: str, scores: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
@@ -154,14 +154,7 @@ def _print_table(
     is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
     left: Sequence[int] = (),
 ) -> None:
-    """Print right-aligned cells; left-aligned in the columns `left` and in a first column without a head."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    left_aligned = {*left, *([] if heads[0] else [0])}
+    """Print a table below an empty line."""
     console.print()
-    for index, row in enumerate((heads, *rows)):
-        cells = [
-            f"{cell:<{width}}" if index in left_aligned else f"{cell:>{width}}"
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        style = "dim" if not index else "bold green" if is_bold(row) else ""
-        console.print(Text(("  " + "  ".join(cells)).rstrip(), style), soft_wrap=True)
+    for line in table_lines(heads, rows, left, is_bold):
+        console.print(line, soft_wrap=True)

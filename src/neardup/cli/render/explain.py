@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from neardup.cli.render.table import table_lines
 from neardup.report.wording import say, shortened, visible
 
 if TYPE_CHECKING:
@@ -44,43 +45,27 @@ def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
     yield Text()
     digits = f"{found.fingerprint:0{found.bits}b}"
     of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
-    yield Text(f"  {say('explain.fingerprint')}{_where_zero(of_zero)}", "bold")
+    zero = say("explain.zero", digit=of_zero.pop()) if of_zero else ""  # schemes differ in the bit of a sum of 0
+    yield Text(f"  {say('explain.fingerprint')}{zero}", "bold")
     yield Text()
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
     yield Text(f"  {found.fingerprint:0{found.bits // 4}x}", "bold cyan")
 
 
-def _where_zero(digits: set[str]) -> str:
-    """Say which bit a sum of 0 gave, if there is such a sum: schemes differ."""
-    if not digits:
-        return ""
-    digit = digits.pop()
-    return say("explain.zero", digit=digit)
-
-
 def _features(found: Explanation, full: bool) -> Iterator[Text]:
     """Yield a line for each feature: the weightiest, in the order of the text."""
     order = range(len(found.features))
     shown = list(order) if full else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
-    names = [shortened(visible(found.features[i]), _MAX_NAME) for i in shown]
-    columns = [
-        [say("explain.feature"), *names],
-        [say("explain.count"), *(str(found.counts[i]) for i in shown)],
-        ["idf", *("" if found.idf is None else f"{found.idf[i]:.2f}" for i in shown)],
-        [say("explain.weight"), *(_number(found.weights[i]) for i in shown)],
-        [say("explain.hash"), *(_hash(found.hashes[i], found.bits) for i in shown)],
-    ]
-    if found.idf is None:
-        del columns[2]
-    widths = [max(map(_width, column)) for column in columns]
-    for row, cells in enumerate(zip(*columns, strict=True)):
-        first, *numbers, digits = cells
-        line = "  " + first + " " * (widths[0] - _width(first))
-        line += "".join(
-            "  " + " " * (width - _width(cell)) + cell for cell, width in zip(numbers, widths[1:-1], strict=True)
-        )
-        yield Text(f"{line}  {digits}", "" if row else "dim")
+    columns = {
+        say("explain.feature"): [shortened(visible(found.features[i]), _MAX_NAME) for i in shown],
+        say("explain.count"): [str(found.counts[i]) for i in shown],
+        "idf": [] if found.idf is None else [f"{found.idf[i]:.2f}" for i in shown],
+        say("explain.weight"): [_number(found.weights[i]) for i in shown],
+        say("explain.hash"): [_hash(found.hashes[i], found.bits) for i in shown],
+    }
+    columns = {head: cells for head, cells in columns.items() if head != "idf" or found.idf is not None}
+    yield from table_lines(list(columns), list(zip(*columns.values(), strict=True)), left=(0, len(columns) - 1))
     if len(shown) < len(found.features):
         left = len(found.features) - len(shown)
         yield Text(f"  {say('explain.more', left=left)}", "dim")
@@ -106,8 +91,3 @@ def _hash(value: int, bits: int) -> str:
 def _number(value: float, *, signed: bool = False) -> str:
     sign = "+" if signed else ""
     return f"{value:{sign}d}" if isinstance(value, int) else f"{value:{sign}.2f}"
-
-
-def _width(text: str) -> int:
-    """Return how many columns a text takes on a terminal: two for a Chinese character."""
-    return Text(text).cell_len

@@ -9,14 +9,13 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.table import is_unicode, two_columns
+from neardup.cli.render.table import are_columns, is_plain, is_unicode, print_names, two_columns
 from neardup.features.outline import Line
 from neardup.report.wording import plural, visible
 from neardup.verify.outlines import Outlines, Pair
 
 _CONTEXT = 3  # shared lines that are shown next to a difference
 _LEAST_FOLDED = 4  # fewer are shown
-_TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read
 
 
 class _Fold(NamedTuple):
@@ -50,10 +49,8 @@ def print_outlines(
         return
     rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
     names = visible(names[0]), visible(names[1])
-    if console.width < _TWO_COLUMNS or plain or console.color_system is None or console.no_color:
-        _print_stacked(rows, names, console)
-    else:
-        _print_columns(rows, names, console)
+    side_by_side = are_columns(console, plain or is_plain(console))
+    (_print_columns if side_by_side else _print_stacked)(rows, names, console)
     _print_left_out(outlines, console)
 
 
@@ -105,8 +102,7 @@ def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
 
 def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Console) -> None:
     unicode = is_unicode(console)
-    console.print(Text(f"- {names[0]}", "bold red"), soft_wrap=True)
-    console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
+    print_names(names, console)
     console.print()
     for row in rows:
         if isinstance(row, _Fold):

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.table import Rows
+from neardup.documents.batch import Rejected
+from neardup.documents.corpus import describe_rejected
 from neardup.report.wording import duration, memory, noun, percent, plural, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
@@ -243,8 +245,6 @@ def print_rejected(report: dict[str, Any], console: Console) -> None:
     if rejected:
         console.print()
     for row in rejected[:_MAX_REJECTED]:
-        position = ", ".join(f"{name} {row[name]}" for name in ("row", "line", "byte") if row[name] is not None)
-        text = f"{row['file']}{', ' if position else ''}{position}: {row['reason']}"
-        _print_line("Rejected", "bold red", text, console)
+        _print_line("Rejected", "bold red", describe_rejected(Rejected(**row)), console)
     if len(rejected) > _MAX_REJECTED:
         console.print(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all.")

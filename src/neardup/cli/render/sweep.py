@@ -7,7 +7,7 @@ from rich.text import Text
 
 from neardup.cli.render.compare import print_differences
 from neardup.cli.render.diff import Marks
-from neardup.cli.render.table import is_unicode
+from neardup.cli.render.table import is_plain, is_unicode, table_lines
 from neardup.report.wording import percent, visible
 from neardup.results import Sweep
 
@@ -16,16 +16,15 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
     """Print a row for each threshold, then the examples of each with their differences."""
     console = console or Console(highlight=False)
     console.print()
-    console.print("  Threshold     Removed   of all         copies   near-duplicates")
+    rows = []
     for row in result.counts.to_pylist():
-        total = row["kept"] + row["removed"]
+        total, near = row["kept"] + row["removed"], row["removed"] - row["removed_exact"]
         share = percent(row["removed"] / total) if total else "-"
-        near = row["removed"] - row["removed_exact"]
-        console.print(
-            f"  {row['threshold']:<9g} {row['removed']:>11,} {share:>8} {row['removed_exact']:>14,} {near:>17,}",
-            soft_wrap=True,
-        )
-    marks = Marks(console.color_system is None or console.no_color, is_unicode(console), full=False)
+        counts = (f"{count:,}" for count in (row["removed_exact"], near))
+        rows.append((f"{row['threshold']:g}", f"{row['removed']:,}", share, *counts))
+    for line in table_lines(("Threshold", "Removed", "of all", "copies", "near-duplicates"), rows):
+        console.print(line, soft_wrap=True)
+    marks = Marks(is_plain(console), is_unicode(console), full=False)
     for example in result.examples:
         at, kept = example.removed_at, example.kept_at
         sides = [] if at is None else [f"removed at {at:g}"]

@@ -1,7 +1,8 @@
-"""Lay out names, figures and remarks in three columns."""
+"""Lay out tables, and two texts side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -10,12 +11,44 @@ from rich.table import Table
 from rich.text import Text
 
 _NAME_WIDTH = 16
+_TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 _FIGURE_WIDTH = 10  # of a speed: the columns of two runs are alike
 
 
 def is_unicode(console: Console) -> bool:
     """Return whether the terminal shows other characters than those of ASCII."""
     return console.encoding.lower().startswith("utf")
+
+
+def is_plain(console: Console) -> bool:
+    """Return whether the terminal shows no colours."""
+    return console.color_system is None or console.no_color
+
+
+def are_columns(console: Console, plain: bool) -> bool:
+    """Return whether two texts are shown side by side: in colours, on lines wide enough."""
+    return console.width >= _TWO_COLUMNS and not plain
+
+
+def print_names(names: tuple[str, str], console: Console) -> None:
+    """Print the names of two texts that are shown one below the other."""
+    console.print(Text(f"- {names[0]}", "bold red"), soft_wrap=True)
+    console.print(Text(f"+ {names[1]}", "bold green"), soft_wrap=True)
+
+
+def table_lines(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: Sequence[int] = (0,),
+    is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
+) -> Iterator[Text]:
+    """Yield the lines of a table: cells are right-aligned, except those in the columns `left`."""
+    widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    for number, row in enumerate((heads, *rows)):
+        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = [cell + gap if i in left else gap + cell for i, (cell, gap) in enumerate(zip(row, gaps, strict=True))]
+        style = "dim" if not number else "bold green" if is_bold(row) else ""
+        yield Text(("  " + "  ".join(cells)).rstrip(), style)
 
 
 def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tuple[Table, str]:
