@@ -21,7 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.api.index_lines import LineOptions
 from neardup.errors import NeardupError, SettingError
+from neardup.runs.run import BatchOptions, CacheOptions, ReadingOptions, TextOptions
 from neardup.settings.constraints import Constraint, constraints_of
 from neardup.settings.methods import MinHash, SimHash
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -246,10 +248,15 @@ def documented_parameters(docstring: str) -> list[str] | None:
     return names
 
 
+OPTIONS = {kind.__name__: kind for kind in (TextOptions, ReadingOptions, BatchOptions, CacheOptions, LineOptions)}
+
+
 def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    return [one.arg for one in named if one is not None and one.arg not in ("self", "cls")]
+    spelled = [re.fullmatch(r"spelled_out\((\w+)\)", ast.unparse(decorator)) for decorator in function.decorator_list]
+    options = [name for match in spelled if match for name in OPTIONS[match[1]].__annotations__]
+    return [*(one.arg for one in named if one is not None and one.arg not in ("self", "cls")), *options]
 
 
 @for_every(MODULES)

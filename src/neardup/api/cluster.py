@@ -71,8 +71,8 @@ def cluster(
         chains of similar documents.
     tables : fill the tables of the result. Use False with `output` if they do not fit into memory; accessing them then
         raises SettingError.
-    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, batch_rows, cache_bytes,
-        on_error, progress; as in `dedup`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
 
     Returns
     -------

@@ -70,8 +70,8 @@ def evaluate(
     curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of 0.05. Lower values
         are slower. Default: 0.2. SimHash, whose curve has distances, does not accept it.
     max_bucket_size : as in `find_pairs`.
-    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, batch_rows, on_error, progress;
-        as in `dedup`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, progress : as in `dedup`.
 
     Returns
     -------
@@ -133,7 +133,9 @@ def compare_methods(
 
     Parameters
     ----------
-    source, label, pairs, max_bucket_size, options : as in `evaluate`.
+    source, label, pairs, max_bucket_size : as in `evaluate`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, progress : as in `dedup`.
     methods : two or more names of methods, or a dictionary of names to settings.
     plot : an SVG file for the plot of the curves of all methods. Default: None.
     overwrite : replace that file, if it exists.

@@ -14,7 +14,7 @@ from neardup.report.contents import incomplete_by
 from neardup.report.stages import open_stages
 from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.inputs import Source
-from neardup.runs.run import TextOptions, run_of
+from neardup.runs.run import TextOptions, run_of, spelled_out
 from neardup.settings.methods import SimHash
 from neardup.settings.presets import method_named
 from neardup.settings.shingling import DocumentSettings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@spelled_out(TextOptions)
 def document_frequencies(
     source: Source,
     *,
@@ -36,8 +37,9 @@ def document_frequencies(
     source : as in `dedup`.
     method : the settings that cut texts into features, or the name of a method. For `page`, the features of the
         structure are counted, which are those that its index weighs.
-    options : text_column, text_unit, in_format, max_document_bytes, threads, on_error, progress; as in `dedup`. A
-        document that cannot be read is not counted; the table lists it as `rejected`.
+    text_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, on_error, progress : as in `dedup`. A document that cannot be read is not counted; the table lists it as
+        `rejected`.
 
     Returns
     -------

@@ -298,8 +298,7 @@ class FileJobs:
         answers : a file (.parquet, .jsonl, .csv) for a row about each document: `schemas.answers_schema`.
         overwrite : whether the two may replace files.
         payload_column, import_name : as in `add_many_if_new`.
-        options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, on_error, progress; as in
-            `dedup`.
+        text_column, id_column, text_unit, in_format, max_document_bytes, threads, on_error, progress : as in `dedup`.
 
         Raises
         ------
@@ -392,6 +391,7 @@ class FileJobs:
                     progress.advance(len(group.batch.texts), group.num_bytes)
         return reading.report("index imports stage", {"read": count})
 
+    @spelled_out(LineOptions)
     def answer_lines(
         self, groups: Iterable[Sequence[bytes]], *, on_error: OnError = "reject", **options: Unpack[LineOptions]
     ) -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
@@ -402,10 +402,10 @@ class FileJobs:
         groups : lines without line ends, such as those that have arrived together; a group is stored at once, before
             its answers are yielded.
         on_error : stop ends with the first line that has no document.
-        options : text_column, id_column, the fields of the text and of the id; a dot leads into an object:
-            `response.body`. Default: the first of the usual names that the first line has. Documents without an id get
-            one. payload_column, import_name, as in `add_many_if_new`. max_document_bytes, above which a text is
-            refused.
+        text_column, id_column : the fields of the text and of the id; a dot leads into an object: `response.body`.
+            Default: the first of the usual names that the first line has. Documents without an id get one.
+        payload_column, import_name : as in `add_many_if_new`.
+        max_document_bytes : above which a text is refused.
 
         Returns
         -------

@@ -96,9 +96,9 @@ def sign(
         is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None; the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
     overwrite : replace the output file, if it exists, once the new one is complete.
-    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, on_error, progress; as in
-        `dedup`. Threads do not change the values. A document that cannot be read has no row; in a list or a column of
-        texts it is an InputError.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, on_error, progress : as in `dedup`. Threads do not change the values. A document that cannot be read has no
+        row; in a list or a column of texts it is an InputError.
 
     Returns
     -------

@@ -57,8 +57,8 @@ def sweep(
     source, keep, within : as in `dedup`.
     thresholds : numbers above 0 and at most 1, at most 50.
     method : settings of MinHash or their name, as in `dedup`; their threshold is not used.
-    options : text_column, id_column, text_unit, in_format, max_document_bytes, threads, batch_rows, on_error, progress;
-        as in `dedup`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, batch_rows, on_error, progress : as in `dedup`.
 
     Returns
     -------

@@ -61,19 +61,15 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def spelled_out(options: type) -> Callable[[_Function], _Function]:
     """Give a function the signature with its options one by one, for help and completion; refuse other keywords."""
-    names = [name for name in options.__annotations__ if name in _DEFAULTS]
 
     def decorate(function: _Function) -> _Function:
         signature = inspect.signature(function)
         kept = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         spelled = [
             inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=_DEFAULTS[name],
-                annotation=options.__annotations__[name].__forward_arg__,
+                name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation.__forward_arg__
             )
-            for name in names
+            for name, annotation in options.__annotations__.items()
         ]
         known = {one.name for one in (*kept, *spelled)}
 
