@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -184,18 +184,19 @@ def _check_engine(engine: str, **options: Mapping[str, object]) -> None:
                 )
 
 
+def _plan_run(engine: str, method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
+    """Return what the estimates of a run on any engine have in common."""
+    recall = float(candidate_probability(method.threshold, bands))
+    size = documents * document_bytes
+    return Plan(documents, size, engine, bands.num_bands, bands, method.threshold, recall)
+
+
 def _plan_local(method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
     steps = [i / 20 for i in range(21)]
     cache = documents * (_CACHE_COPIES * document_bytes + _CACHE_DOCUMENT)
     cache = cache if cache <= default_cache_bytes() else 0
-    return Plan(
-        documents,
-        documents * document_bytes,
-        "local",
-        bands.num_bands,
-        bands,
-        method.threshold,
-        float(candidate_probability(method.threshold, bands)),
+    return replace(
+        _plan_run("local", method, bands, documents, document_bytes),
         false_candidates=documents * expected_false_candidates(bands, method.threshold),
         memory_bytes=_MEMORY_BASE + _MEMORY_DOCUMENT * documents + cache,
         cache_bytes=cache,
@@ -209,21 +210,15 @@ def _plan_local(method: MinHash, bands: Bands, documents: int, document_bytes: f
 
 
 def _plan_spark(method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
-    text_bytes = documents * document_bytes
-    return Plan(
-        documents,
-        text_bytes,
-        "spark",
-        bands.num_bands,
-        bands,
-        method.threshold,
-        float(candidate_probability(method.threshold, bands)),
+    plan = _plan_run("spark", method, bands, documents, document_bytes)
+    return replace(
+        plan,
         memory_bytes=_CORE_MEMORY,
-        core_hours=_CLUSTER_SECONDS_PER_GB * text_bytes / 1e9 / 3600,
+        core_hours=_CLUSTER_SECONDS_PER_GB * plan.text_bytes / 1e9 / 3600,
         parts={
             "copies": documents * (_COLLAPSE_FIXED + _COLLAPSE_BAND * bands.num_bands),
             "bands": documents * (_BAND_ROW * bands.num_bands + _BAND_PAIRS),
-            "features": _FEATURE_COPIES * _DISK_SHINGLE * text_bytes / _BYTES_PER_TOKEN,
+            "features": _FEATURE_COPIES * _DISK_SHINGLE * plan.text_bytes / _BYTES_PER_TOKEN,
         },
     )
 

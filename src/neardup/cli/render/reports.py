@@ -157,41 +157,35 @@ def _share(part: int, counts: dict[str, int]) -> str:
 
 def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     """Add the recall of the run: estimated, and measured by the audit."""
-    recall, audit, near = report["recall"], report["audit"], report.get("fingerprints")
-    unlisted = report["bound"]["documents"]
-    if unlisted:
-        were = "was" if unlisted == 1 else "were"
-        reason = f"not known: {plural(unlisted, 'document')} {were} not compared with all candidates"
-        table.figure("Recall", "-", reason)
-    elif near is not None:
-        table.figure(
-            "Recall", "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
-        )
-    elif recall is None:
-        found = report["counts"].get("removed_near")
-        reason = "not estimated with an index" if found else "no near-duplicate to estimate it from"
-        table.figure("Recall", "-", reason)
-    else:
-        table.figure(
-            "Recall",
-            percent(recall["estimated"]),
-            f"estimated, without copies; {percent(recall['low'])} to {percent(recall['high'])}",
-        )
+    audit, near, unlisted = report["audit"], report.get("fingerprints"), report["bound"]["documents"]
+    table.figure("Recall", *_recall(report, unlisted))
     if near is not None and report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
         table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
-    if audit is None:
-        return
-    if audit["recall"] is None:
+    if audit is not None and audit["recall"] is None:
         documents = plural(audit["documents"], "document")
         table.figure("Audit", "-", f"{documents} compared with all others: no duplicate among them")
-        return
-    table.figure(
-        "Audit",
-        percent(audit["recall"]),
-        f"measured, without copies; {percent(audit['low'])} to {percent(audit['high'])}; "
-        f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}"
-        f"{', with those that full buckets hide' if unlisted else ''}",
-    )
+    elif audit is not None:
+        hidden = ", with those that full buckets hide" if unlisted else ""
+        found = f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}{hidden}"
+        table.figure("Audit", percent(audit["recall"]), f"measured, without copies; {_interval(audit)}; {found}")
+
+
+def _recall(report: dict[str, Any], unlisted: int) -> tuple[str, str]:
+    """Return the estimated recall, and its remark; unlisted : documents that full buckets leave out."""
+    recall, near = report["recall"], report.get("fingerprints")
+    if unlisted:
+        were = "was" if unlisted == 1 else "were"
+        return "-", f"not known: {plural(unlisted, 'document')} {were} not compared with all candidates"
+    if near is not None:
+        return "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
+    if recall is None:
+        found = report["counts"].get("removed_near")
+        return "-", "not estimated with an index" if found else "no near-duplicate to estimate it from"
+    return percent(recall["estimated"]), f"estimated, without copies; {_interval(recall)}"
+
+
+def _interval(values: dict[str, Any]) -> str:
+    return f"{percent(values['low'])} to {percent(values['high'])}"
 
 
 def print_frequencies(report: dict[str, Any], output: Path) -> None:
