@@ -14,6 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+
 
 def flatten_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the bytes of an Arrow string array and the offsets of the strings, without a copy of the bytes.

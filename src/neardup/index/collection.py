@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.arrays import arrow_of, begins_run, numpy_type, rank_in_run
+from neardup.arrays import Mask, Rows, arrow_of, begins_run, numpy_type, rank_in_run
 from neardup.candidates.entries import CandidateRows, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import Rules, Verdicts, are_kept, judge, keep_all, measure_stored, stored_representatives
@@ -26,7 +26,6 @@ from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
 from neardup.stores.hashed import contents_of
 from neardup.verify.measured import Measured
 
-Rows = npt.NDArray[np.int64]
 _TIMESTAMPS = ("first_seen", "last_seen", "payload")
 
 
@@ -36,7 +35,7 @@ class Hits(NamedTuple):
     """
 
     hits: pa.Table
-    truncated: npt.NDArray[np.bool_]
+    truncated: Mask
 
 
 class Step(NamedTuple):
@@ -135,7 +134,7 @@ def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) ->
 
 
 def _first_conflict(
-    rules: Rules, snapshot: Snapshot, incoming: Incoming, existing: Rows, replacing: npt.NDArray[np.bool_], if_new: bool
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, existing: Rows, replacing: Mask, if_new: bool
 ) -> int:
     """Return the first document that replaces a row which an earlier one may be compared with, or their number.
 
@@ -171,7 +170,7 @@ def _first_repeated_id(ids: pa.Array) -> int:
     return int(repeated[0]) + 1 if len(repeated) else len(codes)
 
 
-def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> npt.NDArray[np.bool_]:
+def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> Mask:
     """Return which documents are stored already, with the same content; those without features have one content."""
     same = existing >= 0
     if same.any():
@@ -209,7 +208,7 @@ def _documents(
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _array(values: npt.NDArray[Any], kind: pa.DataType, mask: npt.NDArray[np.bool_]) -> pa.Array:
+def _array(values: npt.NDArray[Any], kind: pa.DataType, mask: Mask) -> pa.Array:
     """Return numbers as an Arrow array, null where the mask is true."""
     if mask.all():
         return pa.nulls(len(mask), kind)

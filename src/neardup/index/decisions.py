@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Mask, Rows
 from neardup.candidates.buckets import find_copies
 from neardup.candidates.entries import CandidateRows, Entries, Found, Layout, take_entries
 from neardup.candidates.lookups import Lookup
@@ -23,9 +23,6 @@ from neardup.methods.base import Described, Method
 from neardup.stores.base import Snapshot
 from neardup.stores.key_tables import KeyEntries, KeyTables
 from neardup.verify.measured import Measured, measured_of_copies
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Rules(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of, offsets_from_lengths, ranges
+from neardup.arrays import Mask, Rows, Words, arrow_of, offsets_from_lengths, ranges
 from neardup.documents.vectors import texts_of
 from neardup.errors import StoreError
 from neardup.features.binary import binary_rows
@@ -31,8 +31,6 @@ DETAILS: dict[str, tuple[str, ...]] = {FINGERPRINTS: (), FEATURES: SETS, TEXT: (
 """The columns that documents are compared by besides `Sketched`, for each choice of storage."""
 _CODEC = "zstd"
 _LENGTH_BYTES, _HASH_BYTES = 4, 8
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,12 @@ class Incoming:
         return len(self.texts)
 
     @property
-    def content(self) -> npt.NDArray[np.uint64]:
+    def content(self) -> Words:
         """The hash of each content, uint64 (num_documents, 2)."""
         return self.described.features.content
 
     @property
-    def featured(self) -> npt.NDArray[np.bool_]:
+    def featured(self) -> Mask:
         """Whether each document has features."""
         return self.described.keys.featured
 
@@ -100,9 +98,7 @@ def store_settings(
     return StoreSettings(meta, method.lookup.layout, indexed_schema(method.measures), attachments or {})
 
 
-def stored_columns(
-    incoming: Incoming, method: Method, storage: str, kept: npt.NDArray[np.bool_]
-) -> dict[str, pa.Array]:
+def stored_columns(incoming: Incoming, method: Method, storage: str, kept: Mask) -> dict[str, pa.Array]:
     """Return the columns of documents that depend on their text alone: content, sketch, features, structure, text.
 
     Parameters
@@ -171,13 +167,13 @@ def _rows_of(binaries: Binaries) -> list[bytes | None]:
     return [data[begin:end] or None for begin, end in itertools.pairwise(ends)]
 
 
-def fixed_binary(content: npt.NDArray[np.uint64]) -> pa.Array:
+def fixed_binary(content: Words) -> pa.Array:
     """Return hashes of 128 bits, uint64 (n, 2), as binary(16)."""
     data = np.ascontiguousarray(content, "<u8")
     return pa.Array.from_buffers(pa.binary(16), len(data), [None, pa.py_buffer(data)])
 
 
-def compress(texts: pa.Array, wanted: npt.NDArray[np.bool_]) -> pa.Array:
+def compress(texts: pa.Array, wanted: Mask) -> pa.Array:
     """Return texts compressed with zstd, each after its length in four bytes; null where not wanted."""
     codec, rows = pa.Codec(_CODEC), []
     for text, is_wanted in zip(texts.to_pylist(), wanted.tolist(), strict=True):
@@ -208,7 +204,7 @@ def _decompress(codec: pa.Codec, row: bytes) -> str:
     return bytes(codec.decompress(row[_LENGTH_BYTES:], length, asbytes=True)).decode()
 
 
-def _binary_lists(lists: Lists, wanted: npt.NDArray[np.bool_]) -> pa.Array:
+def _binary_lists(lists: Lists, wanted: Mask) -> pa.Array:
     """Return each wanted list; null for the others."""
     sizes = np.where(wanted, lists.sizes, 0)
     data = np.ascontiguousarray(lists.hashes[ranges(lists.offsets[:-1], sizes)], "<u8")

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import rank_in_run
+from neardup.arrays import Rows, rank_in_run
 from neardup.candidates.entries import Found, Layout
-from neardup.stores.base import Rows, Snapshot
+from neardup.stores.base import Snapshot
 
 Sketches = Callable[[], tuple[pa.Array, pa.Array]]
 

@@ -10,14 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of
+from neardup.arrays import Rows, arrow_of
 from neardup.candidates.entries import take_entries
 from neardup.errors import SettingError
-from neardup.features.described import Keys
 from neardup.index.decisions import Rules
 from neardup.index.incoming import DETAILS, SETS, Incoming, decompress, stored_described, stored_keys, stored_sketches
 from neardup.schemas import KEPT, indexed_schema
-from neardup.stores.base import Changes, Rows, StoredSnapshot, Writer
+from neardup.stores.base import Changes, StoredSnapshot, Writer
 from neardup.stores.documents import SKETCHED, sketched_of
 
 _SHOWN = ("id", "state", "kept_id", "first_seen", "last_seen", "payload", "import_name", "text", "sketch")
@@ -159,14 +158,12 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
 
 def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
     """Return the change that adds documents of a scan of all columns; first : is added to their rows."""
-    entries = take_entries(rules.lookup.entries(_keys_of(rules, table)), table["member"].to_numpy())
+    entries = take_entries(
+        rules.lookup.entries(stored_keys(sketched_of(table, SETS), rules.method)), table["member"].to_numpy()
+    )
     at = table.schema.get_field_index("row")
     table = table.set_column(at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, pa.uint32())))
     return Changes(table.cast(indexed_schema(rules.method.measures)), entries)
-
-
-def _keys_of(rules: Rules, table: pa.Table) -> Keys:
-    return stored_keys(sketched_of(table, SETS), rules.method)
 
 
 def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
@@ -176,7 +173,7 @@ def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
         table = table.filter(table["member"])
         if not table.num_rows:
             continue
-        probes = rules.lookup.entries(_keys_of(rules, table))
+        probes = rules.lookup.entries(stored_keys(sketched_of(table, SETS), rules.method))
         found = snapshot.find(probes, rules.max_bucket_size)
         rows = table["row"].to_numpy().astype(np.int64)
         missing = ~found.truncated

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from neardup import schemas
+from neardup.arrays import Rows
 from neardup.documents.vectors import texts_of
 from neardup.errors import InputError, UnknownImportError
 from neardup.index import collection, maintenance, meta
@@ -20,7 +21,7 @@ from neardup.settings.constraints import check_import_name
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 from neardup.stores.addresses import create_store, open_store, shown_address
-from neardup.stores.base import Changes, Import, Rows, Store, Writer
+from neardup.stores.base import Changes, Import, Store, Writer
 
 PAYLOAD = "payload"
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.arrays import Rows, Words
 from neardup.candidates.entries import Entries, Found
 from neardup.index.decisions import Rules, are_kept
 from neardup.index.incoming import store_settings
 from neardup.index.listing import list_after, sketches_of
-from neardup.stores.base import Changes, Rows, Snapshot, Writer
+from neardup.stores.base import Changes, Snapshot, Writer
 from neardup.stores.chunks import array_of
 from neardup.stores.memory import MemoryStore
 from neardup.stores.state import StateWriter
@@ -68,7 +68,7 @@ class Overlay(Snapshot):
         stored, later = self._base.rows_of_ids(ids), self._top.rows_of_ids(ids)
         return np.where(later >= 0, later + self._first, stored)
 
-    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+    def rows_of_contents(self, contents: Words) -> Rows:
         stored, later = self._base.rows_of_contents(contents), self._top.rows_of_contents(contents)
         # A kept row comes before a removed one, wherever it is.
         for_later = (later >= 0) & ((stored < 0) | (are_kept(self._top, later) & ~are_kept(self._base, stored)))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import Rows, Words
 from neardup.candidates.entries import Entries, Found
 from neardup.errors import StoreError
 from neardup.stores.chunks import array_of
@@ -23,7 +23,6 @@ from neardup.stores.documents import SKETCHED, Sketched, sketched_of
 from neardup.stores.settings import StoreSettings
 
 MAX_ROWS = 2**32 - 1
-Rows = npt.NDArray[np.int64]
 
 
 class Counts(NamedTuple):
@@ -132,7 +131,7 @@ class Snapshot(ABC):
         """Return the row of each id, large_string without nulls; -1 if there is none."""
 
     @abstractmethod
-    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+    def rows_of_contents(self, contents: Words) -> Rows:
         """Return the earliest kept row that is a member of buckets and has the content, uint64 (n, 2); else the
         earliest removed one; else -1."""
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Bytes, Mask, Rows, Words
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
-Rows = npt.NDArray[np.int64]
 _BOOL = pa.bool_()
 _NULLS, _BEGIN, _ENDS = range(3)  # of kernels.gather
 _LEAST_TIME, _GREATEST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # of Python, microseconds since 1970
@@ -29,8 +29,8 @@ class Binaries(NamedTuple):
     data : uint8, aligned for numbers. offsets : int64 (num_rows + 1,); row i is data[offsets[i] : offsets[i + 1]].
     """
 
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
+    data: Bytes
+    offsets: Rows
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class Chunk:
     stop: int
     batch: pa.RecordBatch
     name: str | None = None
-    _fields: list[npt.NDArray[np.int64]] = field(default_factory=list, repr=False)
+    _fields: list[Rows] = field(default_factory=list, repr=False)
 
     @property
     def listed(self) -> npt.NDArray[np.uint32] | None:
@@ -133,8 +133,8 @@ class Selection(NamedTuple):
     """
 
     schema: pa.Schema
-    wanted: npt.NDArray[np.int64]
-    widths: npt.NDArray[np.int64]
+    wanted: Rows
+    widths: Rows
     kinds: tuple[pa.DataType, ...]
     last_seen: int
 
@@ -162,11 +162,11 @@ class Gathered(NamedTuple):
     """Columns of rows: the arrays that `gather_rows` returns."""
 
     selection: Selection
-    data: npt.NDArray[np.uint8]
-    numbers: npt.NDArray[np.int64]
-    there: npt.NDArray[np.bool_]
+    data: Bytes
+    numbers: Rows
+    there: Mask
 
-    def bytes_of(self, column: int) -> npt.NDArray[np.uint8]:
+    def bytes_of(self, column: int) -> Bytes:
         """Return the bytes of a column."""
         begin, width = self.numbers.item(column, _BEGIN), self.selection.widths.item(column)
         size = self.there.shape[1] * width if width else self.numbers.item(column, -1)
@@ -211,7 +211,7 @@ class Gathered(NamedTuple):
         return pa.Table.from_arrays(self.arrays(), schema=self.selection.schema)
 
 
-def _is_whole(array: pa.Array, values: npt.NDArray[np.uint8]) -> bool:
+def _is_whole(array: pa.Array, values: Bytes) -> bool:
     """Return whether Python can read a column: a fifth of a microsecond for a text. values : its bytes."""
     if pa.types.is_timestamp(array.type):
         times = values.view(np.int64)
@@ -223,7 +223,7 @@ def _is_whole(array: pa.Array, values: npt.NDArray[np.uint8]) -> bool:
     return True
 
 
-def gather(rows: Rows, chunks: Sequence[Chunk], places: npt.NDArray[np.int64], selection: Selection) -> Gathered:
+def gather(rows: Rows, chunks: Sequence[Chunk], places: Rows, selection: Selection) -> Gathered:
     """Return columns of rows, in this order.
 
     chunks : by rows. places : of the chunks, located.
@@ -239,7 +239,7 @@ def gather(rows: Rows, chunks: Sequence[Chunk], places: npt.NDArray[np.int64], s
     return Gathered(selection, *gathered)
 
 
-def without(chunk: Chunk, forgotten: npt.NDArray[np.uint64], schema: pa.Schema) -> Chunk:
+def without(chunk: Chunk, forgotten: Words, schema: pa.Schema) -> Chunk:
     """Return a chunk in memory, with all columns, without the documents of forgotten rows; itself if none are."""
     alive = ~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))
     if alive.all():
@@ -270,9 +270,9 @@ def as_batch(table: pa.Table) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def bits_at(bits: npt.NDArray[np.uint64], rows: Rows) -> npt.NDArray[np.bool_]:
+def bits_at(bits: Words, rows: Rows) -> Mask:
     """Return the bit of each row."""
-    found: npt.NDArray[np.bool_] = (bits[rows >> 6] >> (rows & 63).astype(np.uint64)) & np.uint64(1) != 0
+    found: Mask = (bits[rows >> 6] >> (rows & 63).astype(np.uint64)) & np.uint64(1) != 0
     return found
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import flatten_strings
+from neardup.arrays import Bytes, Mask, Rows, Words, flatten_strings
 from neardup.stores.chunks import (
     Binaries,
     Chunk,
@@ -24,7 +24,6 @@ from neardup.stores.chunks import (
     without,
 )
 
-Rows = npt.NDArray[np.int64]
 _FAN_IN, _MAX_COMBINED = 16, 1 << 12  # small chunks are combined sixteen at a time, up to so many rows: some ms
 _ROWS_A_SCAN = 1 << 14
 _WORD = 8
@@ -38,9 +37,9 @@ class Sketched(NamedTuple):
     columns, by name, without those of nulls.
     """
 
-    content: npt.NDArray[np.uint64]
-    featured: npt.NDArray[np.bool_]
-    sketch: npt.NDArray[np.uint8]
+    content: Words
+    featured: Mask
+    sketch: Bytes
     details: dict[str, Binaries]
 
 
@@ -66,7 +65,7 @@ def _binaries(array: pa.Array) -> Binaries:
     return Binaries(data if data.ctypes.data % _WORD == 0 else data.copy(), offsets)
 
 
-def _rows_of(data: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.uint8]:
+def _rows_of(data: Bytes, size: int) -> Bytes:
     """Return bytes as rows of one length."""
     return data.reshape(size, len(data) // max(1, size))
 
@@ -90,7 +89,7 @@ def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
     return runs
 
 
-def seen_at(rows: Rows, times: npt.NDArray[np.int64]) -> Seen:
+def seen_at(rows: Rows, times: Rows) -> Seen:
     """Return times of rows, in any order; of repeats, the last counts."""
     return merge_seen([Seen(rows.astype(np.uint32), times)])
 
@@ -114,7 +113,7 @@ class DocumentsView(NamedTuple):
 
     schema: pa.Schema
     chunks: tuple[Chunk, ...]
-    places: npt.NDArray[np.int64]
+    places: Rows
     seen: tuple[Seen, ...]
     selected: dict[tuple[str, ...], Selection]
 
@@ -135,7 +134,7 @@ class DocumentsView(NamedTuple):
         )
         return sketched, gathered.arrays(first)
 
-    def scan(self, columns: Sequence[str], forgotten: npt.NDArray[np.uint64]) -> Iterator[pa.Table]:
+    def scan(self, columns: Sequence[str], forgotten: Words) -> Iterator[pa.Table]:
         """Yield columns of all rows that were not forgotten, some thousand at a time."""
         for chunk in self.chunks:
             for begin in range(0, chunk.batch.num_rows, _ROWS_A_SCAN):
@@ -195,7 +194,7 @@ class Documents:
         self._put(0, len(self.chunks), chunks)
         self.seen = tuple(seen)
 
-    def drop(self, forgotten: npt.NDArray[np.uint64]) -> None:
+    def drop(self, forgotten: Words) -> None:
         """Drop the documents of forgotten rows."""
         self._put(0, len(self.chunks), [without(chunk, forgotten, self.schema) for chunk in self.chunks])
 

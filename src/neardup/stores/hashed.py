@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import arrow_of, view_strings
+from neardup.arrays import Mask, Rows, Words, arrow_of, view_strings
 from neardup.candidates.entries import Entries
-from neardup.stores.base import Rows, StoredSnapshot
+from neardup.stores.base import StoredSnapshot
 from neardup.stores.chunks import array_of
 from neardup.stores.key_tables import ALL, KeyEntries
 
@@ -26,14 +25,14 @@ class HashedSnapshot(StoredSnapshot):
     """A snapshot that finds rows by the hash of the id, and members by the first half of their content."""
 
     @abstractmethod
-    def _find_equal(self, table: int, keys: npt.NDArray[np.uint64], limit: int) -> tuple[Rows, Rows]:
+    def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
         """Return the numbers of keys and the rows that have them, `limit` of a key or more if there are as many.
 
         table : of the last two.
         """
 
     @abstractmethod
-    def are_kept(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def are_kept(self, rows: Rows) -> Mask:
         """Return which rows were kept."""
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
@@ -46,7 +45,7 @@ class HashedSnapshot(StoredSnapshot):
             result[number[same]] = row[same]
         return result
 
-    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+    def rows_of_contents(self, contents: Words) -> Rows:
         """Return the earliest kept row that is a member and has the content; else the earliest removed one; else -1."""
         number, row = self._find_equal(_CONTENTS, np.ascontiguousarray(contents[:, 0]), _MOST_COPIES)
         result = np.full(len(contents), -1, np.int64)
@@ -77,7 +76,7 @@ def entries_of(documents: pa.Table, entries: Entries | None, first: int, num_tab
     return found._replace(row=(found.row + first).astype(np.uint32))
 
 
-def hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
+def hash_ids(ids: pa.Array) -> Words:
     """Return the keys of ids, large_string."""
     data, offsets = view_strings(ids)
     hashes = np.empty(len(ids), np.uint64)
@@ -85,7 +84,7 @@ def hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-def contents_of(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+def contents_of(column: pa.ChunkedArray) -> Words:
     """Return a column of binary(16) as uint64 (n, 2)."""
     array = array_of(column)
     words = np.frombuffer(array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import Mask, Rows, Words
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
@@ -31,15 +32,12 @@ _TAIL_ENTRIES = 512  # of a table, scanned in a quarter of a microsecond
 _MANY_LOOKUPS, _MANY_ENTRIES = 1024, 1 << 22  # of tables that do not fit the caches of a processor
 _ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 24
 
-Keys = npt.NDArray[np.uint64]
-Bits = npt.NDArray[np.uint64]
-
 
 class KeyEntries(NamedTuple):
     """Keys of rows in tables. table : uint16, key : uint64, row : uint32 (num_entries,), rows not falling."""
 
     table: npt.NDArray[np.uint16]
-    key: Keys
+    key: Words
     row: npt.NDArray[np.uint32]
 
 
@@ -50,7 +48,7 @@ class SortedTable(NamedTuple):
     keys whose bits above `shift` are c.
     """
 
-    keys: Keys
+    keys: Words
     rows: npt.NDArray[np.uint32]
     starts: npt.NDArray[np.uint32]
     shift: int
@@ -79,22 +77,22 @@ class KeyRun:
 class FoundRows(NamedTuple):
     """The fields of `base.Found`, as the kernel returns them."""
 
-    entry: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
+    entry: Rows
+    row: Rows
+    kept: Mask
+    truncated: Mask
 
 
 class KeyView(NamedTuple):
     """The entries at one moment. runs : keep alive the memory that `parts` points to."""
 
-    prefix_bits: npt.NDArray[np.int64]
+    prefix_bits: Rows
     max_distance: int
     parts: Parts
     tail: Tail
     runs: tuple[KeyRun, ...]
 
-    def find(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
+    def find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> FoundRows:
         """Return the rows in the buckets of keys, as `Snapshot.find` defines it.
 
         Parameters
@@ -112,7 +110,7 @@ class KeyView(NamedTuple):
             return self._find_sorted(table, key, limit, states)
         return self._find(table, key, limit, states)
 
-    def _find(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
+    def _find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> FoundRows:
         rules = (self.prefix_bits, self.max_distance, limit)
         found = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
         if found[-1] >= 0:
@@ -120,7 +118,7 @@ class KeyView(NamedTuple):
             raise damaged_keys(places[found[-1]].name)
         return FoundRows(*found[:-1])
 
-    def _find_sorted(self, table: npt.NDArray[np.uint16], key: Keys, limit: int, states: States) -> FoundRows:
+    def _find_sorted(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> FoundRows:
         """Look keys up in the order of the tables: neighbours share pages, which takes two thirds of the time."""
         order = np.lexsort((key, table))
         found = self._find(table[order], key[order], limit, states)
@@ -151,7 +149,7 @@ class KeyTables:
         self.first = self.stop = 0
         self._parts: Parts | None = None
         self._merged: KeyRun | None = None  # the last run when runs were merged
-        self._sizes: npt.NDArray[np.int64]
+        self._sizes: Rows
         self._clear_tail()
 
     def restore(self, runs: Sequence[KeyRun], stop: int) -> None:
@@ -172,7 +170,7 @@ class KeyTables:
             self._clear_tail()
         self.stop = stop
 
-    def append_columns(self, keys: Keys, rows: npt.NDArray[np.uint32], stop: int) -> None:
+    def append_columns(self, keys: Words, rows: npt.NDArray[np.uint32], stop: int) -> None:
         """Append rows below `stop` that have no entries yet and a key in every table, as all have that came before.
 
         Parameters
@@ -208,7 +206,7 @@ class KeyTables:
             self.first, self._parts = self.stop, None
             self._clear_tail()
 
-    def merge_latest(self, forgotten: Bits, least_row: int) -> None:
+    def merge_latest(self, forgotten: Words, least_row: int) -> None:
         """Merge the latest runs as the ratio of sizes demands, none that begins before `least_row`."""
         if not self.runs or self.runs[-1] is self._merged:
             return
@@ -258,10 +256,10 @@ def first_to_merge(sizes: Sequence[int], most: int = MAX_ENTRIES) -> int:
 
 def sort_entries(
     entries: KeyEntries,
-    prefix_bits: npt.NDArray[np.int64],
+    prefix_bits: Rows,
     first: int,
     stop: int,
-    tail: tuple[Keys, npt.NDArray[np.uint32], npt.NDArray[np.int64]] | None = None,
+    tail: tuple[Words, npt.NDArray[np.uint32], Rows] | None = None,
 ) -> KeyRun:
     """Return the entries of the rows from `first` to `stop` as a run.
 
@@ -288,13 +286,13 @@ def sort_entries(
     return KeyRun(first, stop, tuple(tables))
 
 
-def sort_table(keys: Keys, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
+def sort_table(keys: Words, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
     """Return entries as a sorted table; keys and rows are sorted in place."""
     kernels.key_tables.sort_entries(keys, rows)
     return with_cells(keys, rows, prefix_bits)
 
 
-def merge_runs(runs: Sequence[KeyRun], prefix_bits: npt.NDArray[np.int64], forgotten: Bits) -> KeyRun:
+def merge_runs(runs: Sequence[KeyRun], prefix_bits: Rows, forgotten: Words) -> KeyRun:
     """Return adjacent runs as one in memory, without the entries of forgotten rows."""
     parts = parts_of(runs, len(prefix_bits))
     tables = []
@@ -313,7 +311,7 @@ def choose_shift(size: int, prefix_bits: int) -> int:
     return 64 - max(1, min(bits, prefix_bits))
 
 
-def with_cells(keys: Keys, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
+def with_cells(keys: Words, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
     shift = choose_shift(len(keys), prefix_bits)
     counts = np.zeros((1 << (64 - shift)) + 1, np.uint32)
     kernels.key_tables.count_cells(keys, shift, counts)

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import numpy_type, offsets_from_lengths, view_strings
+from neardup.arrays import Bytes, Rows, numpy_type, offsets_from_lengths, view_strings
 
-Bytes = npt.NDArray[np.uint8]
 EPOCH_2000 = 946_684_800_000_000
 """The microseconds from 1970 to 2000, from which PostgreSQL counts time."""
 _WIDER = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}  # PostgreSQL has no unsigned types
@@ -26,7 +25,7 @@ class Packed(NamedTuple):
     """Rows one after the other. data : uint8. offsets : int64 (num_rows + 1,), where each begins."""
 
     data: Bytes
-    offsets: npt.NDArray[np.int64]
+    offsets: Rows
 
 
 def pack_table(table: pa.Table, compact: bool) -> Packed:
@@ -83,7 +82,7 @@ def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
     return None
 
 
-def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, Rows, Rows]:
     """Return the bytes of a column, where the value of each row begins, and its length; -1 for a null."""
     if array.null_count == len(array):
         return np.empty(0, np.uint8), np.zeros(len(array), np.int64), np.full(len(array), -1, np.int64)
@@ -118,9 +117,7 @@ def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(values.astype(number))
 
 
-def _column_of(
-    packed: Bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], dtype: pa.DataType, compact: bool
-) -> pa.Array:
+def _column_of(packed: Bytes, starts: Rows, lengths: Rows, dtype: pa.DataType, compact: bool) -> pa.Array:
     number = _number_type(dtype, compact)
     valid = lengths >= 0
     nulls = int(len(valid) - valid.sum())

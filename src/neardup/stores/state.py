@@ -9,14 +9,13 @@ from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import writable
+from neardup.arrays import Mask, Rows, Words, writable
 from neardup.candidates.entries import Entries, Found, Layout
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Counts, Import, Rows, Store, Writer, check_changes, join_changes
+from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes, join_changes
 from neardup.stores.chunks import Chunk, bits_at
 from neardup.stores.documents import Documents, DocumentsView, Seen, Sketched, add_seen, seen_at
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
@@ -24,8 +23,6 @@ from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, me
 
 if TYPE_CHECKING:
     from neardup.kernels.key_tables import States
-
-Bits = npt.NDArray[np.uint64]
 
 
 class State:
@@ -63,7 +60,7 @@ class State:
         if len(forgotten):
             self.forget(forgotten)
 
-    def append_files(self, kept: npt.NDArray[np.bool_], run: KeyRun, chunk: Chunk) -> None:
+    def append_files(self, kept: Mask, run: KeyRun, chunk: Chunk) -> None:
         """Append documents that are in files. Requires: all earlier ones are."""
         self.keys.append_run(run)
         self.documents.chunks.append(chunk)
@@ -71,7 +68,7 @@ class State:
         self.least_row = self.num_rows
 
     def restore(
-        self, runs: Sequence[KeyRun], chunks: Sequence[Chunk], seen: Sequence[Seen], kept: Bits, forgotten: Bits
+        self, runs: Sequence[KeyRun], chunks: Sequence[Chunk], seen: Sequence[Seen], kept: Words, forgotten: Words
     ) -> None:
         """Begin with what files contain.
 
@@ -97,7 +94,7 @@ class State:
         """Return the entries of new documents in all tables; first : the row of the first."""
         return entries_of(documents, entries, first, len(self.layout.prefix_bits))
 
-    def count_rows(self, kept: npt.NDArray[np.bool_]) -> None:
+    def count_rows(self, kept: Mask) -> None:
         """Take account of new documents: their number, and which were kept."""
         first, self.num_rows = self.num_rows, self.num_rows + len(kept)
         self.kept = lengthen(self.kept, self.num_rows)
@@ -230,12 +227,12 @@ class View(HashedSnapshot):
         """Yield the tables that were staged in an open import."""
         return self._store._read_staged(import_name)
 
-    def _find_equal(self, table: int, keys: npt.NDArray[np.uint64], limit: int) -> tuple[Rows, Rows]:
+    def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
         number = len(self.moment.keys.prefix_bits) - NUM_HASHED + table
         found = self.moment.keys.find(np.full(len(keys), number, np.uint16), keys, limit, self.moment.states)
         return found.entry, found.row
 
-    def are_kept(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def are_kept(self, rows: Rows) -> Mask:
         """Return which rows were kept."""
         return bits_at(self.moment.states.kept, rows)
 
@@ -261,7 +258,7 @@ class StateWriter(View, Writer):
         self._store._stage(import_name, opened, documents)
 
 
-def lengthen(bits: Bits, num_rows: int) -> Bits:
+def lengthen(bits: Words, num_rows: int) -> Words:
     """Return bits of so many rows or more, the same array if it is long enough."""
     needed = (num_rows >> 6) + 1
     if needed <= len(bits):

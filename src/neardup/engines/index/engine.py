@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schemas
+from neardup.arrays import Rows
 from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.edits import Edits
 from neardup.decide.outcome import SHORT, Outcome, count_decisions
@@ -40,7 +41,7 @@ from neardup.progress import Progress, Stages
 from neardup.report.contents import drop_near_counts
 from neardup.runs.run import Run
 from neardup.stores import embedded
-from neardup.stores.base import Changes, Rows, StoredSnapshot, Writer
+from neardup.stores.base import Changes, StoredSnapshot, Writer
 from neardup.verify.measured import Measured, measured_of_copies
 
 _NO_TEXT = "(The index stores no text.)"

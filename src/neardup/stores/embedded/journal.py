@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import Rows
 from neardup.candidates.entries import Entries
-from neardup.stores.base import Changes, Rows
+from neardup.stores.base import Changes
 from neardup.stores.chunks import as_batch
 from neardup.stores.documents import Seen, seen_at
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Mask, Words
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, check_changes, join_changes
 from neardup.stores.chunks import Chunk, as_batch, bits_at, without
@@ -24,7 +24,7 @@ from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.folder import remove_files, sync_folder
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
-from neardup.stores.key_tables import Bits, KeyRun, first_to_merge, sort_entries
+from neardup.stores.key_tables import KeyRun, first_to_merge, sort_entries
 from neardup.stores.settings import dump
 from neardup.stores.state import State, lengthen
 
@@ -46,7 +46,7 @@ class Job:
     write: Callable[[Job], None]
     replaced: list[FileInfo]
     record: int | None = None
-    forgotten: Bits | None = None
+    forgotten: Words | None = None
     written: dict[FileInfo, Any] = field(default_factory=dict)
 
 
@@ -144,7 +144,7 @@ class Maintenance:
         state, record = self._state, self._loader.number + 1
         bits, schema = state.keys.prefix_bits, state.documents.schema
         rest = Changes()
-        added: list[tuple[npt.NDArray[np.bool_], KeyRun, Chunk]] = []
+        added: list[tuple[Mask, KeyRun, Chunk]] = []
 
         def write(job: Job) -> None:
             nonlocal rest
@@ -209,7 +209,7 @@ class Maintenance:
             self._finish(self._job_of_keys(runs))
         self._finish(self._begin_merge_of_seen(everything=True))
 
-    def _drop_forgotten(self, name: str, forgotten: Bits) -> None:
+    def _drop_forgotten(self, name: str, forgotten: Words) -> None:
         """Write a file of documents again if some of its rows were forgotten."""
         chunk = next(chunk for chunk in self._state.documents.chunks if chunk.name == name)
         smaller = without(chunk, forgotten, self._state.documents.schema)
@@ -357,7 +357,7 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
-def _same_bits(left: Bits, right: Bits) -> bool:
+def _same_bits(left: Words, right: Words) -> bool:
     """Return whether two arrays of bits differ in zeros at the end at most."""
     size = min(len(left), len(right))
     return bool((left[:size] == right[:size]).all() and not left[size:].any() and not right[size:].any())

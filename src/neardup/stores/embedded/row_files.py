@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Bytes, Rows, Words
 from neardup.errors import StoreError
 from neardup.stores.chunks import Chunk, all_of, as_batch, bits_at
 from neardup.stores.damage import damaged
@@ -26,14 +27,13 @@ from neardup.stores.embedded.array_files import (
     open_arrays,
     write_at,
 )
-from neardup.stores.key_tables import Bits, KeyRun, SortedTable, choose_shift, damaged_keys, parts_of
+from neardup.stores.key_tables import KeyRun, SortedTable, choose_shift, damaged_keys, parts_of
 
 DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
 """The kinds of files."""
 KINDS = (DOCUMENTS, KEYS, SEEN, FORGOTTEN)
 _SUFFIXES = {DOCUMENTS: "arrow", KEYS: "keys", SEEN: "seen", FORGOTTEN: "bits"}
 _ENTRIES_AT_ONCE, _BITS_AT_ONCE = 1 << 19, 1 << 20
-Bytes = npt.NDArray[np.uint8]
 _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
@@ -172,7 +172,7 @@ def _narrow_column(column: pa.Array) -> pa.Array:
 
 
 def write_keys(
-    folder: Path, number: int, runs: Sequence[KeyRun], prefix_bits: npt.NDArray[np.int64], kept: Bits, forgotten: Bits
+    folder: Path, number: int, runs: Sequence[KeyRun], prefix_bits: Rows, kept: Words, forgotten: Words
 ) -> FileInfo:
     """Write adjacent runs as one, without the entries of forgotten rows. Raises OSError; there is no file then.
 
@@ -202,7 +202,7 @@ def write_keys(
         return file.finish()
 
 
-def _merge_into(file: ArrayFile, table: int, fields: npt.NDArray[np.int64], shift: int, forgotten: Bits) -> None:
+def _merge_into(file: ArrayFile, table: int, fields: Rows, shift: int, forgotten: Words) -> None:
     keys, rows = np.empty(_ENTRIES_AT_ONCE, np.uint64), np.empty(_ENTRIES_AT_ONCE, np.uint32)
     cursors = np.zeros(len(fields), np.int64)
     counts = np.zeros((1 << (64 - shift)) + 1, np.uint32)
@@ -228,7 +228,7 @@ def _open_keys(folder: Path, info: FileInfo, num_tables: int) -> tuple[KeyRun, B
     return KeyRun(info.first, info.stop, tuple(tables), info.name), arrays["kept"]
 
 
-def place_bits(packed: Bytes, first: int, stop: int, bits: Bits) -> None:
+def place_bits(packed: Bytes, first: int, stop: int, bits: Words) -> None:
     """Set the bits of the rows from `first` to `stop`. packed : as `write_keys` writes them."""
     target = bits.view(np.uint8)[first // 8 : -(-stop // 8)]
     if first % 8:
@@ -245,7 +245,7 @@ def write_seen(folder: Path, number: int, first: int, stop: int, seen: Seen) -> 
     return _write_arrays(folder, number, SEEN, first, stop, rows=seen.rows, times=seen.times)
 
 
-def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Bits) -> FileInfo:
+def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Words) -> FileInfo:
     """Write the bits of all rows. Raises OSError; there is no file then."""
     return _write_arrays(folder, number, FORGOTTEN, 0, num_rows, bits=forgotten.view(np.uint8)[: -(-num_rows // 8)])
 

@@ -12,13 +12,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import psycopg
 from psycopg import errors
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format, TransactionStatus
 
+from neardup.arrays import Rows
 from neardup.errors import StoreError
 from neardup.stores.servers import ServerAddress
 
@@ -47,12 +47,12 @@ class Bigints(NamedTuple):
     data: bytes
 
 
-def bigints(values: npt.NDArray[np.int64]) -> Bigints:
+def bigints(values: Rows) -> Bigints:
     """Return numbers as a parameter of a statement."""
     return slices_of_bigints(values, [0, len(values)])[0]
 
 
-def slices_of_bigints(values: npt.NDArray[np.int64], bounds: Sequence[int]) -> list[Bigints]:
+def slices_of_bigints(values: Rows, bounds: Sequence[int]) -> list[Bigints]:
     """Return numbers cut into several parameters, the first of them values[bounds[0]:bounds[1]]."""
     elements = np.empty(len(values), [("size", ">i4"), ("value", ">i8")])
     elements["size"], elements["value"] = 8, values

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import Rows, Words
 from neardup.candidates.entries import Entries, Found
 from neardup.errors import StoreError
-from neardup.stores.base import Counts, Import, Rows, StoredSnapshot
+from neardup.stores.base import Counts, Import, StoredSnapshot
 from neardup.stores.packed_rows import decode_table, unpack_table
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Bigints, Session, bigints, slices_of_bigints
@@ -64,7 +64,7 @@ class PostgresSnapshot(StoredSnapshot):
     def rows_of_ids(self, ids: pa.Array) -> Rows:
         return self._rows_of(statements.IDS, ids.cast(pa.large_binary()).to_pylist())
 
-    def rows_of_contents(self, contents: npt.NDArray[np.uint64]) -> Rows:
+    def rows_of_contents(self, contents: Words) -> Rows:
         values = np.ascontiguousarray(contents).view("V16").reshape(-1)
         return self._rows_of(statements.CONTENTS, [value.tobytes() for value in values])
 
@@ -121,6 +121,6 @@ class PostgresSnapshot(StoredSnapshot):
             ) from error
 
 
-def bigints_of(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def bigints_of(keys: Words) -> Rows:
     """Return keys as numbers with a sign, in the same order."""
     return (keys ^ _SIGN).view(np.int64)

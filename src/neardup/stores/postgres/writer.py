@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import Mask, Rows
 from neardup.candidates.entries import Entries
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Counts, Rows, Writer, check_changes
+from neardup.stores.base import Changes, Counts, Writer, check_changes
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import bigints
@@ -72,7 +72,7 @@ class PostgresWriter(PostgresSnapshot, Writer):
         self.session.execute(statements.FORGET_ENTRIES, bigints(rows))
         return -kept, -removed
 
-    def _add(self, documents: pa.Table, entries: Entries | None, lasting: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    def _add(self, documents: pa.Table, entries: Entries | None, lasting: Mask) -> tuple[int, int]:
         """Insert the lasting documents and their keys; return the number of kept and of removed ones."""
         kept = documents.column("state").to_numpy() == KEPT
         if entries is not None and len(entries.key):
@@ -90,7 +90,7 @@ class PostgresWriter(PostgresSnapshot, Writer):
 _HEADER, _TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 
 
-def entry_rows(entries: Entries, kept: npt.NDArray[np.bool_], first_row: int, num_tables: int) -> pa.Table:
+def entry_rows(entries: Entries, kept: Mask, first_row: int, num_tables: int) -> pa.Table:
     """Return the rows of the table of keys: of a document as many as it has keys in one table, one as a rule.
 
     kept : bool (num_documents,). first_row : the row of the first document.

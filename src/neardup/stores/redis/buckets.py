@@ -7,16 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from neardup.arrays import begins_run
+from neardup.arrays import Rows, Words, begins_run
 from neardup.kernels.packed_entries import WIDTH
-from neardup.stores.base import Rows
 
 _GROUPS_A_CALL = 50_000
 _HEAD = np.dtype([("table", ">u2"), ("level", "u1"), ("number", ">u4"), ("size", ">u4")])
 ENTRY = np.dtype([("key", ">u8"), ("row", "<u4")])
 
 
-def bucket_of(table: Rows, keys: npt.NDArray[np.uint64], buckets: Rows) -> tuple[Rows, Rows]:
+def bucket_of(table: Rows, keys: Words, buckets: Rows) -> tuple[Rows, Rows]:
     """Return the level and the number of the bucket of each key; see `scripts`. buckets : by table, how many it has."""
     levels = np.array([count.bit_length() - 1 for count in buckets.tolist()])
     top, level = (keys >> np.uint64(32)).astype(np.int64), levels[table]
@@ -24,7 +23,7 @@ def bucket_of(table: Rows, keys: npt.NDArray[np.uint64], buckets: Rows) -> tuple
     return level, top >> (32 - level)
 
 
-def group_entries(table: Rows, keys: npt.NDArray[np.uint64], row: Rows, buckets: Rows) -> Iterator[bytes]:
+def group_entries(table: Rows, keys: Words, row: Rows, buckets: Rows) -> Iterator[bytes]:
     """Yield entries for `scripts.ENTER`, some thousand buckets at a time; entries of a bucket stay in their order."""
     level, number = bucket_of(table, keys, buckets)
     order = np.lexsort((number, level, table))

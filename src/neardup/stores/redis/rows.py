@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import Bytes, Rows
 from neardup.errors import StoreError
 from neardup.stores.base import Counts
 from neardup.stores.redis import scripts
@@ -25,14 +26,14 @@ class Header(NamedTuple):
     entries : int64, how many there are, by table of keys.
     """
 
-    states: npt.NDArray[np.uint8]
+    states: Bytes
     forgotten_at: npt.NDArray[np.uint32]
     num_rows: int
     num_forgotten: int
     dropped: int
     counts: Counts
-    buckets: npt.NDArray[np.int64]
-    entries: npt.NDArray[np.int64]
+    buckets: Rows
+    entries: Rows
 
 
 class KnownRows:
@@ -93,7 +94,7 @@ class KnownRows:
         self._states, self._forgotten_at = np.empty(0, np.uint8), np.empty(0, np.uint32)
         self._num_rows, self._num_forgotten = 0, dropped
 
-    def _learn(self, states: npt.NDArray[np.uint8], known: int, rows: npt.NDArray[np.uint32], forgotten: int) -> None:
+    def _learn(self, states: Bytes, known: int, rows: npt.NDArray[np.uint32], forgotten: int) -> None:
         """Note the states from row `known` on, and the rows that were forgotten after so many."""
         new = states[self._num_rows - known :] if self._num_rows >= known else states[:0]
         if len(new):

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import rank_in_run
+from neardup.arrays import Bytes, Mask, Rows, Words, rank_in_run
 from neardup.candidates.entries import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
-from neardup.stores.base import Counts, Import, Rows
+from neardup.stores.base import Counts, Import
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot
 from neardup.stores.packed_rows import decode_table, unpack_table
 from neardup.stores.redis import scripts
@@ -90,18 +90,16 @@ class RedisSnapshot(HashedSnapshot):
             yield decode_table(data)
             number += 1
 
-    def _find_equal(self, table: int, keys: npt.NDArray[np.uint64], limit: int) -> tuple[Rows, Rows]:
+    def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
         number = len(self.settings.layout.prefix_bits) + table
         lookup, _, row = self._matches(np.full(len(keys), number, np.uint16), keys, limit)
         return lookup, row
 
-    def are_kept(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        kept: npt.NDArray[np.bool_] = self.header.states[rows] == KEPT
+    def are_kept(self, rows: Rows) -> Mask:
+        kept: Mask = self.header.states[rows] == KEPT
         return kept
 
-    def _matches(
-        self, table: npt.NDArray[np.uint16], key: npt.NDArray[np.uint64], limit: int
-    ) -> tuple[Rows, npt.NDArray[np.uint64], Rows]:
+    def _matches(self, table: npt.NDArray[np.uint16], key: Words, limit: int) -> tuple[Rows, Words, Rows]:
         """Return the lookup, the key and the row of each entry that is wanted; of equal keys, more than `limit` or all.
 
         A bucket lists rows in their order, so of equal keys its beginning is enough where one of them is very common.
@@ -126,9 +124,7 @@ class RedisSnapshot(HashedSnapshot):
         lookup, keys, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
         return lookup, keys, rows
 
-    def _match(
-        self, data: npt.NDArray[np.uint8], sizes: Rows, key: npt.NDArray[np.uint64], same: npt.NDArray[np.uint64]
-    ) -> tuple[Rows, npt.NDArray[np.uint64], Rows]:
+    def _match(self, data: Bytes, sizes: Rows, key: Words, same: Words) -> tuple[Rows, Words, Rows]:
         size = len(data) // kernels.packed_entries.WIDTH
         found = np.empty(size, np.int64), np.empty(size, np.uint64), np.empty(size, np.int64)
         lookups = kernels.packed_entries.Lookups(key, same, self.settings.layout.max_distance)
@@ -136,9 +132,7 @@ class RedisSnapshot(HashedSnapshot):
         number = kernels.packed_entries.match(data, entries, lookups, alive_of(self.header), *found)
         return found[0][:number], found[1][:number], found[2][:number]
 
-    def _fetch(
-        self, table: npt.NDArray[np.uint16], key: npt.NDArray[np.uint64], begin: int, size: int
-    ) -> tuple[Rows, npt.NDArray[np.uint8]]:
+    def _fetch(self, table: npt.NDArray[np.uint16], key: Words, begin: int, size: int) -> tuple[Rows, Bytes]:
         """Return bytes of the buckets of keys, and how many each has."""
         lookups = np.empty(len(key), [("table", ">u2"), ("top", ">u4")])
         lookups["table"], lookups["top"] = table, key >> np.uint64(32)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import Rows
 from neardup.candidates.entries import Entries
 from neardup.kernels import packed_entries
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Rows, Writer, check_changes
+from neardup.stores.base import Changes, Writer, check_changes
 from neardup.stores.hashed import NUM_HASHED, entries_of
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.redis import scripts
