@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.candidates.entries import Entries, Found, Layout
-from neardup.stores.base import Changes, Counts, Import, Writer
-from neardup.stores.settings import StoreSettings
+from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer
 
 MEASURES = (schemas.SIMILARITY, schemas.DISTANCE)
 SCHEMA = schemas.indexed_schema(MEASURES)

@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from neardup.arrays import Rows, Words
 from neardup.candidates.entries import Entries, Found
-from neardup.index.decisions import Rules, are_kept
+from neardup.index.decisions import Rules, are_kept, list_after, sketches_of
 from neardup.index.incoming import store_settings
-from neardup.index.listing import list_after, sketches_of
 from neardup.stores.base import Changes, Snapshot, Writer
 from neardup.stores.chunks import array_of
 from neardup.stores.memory import MemoryStore

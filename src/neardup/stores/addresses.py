@@ -8,10 +8,9 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from neardup.errors import MissingExtraError, StoreError
-from neardup.stores.base import Store
+from neardup.stores.base import Store, StoreSettings
 from neardup.stores.memory import MemoryStore
 from neardup.stores.servers import parse_server_address
-from neardup.stores.settings import StoreSettings
 
 
 class _Server(NamedTuple):

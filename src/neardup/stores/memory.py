@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Import
-from neardup.stores.settings import StoreSettings
+from neardup.stores.base import Changes, Import, StoreSettings
 from neardup.stores.state import State, StateStore, View
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from neardup.errors import StoreError
-from neardup.stores.base import Store
-from neardup.stores.settings import LAYOUT, META, SCHEMA, StoreSettings, attachment_name, decode_settings
+from neardup.stores.base import LAYOUT, META, SCHEMA, Store, StoreSettings, attachment_name, decode_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from neardup.stores.base import Store
+from neardup.stores.base import Store, StoreSettings, dump
 from neardup.stores.embedded.database import NAME, create_database
 from neardup.stores.embedded.folder import check_new, lock_for_writing, publish_folder, store_errors
 from neardup.stores.embedded.loading import COUNTERS, Counters
 from neardup.stores.embedded.store import MEMORY_BYTES, EmbeddedStore
-from neardup.stores.settings import StoreSettings, dump
 
 
 def create(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.arrays import Mask, Words
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, check_changes, join_changes
+from neardup.stores.base import Changes, check_changes, dump, join_changes
 from neardup.stores.chunks import Chunk, as_batch, bits_at, without
 from neardup.stores.documents import Seen, merge_seen, seen_at
 from neardup.stores.embedded import row_files
@@ -25,7 +25,6 @@ from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.folder import remove_files, sync_folder
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.key_tables import KeyRun, first_to_merge, sort_entries
-from neardup.stores.settings import dump
 from neardup.stores.state import State, lengthen
 
 FROZEN = ""

@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Import, join_changes
-from neardup.stores.checks import check_rows
+from neardup.stores.base import Changes, Import, attachment_name, decode_settings, join_changes
 from neardup.stores.embedded import backup, row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
@@ -26,8 +25,8 @@ from neardup.stores.embedded.journal import encode
 from neardup.stores.embedded.loading import Loader
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
 from neardup.stores.embedded.reserve import Reserve
+from neardup.stores.hashed import check_rows
 from neardup.stores.packed_rows import decode_table, encode_table
-from neardup.stores.settings import attachment_name, decode_settings
 from neardup.stores.state import StateStore, View
 
 MEMORY_BYTES = 256 << 20

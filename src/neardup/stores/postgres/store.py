@@ -10,13 +10,11 @@ from typing import Any
 import psycopg
 
 from neardup.errors import StoreError
-from neardup.stores.base import StoredSnapshot, Writer
+from neardup.stores.base import StoredSnapshot, StoreSettings, Writer
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Pool, Session, schema_of
-from neardup.stores.postgres.snapshot import PostgresSnapshot
-from neardup.stores.postgres.writer import PostgresWriter
+from neardup.stores.postgres.snapshot import PostgresSnapshot, PostgresWriter
 from neardup.stores.servers import ServerStore
-from neardup.stores.settings import StoreSettings
 
 
 class PostgresStore(ServerStore):

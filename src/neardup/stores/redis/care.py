@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from neardup.stores.checks import check_rows
+from neardup.stores.hashed import check_rows
 from neardup.stores.redis import scripts
-from neardup.stores.redis.buckets import ENTRY, bucket_of
 from neardup.stores.redis.connection import Connection
 from neardup.stores.redis.lock import WriterLock
 from neardup.stores.redis.snapshot import LETTERS, RedisSnapshot
-from neardup.stores.redis.writer import RedisWriter
+from neardup.stores.redis.writer import ENTRY, RedisWriter, bucket_of
 
 _BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
 

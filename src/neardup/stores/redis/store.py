@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from neardup.stores.base import StoreSettings
 from neardup.stores.hashed import NUM_HASHED
 from neardup.stores.redis import care, scripts
 from neardup.stores.redis.connection import NAMES, Connection, promise_of
 from neardup.stores.redis.lock import WriterLock
-from neardup.stores.redis.rows import KnownRows
-from neardup.stores.redis.snapshot import RedisSnapshot
+from neardup.stores.redis.snapshot import KnownRows, RedisSnapshot
 from neardup.stores.redis.writer import RedisWriter
 from neardup.stores.servers import ServerStore
-from neardup.stores.settings import StoreSettings
 
 
 class RedisStore(ServerStore):
