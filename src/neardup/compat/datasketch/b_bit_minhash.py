@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.compat.datasketch.minhash import MinHash
-from neardup.compat.datasketch.schemes import SCHEMES, scheme_named, scheme_of_code
+from neardup.compat.datasketch.schemes import SCHEMES, Signature, scheme_named, scheme_of_code
 from neardup.errors import InputError, SchemeError, SettingError
 
 _HEAD = "<qBdi"  # seed, b, r, number of values: negative, and followed by a byte, with every scheme but legacy
 _BLOCK_BITS = 64
 
 
-class bBitMinHash:
+class bBitMinHash(Signature):
     """The b lowest bits of each value of a MinHash.
 
     Parameters
@@ -43,7 +43,6 @@ class bBitMinHash:
 
     __slots__ = ("b", "hashvalues", "r", "scheme", "seed")
     b: int
-    hashvalues: npt.NDArray[np.uint32]
     r: float
     scheme: str
     seed: Any
@@ -59,15 +58,9 @@ class bBitMinHash:
         self.scheme = scheme_named(minhash.scheme).name
         self.hashvalues = (minhash.hashvalues & minhash.hashvalues.dtype.type((1 << self.b) - 1)).astype(np.uint32)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and isinstance(other, bBitMinHash)
-            and (self.scheme, self.seed, self.b, self.r) == (other.scheme, other.seed, other.b, other.r)
-            and np.array_equal(self.hashvalues, other.hashvalues)
-        )
-
-    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def kind(self) -> tuple[Any, ...]:
+        """Return the scheme, the seed, b and r."""
+        return self.scheme, self.seed, self.b, self.r
 
     def jaccard(self, other: bBitMinHash) -> float:
         """Estimate the Jaccard similarity of the sets; below 0 where fewer bits agree than by chance."""

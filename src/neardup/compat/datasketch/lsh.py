@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.compat.datasketch.lsh_params import optimal_bands
-from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.pickled_keys import read_key, write_key
-from neardup.compat.datasketch.schemes import agreed_scheme
+from neardup.compat.datasketch.schemes import Signature, agreed_scheme
 from neardup.compat.datasketch.storage import open_storage
-from neardup.compat.datasketch.weighted_minhash import WeightedMinHash
 from neardup.errors import InputError, SchemeError, SettingError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Signature = MinHash | WeightedMinHash
 
 
 def require_settings(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
@@ -57,6 +53,7 @@ class MinHashLSH:
 
     Examples
     --------
+    >>> from neardup.compat.datasketch import MinHash
     >>> index = MinHashLSH(threshold=0.5, num_perm=128)
     >>> minhash = MinHash(num_perm=128)
     >>> minhash.update_batch([b"this", b"is", b"a", b"test"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 
 from neardup.compat.datasketch.quadrature import integrate
@@ -18,15 +17,7 @@ def optimal_bands(threshold: float, num_perm: int, weights: tuple[float, float])
     >>> optimal_bands(0.9, 128, (0.5, 0.5))
     (5, 25)
     """
-
-    def error(num_bands: int, num_rows: int) -> float:
-        b, r = float(num_bands), float(num_rows)
-        false_positive = integrate(lambda s: 1 - (1 - s**r) ** b, 0.0, threshold)
-        # 1 - (1 - x), not x: rounded so, values below 2^-53 are 0, and the first of several zeros is chosen.
-        false_negative = integrate(lambda s: 1 - (1 - (1 - s**r) ** b), threshold, 1.0)
-        return false_positive * weights[0] + false_negative * weights[1]
-
-    return _first_least(error, ((b, r) for b in range(1, num_perm + 1) for r in range(1, num_perm // b + 1)))
+    return _least_error(lambda s: s, (0.0, threshold, 1.0), num_perm, num_perm, weights)
 
 
 @cache
@@ -37,27 +28,30 @@ def optimal_containment_bands(
 
     Zhu et al. (VLDB 2016), section 5: a containment of t is a similarity of t / (1 + ratio - t).
     """
+    limits = (0.0, min(threshold, ratio), min(ratio, 1.0))
+    return _least_error(lambda t: t / (1 + ratio - t), limits, num_perm, max_rows, weights)
+
+
+def _least_error(
+    similarity: Callable[[float], float],
+    limits: tuple[float, float, float],
+    num_perm: int,
+    max_rows: int,
+    weights: tuple[float, float],
+) -> tuple[int, int]:
+    """Return the first bands and rows of the least error.
+
+    similarity : of a value of the measure. limits : the least value, the least of wanted pairs, and the greatest.
+    """
 
     def error(num_bands: int, num_rows: int) -> float:
         b, r = float(num_bands), float(num_rows)
-        false_positive = integrate(
-            lambda t: 1 - (1 - (t / (1 + ratio - t)) ** r) ** b, 0.0, threshold if ratio >= threshold else ratio
-        )
+        false_positive = integrate(lambda s: 1 - (1 - similarity(s) ** r) ** b, limits[0], limits[1])
         false_negative = 0.0
-        if ratio >= threshold:  # 1 - (1 - x) as above
-            false_negative = integrate(
-                lambda t: 1 - (1 - (1 - (t / (1 + ratio - t)) ** r) ** b), threshold, min(ratio, 1.0)
-            )
+        if limits[1] < limits[2]:
+            # 1 - (1 - x), not x: rounded so, values below 2^-53 are 0, and the first of several zeros is chosen.
+            false_negative = integrate(lambda s: 1 - (1 - (1 - similarity(s) ** r) ** b), limits[1], limits[2])
         return false_positive * weights[0] + false_negative * weights[1]
 
     pairs = ((b, r) for b in range(1, num_perm + 1) for r in range(1, min(max_rows, num_perm // b) + 1))
-    return _first_least(error, pairs)
-
-
-def _first_least(error: Callable[[int, int], float], pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    least, chosen = math.inf, (0, 0)
-    for pair in pairs:
-        found = error(*pair)
-        if found < least:
-            least, chosen = found, pair
-    return chosen
+    return min(pairs, key=lambda pair: error(*pair))

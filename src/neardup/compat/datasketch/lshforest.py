@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup.compat.datasketch.lsh import Signature
-from neardup.compat.datasketch.schemes import agreed_scheme
+from neardup.compat.datasketch.schemes import Signature, agreed_scheme
 from neardup.errors import InputError, SettingError
 
 

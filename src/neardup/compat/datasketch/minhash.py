@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from neardup.compat.datasketch.schemes import SCHEMES, Scheme, Values, scheme_named
+from neardup.compat.datasketch.schemes import SCHEMES, Scheme, Signature, Values, scheme_named
 from neardup.errors import SchemeError, SettingError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_PERMUTATIONS = 1 << 32
 
 
-class MinHash:
+class MinHash(Signature):
     """A signature of a set, which grows with the set.
 
     Parameters
@@ -53,7 +53,6 @@ class MinHash:
     _scheme_if_none: ClassVar[str | None] = None
     scheme: str
     seed: Any
-    hashvalues: Values
     permutations: Any
 
     def __init__(
@@ -146,17 +145,12 @@ class MinHash:
         self.hashvalues = np.minimum(other.hashvalues, self.hashvalues)
 
     def _require_comparable(self, other: MinHash) -> None:
-        mine = (self.scheme, self.seed, len(self))
-        its = (getattr(other, "scheme", None), other.seed, len(other))
+        mine, its = self.kind(), MinHash.kind(other)  # which may be of datasketch itself
         if mine != its:
             raise SchemeError(
                 "MinHash of two kinds do not compare: scheme, seed and number of permutation functions are "
                 f"{mine} and {its}. Make both with the same."
             )
-
-    def digest(self) -> Values:
-        """Return a copy of the values."""
-        return self.hashvalues.copy()
 
     def is_empty(self) -> bool:
         """Return whether the values are those of the empty set."""
@@ -173,19 +167,9 @@ class MinHash:
         twin.hashvalues = self.digest()
         return twin
 
-    def __len__(self) -> int:
-        return len(self.hashvalues)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and isinstance(other, MinHash)
-            and self.scheme == other.scheme
-            and bool(self.seed == other.seed)
-            and np.array_equal(self.hashvalues, other.hashvalues)
-        )
-
-    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def kind(self) -> tuple[Any, ...]:
+        """Return the scheme, the seed and the length."""
+        return getattr(self, "scheme", None), self.seed, len(self)
 
     @classmethod
     def union(cls, *mhs: MinHash) -> MinHash:

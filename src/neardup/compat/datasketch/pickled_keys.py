@@ -1,7 +1,7 @@
 """Keys as datasketch writes them to Redis: Python's pickle format, of str, bytes and int alone.
 
 Pickles are programs, and those of a shared server come from strangers. This module writes and reads the few forms that
-plain keys have and runs nothing. Source: the opcodes of CPython's Lib/pickletools.py, protocols 2 to 5.
+plain keys have and runs nothing: `pickletools` lists the opcodes of a pickle. Source: its opcodes, protocols 2 to 5.
 """
 
 from __future__ import annotations
@@ -9,21 +9,17 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Hashable
+from pickletools import genops
+from typing import Any
 
 from neardup.errors import InputError
 
 _PROTOCOL = 5 if sys.version_info >= (3, 14) else 4  # of pickle.dumps: keys are found by their bytes
 _FRAME = b"\x95"
 _MEMOIZE = b"\x94"  # behind a text or bytes, which pickle could refer to again
-_LENGTHS = {  # opcode: format of the length, and the type of the content
-    b"\x8c": ("<B", str),
-    b"X": ("<I", str),
-    b"C": ("<B", bytes),
-    b"B": ("<I", bytes),
-    b"\x8a": ("<B", int),
-}
-_NUMBERS = {b"K": "<B", b"M": "<H", b"J": "<i"}
-_RANGES = {b"K": range(2**8), b"M": range(2**16), b"J": range(-(2**31), 2**31)}
+_NUMBERS = {b"K": ("<B", range(2**8)), b"M": ("<H", range(2**16)), b"J": ("<i", range(-(2**31), 2**31))}
+_VALUES = {"SHORT_BINUNICODE", "BINUNICODE", "SHORT_BINBYTES", "BINBYTES", "BININT1", "BININT2", "BININT", "LONG1"}
+_AROUND = {"PROTO", "FRAME", "MEMOIZE", "BINPUT"}  # opcodes beside that of a value and the end
 
 
 def write_key(key: Hashable) -> bytes:
@@ -62,9 +58,9 @@ def _sized(short: bytes, long: bytes, content: bytes) -> bytes:
 
 
 def _number(key: int) -> bytes:
-    for opcode, numbers in _RANGES.items():
+    for opcode, (layout, numbers) in _NUMBERS.items():
         if key in numbers:
-            return opcode + struct.pack(_NUMBERS[opcode], key)
+            return opcode + struct.pack(layout, key)
     content = key.to_bytes(key.bit_length() // 8 + 1, "little", signed=True)
     if len(content) > 1 and content[-1] == 0xFF and content[-2] & 0x80:
         content = content[:-1]
@@ -79,35 +75,15 @@ def read_key(data: bytes) -> str | bytes | int:
     InputError
         If the bytes are no pickle of one str, bytes or int.
     """
+    key: str | bytes | int
     try:
-        return _read(data)
-    except (struct.error, ValueError, IndexError):
+        opcodes: list[tuple[str, Any, Any]] = [(opcode.name, value, place) for opcode, value, place in genops(data)]
+        [(name, key, _), (_, _, end)] = [item for item in opcodes if item[0] not in _AROUND]
+        if name not in _VALUES or end != len(data) - 1:
+            raise ValueError
+    except (ValueError, IndexError):
         raise InputError(
             f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep using datasketch for this "
             "index, or build it again with keys of these types."
         ) from None
-
-
-def _read(data: bytes) -> str | bytes | int:
-    if data[:1] != b"\x80" or not 2 <= data[1] <= 5:
-        raise ValueError
-    start = 11 if data[2:3] == _FRAME else 2
-    opcode, start = data[start : start + 1], start + 1
-    if opcode in _NUMBERS:
-        layout = _NUMBERS[opcode]
-        end = start + struct.calcsize(layout)
-        found: str | bytes | int = struct.unpack(layout, data[start:end])[0]
-    elif opcode in _LENGTHS:
-        layout, kind = _LENGTHS[opcode]
-        start, length = start + struct.calcsize(layout), struct.unpack_from(layout, data, start)[0]
-        end = start + length
-        content = data[start:end]
-        if kind is str:
-            found = content.decode("utf-8", "surrogatepass")
-        else:
-            found = content if kind is bytes else int.from_bytes(content, "little", signed=True)
-    else:
-        raise ValueError
-    if data[end:] not in (b".", _MEMOIZE + b".", b"q\x00."):  # protocols 2 and 3 memoize with q and a number
-        raise ValueError
-    return found
+    return key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,37 @@ def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> npt.NDArr
         words = np.array([generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low) for low in lows])
     drawn = words.reshape(num_perm, 2) + np.array([1, 0], np.uint64)
     return drawn.T
+
+
+class Signature:
+    """Values that are compared with those of its own kind.
+
+    hashvalues : array, of which the first dimension is the length.
+    """
+
+    __slots__ = ()
+    hashvalues: Values
+
+    def kind(self) -> tuple[Any, ...]:
+        """Return all that must be equal for two of them to compare."""
+        raise NotImplementedError
+
+    def digest(self) -> Values:
+        """Return a copy of the values."""
+        return self.hashvalues.copy()
+
+    def __len__(self) -> int:
+        return len(self.hashvalues)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(self) is type(other)
+            and isinstance(other, Signature)
+            and bool(self.kind() == other.kind())
+            and np.array_equal(self.hashvalues, other.hashvalues)
+        )
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
 
 SCHEMES = {

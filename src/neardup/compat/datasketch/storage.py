@@ -1,55 +1,83 @@
-"""Where an index keeps its keys and its buckets: in dicts, or on a Redis server."""
+"""Where an index keeps its keys and its buckets: lists and sets by key, in dicts or on a Redis server.
+
+On Redis, the layout is that of datasketch, and each finds what the other wrote. A storage has a name. The hash of that
+name has a field for each key, whose value is the name followed by the key: there the server keeps the list or set.
+"""
 
 from __future__ import annotations
 
+import os
 import secrets
 import struct
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neardup.compat.datasketch.redis_storage import RedisListStorage, RedisSetStorage, Server
-from neardup.errors import SettingError
+from neardup.errors import MissingExtraError, SettingError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_MOST_WAITING = 50000  # commands
+_Command = tuple[Any, ...]  # its name, and what follows the key
 
 
-class DictListStorage:
+class _Storage:
+    """Values by key, by the operators of a mapping."""
+
+    get: Any
+    get_each: Any
+    has_key: Any
+    keys: Any
+    size: Any
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
+
+    def __len__(self) -> int:
+        return int(self.size())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+    def __contains__(self, key: object) -> bool:
+        return bool(self.has_key(key))
+
+    def getmany(self, *keys: Any) -> Any:
+        """Return the values of each key."""
+        return self.get_each([self] * len(keys), keys)
+
+
+class DictListStorage(_Storage):
     """Lists by key."""
 
-    buffer_size = 50000  # of a server: in memory no change waits
+    buffer_size = _MOST_WAITING  # of a server: in memory no change waits
     _make: type[Any] = list
 
     def __init__(self) -> None:
         self._dict: dict[Hashable, Any] = defaultdict(self._make)
 
-    def __getitem__(self, key: Hashable) -> Any:
-        return self.get(key)
-
-    def __len__(self) -> int:
-        return len(self._dict)
-
-    def __iter__(self) -> Iterator[Hashable]:
-        return iter(self._dict)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._dict
-
     def keys(self) -> KeysView[Hashable]:
         """Return the keys."""
         return self._dict.keys()
 
-    def get(self, key: Hashable) -> Any:
-        """Return the values of a key; none if it is missing."""
-        found = self._dict.get(key)
-        return self._make() if found is None else found
+    def size(self) -> int:
+        """Return the number of keys."""
+        return len(self._dict)
 
-    def getmany(self, *keys: Hashable) -> list[Any]:
-        """Return the values of each key."""
-        return [self.get(key) for key in keys]
+    def has_key(self, key: Hashable) -> bool:
+        """Return whether a key is there."""
+        return key in self._dict
 
     @staticmethod
     def get_each(storages: Sequence[DictListStorage], keys: Iterable[Hashable]) -> list[Any]:
         """Return the values of one key in each storage."""
         return [storage.get(key) for storage, key in zip(storages, keys, strict=True)]
+
+    def get(self, key: Hashable) -> Any:
+        """Return the values of a key; none if it is missing."""
+        found = self._dict.get(key)
+        return self._make() if found is None else found
 
     def insert(self, key: Hashable, *vals: Any, **_: Any) -> None:
         """Add values under a key."""
@@ -67,14 +95,6 @@ class DictListStorage:
     def empty_buffer(self) -> None:
         """Do nothing: no change waits."""
 
-    def size(self) -> int:
-        """Return the number of keys."""
-        return len(self._dict)
-
-    def has_key(self, key: Hashable) -> bool:
-        """Return whether a key is there."""
-        return key in self._dict
-
     def itemcounts(self, **_: Any) -> dict[Hashable, int]:
         """Return the number of values of each key."""
         return {key: len(values) for key, values in self._dict.items()}
@@ -88,6 +108,141 @@ class DictSetStorage(DictListStorage):
     def insert(self, key: Hashable, *vals: Any, **_: Any) -> None:
         """Add values under a key."""
         self._dict[key].update(vals)
+
+
+class Server:
+    """A client, and the commands of a session that wait to be sent together.
+
+    Parameters
+    ----------
+    config : "redis", the parameters of `redis.Redis`, each a value or {"env": NAME, "default": value}; "redis_buffer",
+        with "transaction", whether what waits is sent as one transaction; true by default.
+
+    Attributes
+    ----------
+    buffer_size : commands that wait at most.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        try:
+            import redis
+        except ImportError:
+            raise MissingExtraError(
+                'An index on Redis needs redis-py. Install it: pip install "neardup[redis]".'
+            ) from None
+        if "redis" not in config:
+            raise SettingError(
+                f"storage_config lacks the server: it has {sorted(config)}. "
+                'Give {"type": "redis", "redis": {"host": "localhost", "port": 6379}}, for example.'
+            )
+        self.config = config
+        self.buffer_size = _MOST_WAITING
+        self.client: Any = redis.Redis(**_resolved(config["redis"]))
+        self.waiting: Any = self.client.pipeline(**{"transaction": True} | _resolved(config.get("redis_buffer", {})))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Mapping[str, Any]]]:
+        return type(self), (self.config,)
+
+
+def _resolved(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: os.environ.get(value["env"], value.get("default"))
+        if isinstance(value, dict) and "env" in value
+        else value
+        for name, value in parameters.items()
+    }
+
+
+class RedisListStorage(_Storage):
+    """Lists by key."""
+
+    _count: _Command = ("LLEN",)
+    _add: _Command = ("RPUSH",)
+    _remove: _Command = ("LREM", 0)
+    _read: _Command = ("LRANGE", 0, -1)
+
+    def __init__(self, server: Server, name: bytes) -> None:
+        self._server = server
+        self._name = name
+
+    @property
+    def _redis(self) -> Any:
+        return self._server.client
+
+    def _run(self, client: Any, command: _Command, key: bytes, *vals: bytes) -> Any:
+        return client.execute_command(command[0], self._name + key, *command[1:], *vals)
+
+    def keys(self) -> set[bytes]:
+        """Return the keys."""
+        return set(self._redis.hkeys(self._name))
+
+    def get(self, key: bytes) -> Any:
+        """Return the values of a key; none if it is missing."""
+        return self._run(self._redis, self._read, key)
+
+    @staticmethod
+    def get_each(storages: Sequence[RedisListStorage], keys: Iterable[bytes]) -> list[Any]:
+        """Return the values of one key in each storage, in one round trip."""
+        if not storages:
+            return []
+        pipeline = storages[0]._redis.pipeline(transaction=False)
+        for storage, key in zip(storages, keys, strict=True):
+            storage._run(pipeline, storage._read, key)
+        return list(pipeline.execute())
+
+    def insert(self, key: bytes, *vals: bytes, buffer: bool = False) -> None:
+        """Add values under a key, at once or, with buffer, when the session sends them."""
+        pipeline = self._server.waiting if buffer else self._redis.pipeline()
+        pipeline.hset(self._name, key, self._name + key)
+        self._run(pipeline, self._add, key, *vals)
+        if not buffer or len(pipeline) >= self.buffer_size:
+            pipeline.execute()
+
+    def remove(self, *keys: bytes) -> None:
+        """Take keys out."""
+        pipeline = self._redis.pipeline()
+        pipeline.hdel(self._name, *keys)
+        pipeline.delete(*(self._name + key for key in keys))
+        pipeline.execute()
+
+    def remove_val(self, key: bytes, val: bytes) -> None:
+        """Take one value of a key out."""
+        self._run(self._redis, self._remove, key, val)
+
+    def size(self) -> int:
+        """Return the number of keys."""
+        return int(self._redis.hlen(self._name))
+
+    def has_key(self, key: object) -> bool:
+        """Return whether a key is there."""
+        return bool(self._redis.hexists(self._name, key))
+
+    def itemcounts(self, **_: Any) -> dict[bytes, int]:
+        """Return the number of values of each key."""
+        keys = list(self.keys())
+        pipeline = self._redis.pipeline(transaction=False)
+        for key in keys:
+            self._run(pipeline, self._count, key)
+        return dict(zip(keys, pipeline.execute(), strict=True))
+
+    @property
+    def buffer_size(self) -> int:
+        """Return how many commands wait at most."""
+        return self._server.buffer_size
+
+    @buffer_size.setter
+    def buffer_size(self, value: int) -> None:
+        self._server.buffer_size = value
+
+    def empty_buffer(self) -> None:
+        """Send what waits."""
+        self._server.waiting.execute()
+
+
+class RedisSetStorage(RedisListStorage):
+    """Sets by key."""
+
+    _count, _add, _remove, _read = ("SCARD",), ("SADD",), ("SREM",), ("SMEMBERS",)
 
 
 Tables = tuple[DictListStorage, list[DictSetStorage]] | tuple[RedisListStorage, list[RedisSetStorage]]

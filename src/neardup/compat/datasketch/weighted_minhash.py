@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.compat.datasketch.schemes import Signature
 from neardup.errors import InputError, SchemeError
 
 Floats = npt.NDArray[np.float32]
 
 
-class WeightedMinHash:
+class WeightedMinHash(Signature):
     """A signature of weights, made by `WeightedMinHashGenerator`.
 
     Parameters
@@ -38,26 +39,13 @@ class WeightedMinHash:
         equal = (np.asarray(self.hashvalues) == np.asarray(other.hashvalues)).reshape(len(self), -1).all(axis=1)
         return int(np.count_nonzero(equal)) / len(self)
 
-    def digest(self) -> npt.NDArray[np.int64]:
-        """Return a copy of the values."""
-        return self.hashvalues.copy()
-
     def copy(self) -> WeightedMinHash:
         """Return a copy."""
         return WeightedMinHash(self.seed, self.digest())
 
-    def __len__(self) -> int:
-        return len(self.hashvalues)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and isinstance(other, WeightedMinHash)
-            and self.seed == other.seed
-            and np.array_equal(self.hashvalues, other.hashvalues)
-        )
-
-    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def kind(self) -> tuple[Any, ...]:
+        """Return the seed and the length."""
+        return self.seed, len(self)
 
 
 class WeightedMinHashGenerator:
@@ -96,14 +84,10 @@ class WeightedMinHashGenerator:
             raise TypeError(f"Input vector must be sized: got {type(v).__name__}. Give a list or an array.")
         if len(v) != self.dim:
             raise InputError(f"Input dimension mismatch, expecting {self.dim}: got {len(v)}.")
-        weights = np.asarray(v, np.float32)
-        _require_weights(weights)
-        columns = np.flatnonzero(weights)
-        if not len(columns):
+        signature = self._sample(np.arange(self.dim), np.asarray(v, np.float32), many=False)
+        if signature is None:
             raise InputError("Input is all zeros: one weight at least must be above 0.")
-        rs, betas = self.rs[:, columns], self.betas[:, columns]
-        steps = np.floor(np.log(weights[columns]) / rs + betas)
-        return self._sample(columns, steps, self.ln_cs[:, columns] - (steps - betas) * rs - rs)
+        return signature
 
     def minhash_many(self, X: Any) -> list[WeightedMinHash | None]:
         """Return the signature of each row of a matrix, None for a row of zeros.
@@ -120,19 +104,18 @@ class WeightedMinHashGenerator:
             raise TypeError(f"Input X must be a sparse matrix or numpy array: got {type(X).__name__}.")
         if X.ndim != 2 or X.shape[1] != self.dim:
             raise InputError(f"Input X must have two dimensions, the second of {self.dim}: got shape {X.shape}.")
-        return [self._minhash_row(columns, weights) for columns, weights in _rows(X)]
+        return [self._sample(columns, weights, many=True) for columns, weights in _rows(X)]
 
-    def _minhash_row(self, columns: npt.NDArray[Any], weights: Floats) -> WeightedMinHash | None:
-        _require_weights(weights)
+    def _sample(self, columns: npt.NDArray[Any], weights: Floats, *, many: bool) -> WeightedMinHash | None:
+        """Return the signature of the weights of some columns, None if all are zero; many : of `minhash_many`."""
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise InputError("A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such out.")
         columns, weights = columns[weights != 0], weights[weights != 0]
         if not len(columns):
             return None
-        rs, betas = self.rs[:, columns], self.betas[:, columns]
+        rs, betas, ln_cs = (table[:, columns] for table in (self.rs, self.betas, self.ln_cs))
         steps = np.floor(np.log(weights) / rs + betas)
-        # Equal on paper to what `minhash` has, but rounded otherwise.
-        return self._sample(columns, steps, self.ln_cs[:, columns] - (steps - betas + 1) * rs)
-
-    def _sample(self, columns: npt.NDArray[Any], steps: Floats, keys: Floats) -> WeightedMinHash:
+        keys = ln_cs - (steps - betas + 1) * rs if many else ln_cs - (steps - betas) * rs - rs  # equal on paper
         least = keys.argmin(axis=1)
         values = np.stack([columns[least], steps[np.arange(self.sample_size), least]], axis=1)
         return WeightedMinHash(self.seed, values.astype(int))
@@ -141,13 +124,7 @@ class WeightedMinHashGenerator:
 def _rows(matrix: Any) -> list[tuple[npt.NDArray[Any], Floats]]:
     """Return the columns that may be not 0, in order, and the weights, of each row."""
     if isinstance(matrix, np.ndarray):
-        dense = np.asarray(matrix, np.float32)
-        return [(columns, row[columns]) for row in dense for columns in [np.flatnonzero(row)]]
+        return [(np.arange(len(row)), row) for row in np.asarray(matrix, np.float32)]
     sparse = matrix.tocsr().astype(np.float32)
     sparse.sum_duplicates()  # also sorts the columns; astype made a copy
     return [(sparse.indices[start:end], sparse.data[start:end]) for start, end in pairwise(sparse.indptr.tolist())]
-
-
-def _require_weights(weights: Floats) -> None:
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise InputError("A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such out.")
