@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,22 @@ class _Reported(_OneLine):
         return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 
 
+class _WithPage(_Reported):
+    """Base of the results that have a page in report/: its headline, and its view in a notebook."""
+
+    _page: ClassVar[str]
+
+    def __init_subclass__(cls, page: str) -> None:
+        cls._page = f"neardup.report.{page}"
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        return str(import_module(self._page).headline(self.report))
+
+    def _repr_html_(self) -> str:
+        return str(import_module(self._page).render_notebook(self.report))
+
+
 def _filled(table: T | None, name: str, output: Path | str | None) -> T:
     """Return a part of a result. Raises SettingError if the run was not to fill it."""
     if table is None:
@@ -58,7 +75,7 @@ def _filled(table: T | None, name: str, output: Path | str | None) -> T:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Deduplication(_Reported):
+class Deduplication(_WithPage, page="dedup_html"):
     """The result of `dedup`.
 
     Attributes
@@ -124,20 +141,9 @@ class Deduplication(_Reported):
         """
         return _filled(self._read_kept, "kept", self.output)()
 
-    def __str__(self) -> str:
-        """Return the result in one sentence."""
-        from neardup.report.dedup_html import headline
-
-        return headline(self.report)
-
-    def _repr_html_(self) -> str:
-        from neardup.report.dedup_html import render_notebook
-
-        return render_notebook(self.report)
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Clustering(_Reported):
+class Clustering(_WithPage, page="clusters_html"):
     """The result of `cluster`.
 
     Attributes
@@ -165,17 +171,6 @@ class Clustering(_Reported):
     def clusters(self) -> pa.Table:
         """The clusters of two documents or more."""
         return _filled(self._clusters, "clusters", self.output)
-
-    def __str__(self) -> str:
-        """Return the result in one sentence."""
-        from neardup.report.clusters_html import headline
-
-        return headline(self.report)
-
-    def _repr_html_(self) -> str:
-        from neardup.report.clusters_html import render_notebook
-
-        return render_notebook(self.report)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +13,7 @@ from neardup.candidates.hamming_join import join
 from neardup.decide.decisions import Pairs
 from neardup.engines.base import Engine
 from neardup.engines.choose import open_engine
-from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.scratch import Scratch, workspace
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
 from neardup.fingerprints.files import require_same
@@ -96,11 +94,7 @@ def find_pairs(
     chosen = method_named(method or ("simhash" if files else "minhash"), threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run = run_of(source, options, method=chosen, selection=selection, all_pairs=True)
-    with (
-        open_stages(run.progress) as stages,
-        tempfile.TemporaryDirectory(prefix="neardup-") as directory,
-        Scratch(Path(directory)) as scratch,
-    ):
+    with open_stages(run.progress) as stages, workspace() as scratch:
         if files:
             report = _pairs_of_fingerprints(files, run, scratch, stages, found)
         else:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -18,7 +16,7 @@ import pyarrow as pa
 from neardup.arrays import offsets_from_lengths
 from neardup.documents.texts import is_text
 from neardup.engines.local.document_frequencies import count_or_open
-from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.scratch import workspace
 from neardup.engines.local.sign import Column, Counts, sign_column, sign_corpus
 from neardup.errors import InputError
 from neardup.features.feature_strings import split_pairs
@@ -155,11 +153,7 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches]) -> Sketch
     inputs = run.find()
     tasks, method = inputs.tasks, inputs.method
     threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
-    with (
-        open_stages(run.progress) as stages,
-        tempfile.TemporaryDirectory(prefix="neardup-") as directory,
-        Scratch(Path(directory)) as scratch,
-    ):
+    with open_stages(run.progress) as stages, workspace() as scratch:
         counted = method.counted
         if counted is not None:
             with stages.stage("count", total) as counting:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +13,7 @@ import pyarrow as pa
 from neardup.decide.outcome import Outcome
 from neardup.documents.corpus import Corpus
 from neardup.engines.local import pipeline
-from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.scratch import Scratch, workspace
 from neardup.errors import SettingError
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -95,8 +93,7 @@ def sweep(
         methods = [method_of(replace(settings, threshold=limit)).resolve() for limit in (below, *limits)]
         searches = [pipeline.Search(each, selection) for each in methods]
         with (
-            tempfile.TemporaryDirectory(prefix="neardup-") as path,
-            Scratch(Path(path)) as scratch,
+            workspace() as scratch,
             closing(pipeline.run_searches(tasks, searches, run.settings, scratch, stages)) as found,
         ):
             for removed_at, kept_at, outcome in zip([None, *limits], [*limits, None], found, strict=True):

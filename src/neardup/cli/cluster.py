@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import neardup
-from neardup.cli.config import config_option
-from neardup.cli.methods import build_method, method_options
+from neardup.cli.methods import build_method
 from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import engine_options, folder_options, inputs_argument, named, printing_options, source_options
-from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
+from neardup.cli.sources import folder_options, inputs_argument, named, run_options
+from neardup.settings.run import OutputSettings
 
 
 @command(
@@ -25,13 +24,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
     "Known documents; each document joins the cluster of the known one that it is similar to. Repeatable.",
 )
 @settings_options(OutputSettings, "Output", only=("lang",))
-@source_options
-@method_options
-@settings_options(SelectionSettings, "Decision")
-@settings_options(RunSettings, "Running")
-@config_option
-@engine_options
-@printing_options
+@run_options
 def cluster(
     inputs: tuple[str, ...], against: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any
 ) -> None:

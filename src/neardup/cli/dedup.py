@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import neardup
-from neardup.cli.config import config_option
-from neardup.cli.methods import build_method, is_method_given, method_options
+from neardup.cli.methods import build_method, is_method_given
 from neardup.cli.running import exit_if_incomplete, finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import engine_options, folder_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import folder_options, inputs_argument, named, run_options
 from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
-from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
+from neardup.settings.run import OutputSettings
 
 
 @command(
@@ -39,13 +38,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
     "Add the documents to the index of --against once the output is complete. A run that is repeated writes the "
     "same output: a document that the index has already, with the same id and text, gets its earlier answer.",
 )
-@source_options
-@method_options
-@settings_options(SelectionSettings, "Decision")
-@settings_options(RunSettings, "Running")
-@config_option
-@engine_options
-@printing_options
+@run_options
 def dedup(
     inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
 ) -> None:

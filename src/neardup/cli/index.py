@@ -6,26 +6,11 @@ import click
 
 from neardup.cli import index_care, index_create, index_documents
 from neardup.cli.index_imports import imports
+from neardup.cli.settings import commands_of
 
 index = click.Group(
     "index",
-    commands={
-        "create": index_create.create,
-        "add": index_documents.add,
-        "add-if-new": index_documents.add_if_new,
-        "query": index_documents.query,
-        "get": index_documents.get,
-        "remove": index_documents.remove,
-        "expire": index_documents.expire,
-        "imports": imports,
-        "info": index_care.info,
-        "verify": index_care.verify,
-        "compact": index_care.compact,
-        "backup": index_care.backup,
-        "merge": index_create.merge,
-        "export": index_care.export,
-        "rebuild": index_create.rebuild,
-    },
+    commands={**commands_of(index_create, index_documents, index_care), "imports": imports},
     short_help="Keep a durable index of documents: have I seen this before?",
     help="""Keep a durable index of documents, and check whether similar documents were seen before.
 

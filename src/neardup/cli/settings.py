@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import reduce
+from types import ModuleType
 from typing import Any, TypeVar
 
 import click
@@ -137,6 +139,12 @@ def command(short_help: str, *, common: str = "") -> Callable[[Callable[..., Any
     return click.command(cls=Command, no_args_is_help=True, short_help=short_help, common=common)
 
 
+def commands_of(*modules: ModuleType) -> dict[str, click.Command]:
+    """Return the commands that modules define, by name."""
+    defined = [value for module in modules for value in vars(module).values() if isinstance(value, click.Command)]
+    return {str(command.name): command for command in defined}
+
+
 def _print_help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and isinstance(ctx.command, Command):
         click.echo(ctx.command.get_help_all(ctx), color=ctx.color)
@@ -151,15 +159,11 @@ def parse_number(text: str, *, whole: bool) -> float | None:
     >>> parse_number("1e6", whole=True), parse_number("1_000", whole=True), parse_number("1.5", whole=True)
     (1000000, 1000, None)
     """
-    try:
+    with suppress(ValueError):
         return int(text) if whole else float(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-        return int(value) if whole and value.is_integer() else None
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return int(float(text)) if float(text).is_integer() else None
+    return None
 
 
 def composed(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:

@@ -9,9 +9,11 @@ from typing import Any, get_args
 
 import click
 
-from neardup.cli.settings import COUNT, PRINTING, Function, composed, option
+from neardup.cli.config import config_option
+from neardup.cli.methods import method_options
+from neardup.cli.settings import COUNT, PRINTING, Function, composed, option, settings_options
 from neardup.formats.registry import FORMATS
-from neardup.settings.run import TextUnit
+from neardup.settings.run import RunSettings, SelectionSettings, TextUnit
 
 
 class Named(os.PathLike[str]):
@@ -128,3 +130,13 @@ printing_options = composed(
     ),
 )
 """Adds --quiet, --json and --progress, as an argument of the library."""
+run_options = composed(
+    source_options,
+    method_options,
+    settings_options(SelectionSettings, "Decision"),
+    settings_options(RunSettings, "Running"),
+    config_option,
+    engine_options,
+    printing_options,
+)
+"""Adds the options of a run that writes a folder, besides those of the folder."""

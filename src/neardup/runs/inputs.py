@@ -155,8 +155,8 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
     pages = [task.part for task in tasks if _has_pages(task)]
-    paged = method.of_pages()
-    if not pages or paged is method:
+    paged = method.of_pages() if pages else method
+    if paged is method:
         return method
     other = next((task.part for task in tasks if not _has_pages(task)), None)
     if other is not None:

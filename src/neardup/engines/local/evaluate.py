@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +19,7 @@ from neardup.engines.base import find_repeated_id
 from neardup.engines.local import pipeline
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.pipeline import Search
-from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.scratch import Scratch, workspace
 from neardup.errors import InputError
 from neardup.executor import count_threads
 from neardup.features.weights import distinct_lists
@@ -117,8 +115,7 @@ def evaluate(
     errors, wide = None, method.in_all_pairs(selection)
     searches = [Search(method, wide, True), Search(loosest, wide, True), Search(method, selection)]
     with (
-        tempfile.TemporaryDirectory(prefix="neardup-") as directory,
-        Scratch(Path(directory)) as scratch,
+        workspace() as scratch,
         closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as outcomes,
     ):
         outcome = next(outcomes)

@@ -193,7 +193,7 @@ def _mapped_bytes() -> int:
 
 @contextmanager
 def workspace(
-    folder: OutputDirectory | None, scratch_folder: str | os.PathLike[str] | None = None
+    folder: OutputDirectory | None = None, scratch_folder: str | os.PathLike[str] | None = None
 ) -> Iterator[Scratch]:
     """Open the scratch files of a run, in the output folder or a temporary one.
 
