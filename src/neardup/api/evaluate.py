@@ -210,10 +210,9 @@ def _evaluate(
         )
     limit = chosen.limit.name
     curve = pa.Table.from_pylist([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
-    low, documents, scores = found.by_length
     rows = [
         {"characters_from": least, "characters_to": max(2 * least - 1, 0), "documents": count} | _cells(score)
-        for least, count, score in zip(low, documents, scores, strict=True)
+        for least, count, score in found.by_length
     ]
     by_length = pa.Table.from_pylist(rows, length_schema())
     sieved, connected = found.clusters

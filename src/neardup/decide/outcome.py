@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ def _count_by_inputs(
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Totals:
     """The totals of a run, as reported.
 
@@ -92,23 +93,29 @@ class Totals:
 
     corpus: Corpus
     counts: Counts
-    compared: int
-    num_bucket_overflows: int
-    collisions: int
-    num_fingerprints: int
-    num_near_pairs: int
-    recall: Recall | None
-    audited: Recall | None
     short: int
+    compared: int = 0
+    num_bucket_overflows: int = 0
+    collisions: int = 0
+    num_fingerprints: int = 0
+    num_near_pairs: int = 0
+    recall: Recall | None = None
+    audited: Recall | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome(Totals):
     """The decisions and measurements of a run on this machine.
 
-    edits : of all documents. removals : the removed documents. pairs : all pairs measured at or above the threshold.
+    removals : the removed documents. pairs : all pairs measured at or above the threshold.
     """
 
-    edits: Edits
     removals: Removals
     pairs: Pairs
+
+    @cached_property
+    def edits(self) -> Edits:
+        """The edits of all documents: those that are removed lose all of their text."""
+        kept = np.ones(self.corpus.num_documents, np.bool_)
+        kept[self.removals.documents] = False
+        return Edits(kept)

@@ -142,11 +142,7 @@ def find_repeated_id(hashes: npt.NDArray[np.uint64], corpus: Corpus, locations: 
     left, right = left[truly] + np.uint32(corpus.num_against), right[truly] + np.uint32(corpus.num_against)
     for first, second in sorted(zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)):
         pair = np.array([first, second], np.uint32)
-        ids = locations.ids(pair).to_pylist()
-        if ids[0] == ids[1]:
-            first_place, second_place = (
-                f"row {row} of {part}"
-                for row, part in zip(locations.rows(pair).tolist(), locations.parts(pair).to_pylist(), strict=True)
-            )
-            return RepeatedId(ids[0], first_place, second_place, len(left))
+        (id, part, row), (other, other_part, other_row) = locations.places(pair)
+        if id == other:
+            return RepeatedId(id, f"row {row} of {part}", f"row {other_row} of {other_part}", len(left))
     return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from neardup.documents.batch_cache import BatchCache, default_cache_bytes
 from neardup.engines.base import Engine
 from neardup.engines.capabilities import LOCAL, SPARK, refuse_within
-from neardup.engines.local.engine import LocalEngine, open_cache
+from neardup.engines.local.pipeline import LocalEngine
 from neardup.errors import MissingExtraError, SettingError
 from neardup.methods.registry import method_of
 from neardup.runs.run import Run
@@ -38,8 +39,12 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
 
         yield SparkEngine(run, master)
         return
-    with open_cache(run) as cache:
+    max_bytes = run.settings.cache_bytes
+    cache = BatchCache(default_cache_bytes() if max_bytes is None else max_bytes, with_payload=run.copies)
+    try:
         yield LocalEngine(run, cache)
+    finally:
+        cache.clear()
 
 
 def is_spark(engine: str, master: str | None) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,21 +29,36 @@ from neardup.documents.pages import (
 )
 from neardup.documents.payload import Pages
 from neardup.documents.sources import Source
+from neardup.executor import group_small
 from neardup.formats.http_response import BadResponse, TooLong, decoded_body, parse_response
 from neardup.formats.registry import Handler
 from neardup.formats.warc_bytes import GzipBytes, WarcBytes
 from neardup.formats.warc_records import Fields, Record, read_records
 
-_MAX_PAGES_AT_ONCE = 4096
 _GZIP_MAGIC = b"\x1f\x8b"
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z?")
+
+
+class _Item(NamedTuple):
+    """A page, with the record that it is from if it is requested; or a record about the file, without a page."""
+
+    page: Page | None
+    row: int
+    record: bytes | None
 
 
 def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the pages of a WARC file; a response without one is rejected, other records are no documents."""
-    buffer = _PageBuffer(source.name, columns, reject, with_payload)
+    for items in group_small(_items(source, reject, with_payload), _bytes_of, BLOCK_BYTES):
+        pages = [item.page for item in items if item.page is not None]
+        rows = np.array([item.row for item in items if item.page is not None], np.int64)
+        payload = _payload(items, pages) if with_payload else None
+        yield page_documents(pages, rows, columns, source.name, "warc", reject, payload)
+
+
+def _items(source: Source, reject: Callable[[Rejected], None], with_payload: bool) -> Iterator[_Item]:
     # Gzip members are handled here; other compressions apply to the whole file.
     is_gzip = source.compression == "gzip"
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
@@ -52,57 +68,27 @@ def read(
                 reject(Rejected(source.name, record.row, None, record.byte, record.problem, record.is_last))
             elif _is_response(record.fields):
                 try:
-                    buffer.add(record, _page(record))
+                    yield _Item(_page(record), record.row, record.source)
                 except (NotAPage, BadResponse) as error:
                     reject(Rejected(source.name, record.row, None, record.byte, str(error)))
             elif record.source is not None:
-                buffer.add_metadata(record.source)
-            if buffer.is_full():
-                yield buffer.batch()
-    if not buffer.is_empty():
-        yield buffer.batch()
+                yield _Item(None, record.row, record.source)
 
 
-class _PageBuffer:
-    """Pages that are collected into a batch."""
+def _bytes_of(item: _Item) -> int:
+    return len(item.page.html if item.page else b"") + len(item.record or b"")
 
-    def __init__(self, name: str, columns: Columns, reject: Callable[[Rejected], None], with_payload: bool) -> None:
-        self._name, self._columns, self._reject, self._with_payload = name, columns, reject, with_payload
-        self._clear()
 
-    def _clear(self) -> None:
-        self._pages: list[Page] = []
-        self._rows: list[int] = []
-        self._records: list[bytes] = []
-        self._metadata_records: list[tuple[int, bytes]] = []
-        self._num_bytes = 0
-
-    def add(self, record: Record, page: Page) -> None:
-        self._pages.append(page)
-        self._rows.append(record.row)
-        self._num_bytes += len(page.html)
-        if record.source is not None:
-            self._records.append(record.source)
-            self._num_bytes += len(record.source)
-
-    def add_metadata(self, record: bytes) -> None:
-        if self._with_payload:
-            self._metadata_records.append((len(self._pages), record))
-            self._num_bytes += len(record)
-
-    def is_full(self) -> bool:
-        return self._num_bytes >= BLOCK_BYTES or len(self._pages) >= _MAX_PAGES_AT_ONCE
-
-    def is_empty(self) -> bool:
-        return not self._pages and not self._metadata_records
-
-    def batch(self) -> DocumentBatch:
-        pages, rows = self._pages, np.array(self._rows, dtype=np.int64)
-        payload = None
-        if self._with_payload:
-            payload = Pages(self._records, self._metadata_records, lambda: page_rows(pages, "warc"))
-        self._clear()
-        return page_documents(pages, rows, self._columns, self._name, "warc", self._reject, payload)
+def _payload(items: list[_Item], pages: list[Page]) -> Pages:
+    records: list[bytes] = []
+    about: list[tuple[int, bytes]] = []
+    for page, _, record in items:
+        assert record is not None  # it is requested
+        if page is None:
+            about.append((len(records), record))
+        else:
+            records.append(record)
+    return Pages(records, about, lambda: page_rows(pages, "warc"))
 
 
 def _is_wanted(fields: Fields) -> bool:

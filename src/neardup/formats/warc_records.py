@@ -52,31 +52,25 @@ def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_sour
     with_source : whether to add the bytes of the wanted records.
     """
     row = num_damages = 0
-    damage: Damage | None = None
     while True:
-        if damage is None:
-            try:
-                record, damage = _next_record(data, row, wanted, with_source)
-            except Damage as found:
-                damage = found
-            else:
-                if record is None:
-                    return
+        try:
+            if num_damages and not data.resume():
+                return
+            while (found := _next_record(data, row, wanted, with_source)) is not None:
+                record, damage = found
                 yield record
                 row += 1
-                continue
+                if damage is not None:
+                    raise damage
+            return
+        except Damage as found_damage:
+            damage = found_damage
         num_damages += 1
         is_last = damage.is_final or num_damages > MAX_DAMAGES
         yield Record(row, damage.byte, {}, None, None, _what_is_lost(damage, num_damages), is_last)
         row += 1
         if is_last:
             return
-        try:
-            damage = None
-            if not data.resume():
-                return
-        except Damage as found:
-            damage = found
 
 
 def _what_is_lost(damage: Damage, num_damages: int) -> str:
@@ -87,11 +81,11 @@ def _what_is_lost(damage: Damage, num_damages: int) -> str:
 
 def _next_record(
     data: WarcBytes, row: int, wanted: Callable[[Fields], bool], with_source: bool
-) -> tuple[Record | None, Damage | None]:
-    """Return the next record, None at the end, and the damage behind it. Raises Damage if the record is damaged."""
+) -> tuple[Record, Damage | None] | None:
+    """Return the next record, and the damage behind it; None at the end. Raises Damage if the record is damaged."""
     data.skip_blank(_MAX_BLANK_BYTES)
     if not data.data and not data.more():
-        return None, None
+        return None
     data.begin_record()
     byte = data.byte
     header = _header(data, byte)

@@ -30,9 +30,7 @@ def cluster_batches(
         numbers = clusters.cluster_of[start : start + _ROWS]
         firsts = clusters.members[clusters.offsets[numbers]]
         columns = [
-            locations.ids(documents),
-            locations.parts(documents),
-            pa.array(locations.rows(documents)),
+            *locations.columns(documents),
             pa.array(numbers),
             pa.array(sizes[numbers]),
             pa.array(firsts == documents),
@@ -88,9 +86,7 @@ def first_rows(
     for row, start, stop in zip(rows, offsets[:-1], offsets[1:], strict=True):
         first = clusters.members[clusters.offsets[row["cluster"]]]
         shown = np.array([first, *others[start:stop]], np.uint32)
-        row["places"] = [
-            list(pair) for pair in zip(locations.parts(shown).to_pylist(), locations.rows(shown).tolist(), strict=True)
-        ]
+        row["places"] = [[part, row] for _, part, row in locations.places(shown)]
     return rows
 
 

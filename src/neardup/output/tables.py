@@ -60,6 +60,14 @@ class DocumentLocations:
         index = np.searchsorted(self.part_ends, documents, side="right")
         return arrow_of_strings(self.names).take(arrow_of(index)).cast(pa.string())
 
+    def columns(self, documents: npt.NDArray[np.uint32]) -> list[pa.Array]:
+        """Return the id of each document, the name of its part, and its row there, as columns of a table."""
+        return [self.ids(documents), self.parts(documents), arrow_of(self.rows(documents))]
+
+    def places(self, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[str, str, int]]:
+        """Return the id of each document, the name of its part, and its row there."""
+        return zip(*(column.to_pylist() for column in self.columns(documents)), strict=True)
+
     def roles(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
         """Return "source" or, for documents of the earlier collection, "against"."""
         index = arrow_of((documents < self.num_against).astype(np.int8))
@@ -124,12 +132,8 @@ def removed_batches(removals: Removals, locations: DocumentLocations, measures: 
     for start in range(0, len(removals.documents), _ROWS):
         part = removals.take(slice(start, start + _ROWS))
         columns = [
-            locations.ids(part.documents),
-            locations.parts(part.documents),
-            arrow_of(locations.rows(part.documents)),
-            locations.ids(part.kept),
-            locations.parts(part.kept),
-            arrow_of(locations.rows(part.kept)),
+            *locations.columns(part.documents),
+            *locations.columns(part.kept),
             locations.roles(part.kept),
             *part.measured.arrow(measures),
             arrow_of(part.kept.astype(np.int64)),
@@ -182,6 +186,5 @@ def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.Re
     first, kept = outcome.corpus.num_against, outcome.edits.kept
     for start in range(first, len(kept), _MASK_ROWS):
         documents = (start + np.flatnonzero(kept[start : start + _MASK_ROWS])).astype(np.uint32)
-        columns = [locations.ids(documents), locations.parts(documents), arrow_of(locations.rows(documents))]
-        yield pa.RecordBatch.from_arrays(columns, schema=ids_schema())
+        yield pa.RecordBatch.from_arrays(locations.columns(documents), schema=ids_schema())
         locations.release()

@@ -140,11 +140,10 @@ def read_texts(
 
 def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
-    if not _any_between(documents, first, stop):
-        return
-    for start, batch in _numbered(task, first, with_payload=False):
+    low, high = np.searchsorted(documents, [first, stop])
+    for start, batch in _numbered(task, first, with_payload=False) if low < high else ():
         yield from _texts_in(batch, start, documents)
-        if not _any_between(documents, start + len(batch.rows), stop):
+        if documents[high - 1] < start + len(batch.rows):
             break
 
 
@@ -152,10 +151,6 @@ def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[i
     for batch in task.read(with_payload=with_payload):
         yield first, batch
         first += len(batch.rows)
-
-
-def _any_between(documents: npt.NDArray[np.uint32], first: int, stop: int) -> bool:
-    return bool(np.searchsorted(documents, stop) > np.searchsorted(documents, first))
 
 
 def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
@@ -168,15 +163,7 @@ def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32
 def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list[Example]:
     """Return the removed documents to show, each with its kept document and their shared passages."""
     removals, measured = shown.removals, shown.removals.measured
-    places, kept_places = (
-        zip(
-            locations.ids(side).to_pylist(),
-            locations.parts(side).to_pylist(),
-            locations.rows(side).tolist(),
-            strict=True,
-        )
-        for side in (removals.documents, removals.kept)
-    )
+    places, kept_places = locations.places(removals.documents), locations.places(removals.kept)
     marker = Marker(shown.texts, method.settings.shingling)
     result = []
     has_similarity = SIMILARITY in method.measures

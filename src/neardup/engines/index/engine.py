@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Rows
+from neardup.arrays import Rows, arrow_of_strings
 from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.edits import Edits
 from neardup.decide.outcome import SHORT, Outcome, count_decisions
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.corpus import Corpus
@@ -54,12 +53,11 @@ _MEMORY_BYTES, _PART_BYTES = 64 << 20, 32 << 20  # of these in memory; of a part
 class _Decisions(NamedTuple):
     """The decisions about the documents of the run.
 
-    kept : bool (num_documents,). num_truncated : kept ones of which a bucket had more documents than were compared.
+    num_truncated : kept documents of which a bucket had more documents than were compared.
     num_repeated : that the index had, or that the run had before. removed, keeper : int64 (num_removed,), the numbers
     of removed documents, and the rows of those that removed them. measured : of these pairs. seen : rows of the index.
     """
 
-    kept: npt.NDArray[np.bool_]
     num_truncated: int
     num_repeated: int
     removed: Rows
@@ -81,13 +79,12 @@ class _Kept(TablePart):
         """Yield the documents with their texts, if the index stores them."""
         for start in range(0, len(self._rows), _TEXTS_AT_ONCE):
             part = slice(start, start + _TEXTS_AT_ONCE)
-            stored: list[str | None] = [None] * len(self._rows[part])
+            shown = [_NO_TEXT] * len(self._rows[part])
             alive = np.flatnonzero(~self._is_gone[part])
             texts = decompress(self._snapshot.take(self._rows[part][alive], ["text"])["text"].to_pylist())
             for place, text in zip(alive.tolist(), texts, strict=True):
-                stored[place] = text
-            shown = pa.array([_NO_TEXT if text is None else text for text in stored], pa.large_string())
-            yield DocumentBatch(shown, np.arange(start, start + len(shown)))
+                shown[place] = _NO_TEXT if text is None else text
+            yield DocumentBatch(arrow_of_strings(shown), np.arange(start, start + len(shown)))
 
 
 class IndexEngine(Engine):
@@ -194,7 +191,6 @@ class IndexEngine(Engine):
         """
         first, measures = self._snapshot.num_rows, self.index.rules.method.measures
         was_read = np.zeros(self._overlay.num_rows, np.bool_)
-        kept = np.ones(len(rows), np.bool_)
         num_truncated = num_repeated = 0
         removed, keepers, seen = ([np.empty(0, np.int64)] for _ in range(3))
         measured = [measured_of_copies(0, measures)]
@@ -210,7 +206,6 @@ class IndexEngine(Engine):
             itself = is_kept & stored["featured"].to_numpy() & again
             keeper = np.where(is_kept, row, stored["kept_row"].fill_null(0).to_numpy().astype(np.int64))
             is_kept &= ~itself
-            kept[start : start + len(row)] = is_kept
             num_truncated += int(np.count_nonzero(stored["truncated"].to_numpy() & is_kept))
             gone, repeated = np.flatnonzero(~is_kept), again | (row < first)
             num_repeated += int(np.count_nonzero(repeated))
@@ -225,7 +220,6 @@ class IndexEngine(Engine):
             measured.append(Measured(values))
             progress.advance(len(row), 0)
         return _Decisions(
-            kept,
             num_truncated,
             num_repeated,
             np.concatenate(removed),
@@ -241,33 +235,20 @@ class IndexEngine(Engine):
         nodes, places, numbers = _place(scratch.column(schemas.INDEX_ROWS), removed, decisions.keeper)
         remembered = self._overlay.take(scratch.column(schemas.INDEX_ROWS)[removed[places]], ["kept_id"])
         node_ids = remembered["kept_id"].combine_chunks()
-        located, num_short, tally = locations(tasks, corpus, scratch), corpus.tally.short, corpus.tally
-        tally.documents += len(nodes)
-        corpus = Corpus(
-            np.append(len(nodes), len(nodes) + corpus.part_ends),
-            np.append(0, corpus.part_rejected),
-            corpus.unread,
-            len(nodes),
-            tally,
-            corpus.values,
-        )
+        located = locations(tasks, corpus, scratch)
+        corpus.tally.documents += len(nodes)
+        ends, rejected = np.append(len(nodes), len(nodes) + corpus.part_ends), np.append(0, corpus.part_rejected)
+        corpus = dataclasses.replace(corpus, part_ends=ends, part_rejected=rejected, num_against=len(nodes))
         removals = Removals((len(nodes) + removed).astype(np.uint32), numbers, decisions.measured)
         pairs = Pairs(removals.kept, removals.documents, removals.measured)
         lengths = np.append(np.zeros(len(nodes), np.int64), scratch.column(schemas.LENGTHS))
         outcome = Outcome(
-            corpus,
-            count_decisions(removals, pairs, corpus, lengths),
-            0,
-            decisions.num_truncated,
-            0,
-            0,
-            0,
-            None,
-            None,
-            num_short,
-            Edits(np.append(np.ones(len(nodes), np.bool_), decisions.kept)),
-            removals,
-            pairs,
+            corpus=corpus,
+            counts=count_decisions(removals, pairs, corpus, lengths),
+            short=corpus.tally.short,
+            num_bucket_overflows=decisions.num_truncated,
+            removals=removals,
+            pairs=pairs,
         )
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes
         part = _Kept(self.index.address, self._snapshot, nodes, is_gone)

@@ -35,19 +35,8 @@ from neardup.report.wording import plural
 from neardup.runs.labels import Verdicts, read_labels
 from neardup.schemas import ID_HASHES
 from neardup.settings.run import RunSettings, SelectionSettings
-from neardup.verify.scores import (
-    DIFFERENT,
-    SAME,
-    UNKNOWN,
-    Judgements,
-    Labels,
-    Score,
-    Truth,
-    adjusted_rand,
-    best_of,
-    count_within,
-    pair_keys,
-)
+from neardup.verify import scores
+from neardup.verify.scores import Judgements, Labels, Score, Truth
 
 Ints = npt.NDArray[np.int64]
 _MOST_NAMED = 100
@@ -56,22 +45,15 @@ NUM_EXAMPLES = 20
 _SEED = 20261122  # fixed: the same corpus and settings give the same pairs
 
 
-class Rows(NamedTuple):
-    """Scores by class of length. low : the least number of characters of each; documents : those with a label."""
-
-    low: list[int]
-    documents: list[int]
-    scores: list[Score]
-
-
 class Evaluated(NamedTuple):
-    """The result of an evaluation. clusters : the adjusted Rand index of the sieve's and of connected clusters;
+    """The result of an evaluation. by_length : for each class of length, the least number of characters, how many
+    documents have a label, the scores. clusters : the adjusted Rand index of the sieve's ones and of connected ones;
     None for judged pairs. errors : None unless requested. The other fields are as in `results.Evaluation`."""
 
     at_threshold: Score
     best: Score
     curve: list[Score]
-    by_length: Rows
+    by_length: list[tuple[int, int, Score]]
     clusters: tuple[float | None, float | None]
     summary: dict[str, Any]
     errors: Errors | None
@@ -143,7 +125,7 @@ def evaluate(
     unknown = len(outcome.pairs.left) - at_threshold.found
     summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
     summary["rejected"] = rejected
-    best = best_of(curve, at_least=method.limit.at_least)
+    best = scores.best_of(curve, at_least=method.limit.at_least)
     if method.limit.at_least and best.f1 and best.limit == curve[0].limit > _LEAST_LIMIT:
         summary["warnings"].append(
             f"The best threshold is the first one of the curve, {best.limit:g}; a lower one may be better. Start "
@@ -158,9 +140,11 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
     """Return the pairs of an outcome whose truth is known."""
     pairs = outcome.pairs
     verdicts = truth.judge(pairs.left, pairs.right)
-    known = np.flatnonzero(verdicts != UNKNOWN)
+    known = np.flatnonzero(verdicts != scores.UNKNOWN)
     values = pairs.measured[method.limit.measure]
-    return _Pairs(pairs.left[known], pairs.right[known], verdicts[known] == SAME, values[known].astype(np.float64))
+    return _Pairs(
+        pairs.left[known], pairs.right[known], verdicts[known] == scores.SAME, values[known].astype(np.float64)
+    )
 
 
 def _score_curve(
@@ -178,11 +162,11 @@ def _score_curve(
     """
     found = _known_pairs(outcome, truth, method)
     at_least = method.limit.at_least
-    all_found = count_within(limits, found.limits, at_least=at_least)
-    correct = count_within(limits, found.limits[found.same], at_least=at_least)
+    all_found = scores.count_within(limits, found.limits, at_least=at_least)
+    correct = scores.count_within(limits, found.limits[found.same], at_least=at_least)
     rows = zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
-    scores = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
-    return scores, [
+    curve = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
+    return curve, [
         f"In the search for the curve, {warning}"
         for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket_size or method.max_bucket_size)
     ]
@@ -199,12 +183,13 @@ def _score_clusters(truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]) -
     connect(parents, outcome.pairs.left, outcome.pairs.right)
     known = truth.codes >= 0
     of_sieve, of_chains = (
-        adjusted_rand(clusters.astype(np.int64)[known], truth.codes[known]) for clusters in (sieved, roots(parents))
+        scores.adjusted_rand(clusters.astype(np.int64)[known], truth.codes[known])
+        for clusters in (sieved, roots(parents))
     )
     return of_sieve, of_chains
 
 
-def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> Rows:
+def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> list[tuple[int, int, Score]]:
     """Score the pairs of each class of length; a pair is in the class of its shorter text."""
     lesser = np.minimum(known.classes[found.left], known.classes[found.right])
     all_found, correct = (np.bincount(part, minlength=len(positives)) for part in (lesser, lesser[found.same]))
@@ -213,9 +198,10 @@ def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> R
     else:
         members = known.classes[np.union1d(known.truth.left, known.truth.right)]
     documents = np.bincount(members, minlength=len(positives))
-    shown = np.flatnonzero(documents).tolist()
-    scores = [Score(limit, int(all_found[index]), int(correct[index]), int(positives[index])) for index in shown]
-    return Rows([1 << index >> 1 for index in shown], documents[shown].tolist(), scores)
+    shown = np.flatnonzero(documents)
+    counts = zip(*(column[shown].tolist() for column in (all_found, correct, positives)), strict=True)
+    least = [1 << index >> 1 for index in shown.tolist()]
+    return list(zip(least, documents[shown].tolist(), (Score(limit, *row) for row in counts), strict=True))
 
 
 def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
@@ -298,7 +284,7 @@ def _once(
     left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], same: npt.NDArray[np.bool_], name: str, ids: pa.Array
 ) -> Judgements:
     """Return each pair once. Raise if a pair has two judgements or is a document with itself."""
-    keys, first, inverse = np.unique(pair_keys(left, right), return_index=True, return_inverse=True)
+    keys, first, inverse = np.unique(scores.pair_keys(left, right), return_index=True, return_inverse=True)
     agreed = same[first]
     wrong = np.flatnonzero((agreed[inverse] != same) | (left == right))
     if len(wrong):
@@ -341,11 +327,11 @@ def find_errors(
     if method.counted is not None:  # the search has counted the corpus already
         method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, NullProgress()))
     verdicts = truth.judge(found.left, found.right)
-    wrong = np.flatnonzero(verdicts == DIFFERENT)
+    wrong = np.flatnonzero(verdicts == scores.DIFFERENT)
     by_strength = wrong[np.argsort(-method.strength(found.measured.take(wrong)), kind="stable")]
     spaced = np.linspace(0, len(wrong) - 1, min(len(wrong), NUM_EXAMPLES)).astype(np.int64)
     picked = by_strength[spaced]
-    left, right = truth.draw_missed(np.sort(pair_keys(found.left, found.right)), NUM_EXAMPLES, _SEED)
+    left, right = truth.draw_missed(np.sort(scores.pair_keys(found.left, found.right)), NUM_EXAMPLES, _SEED)
     documents = np.unique(np.concatenate([found.left[picked], found.right[picked], left, right])).astype(np.uint32)
     texts = dict(write.read_texts(tasks, locations.part_ends, documents))
     features = method.describe(arrow_of_strings([texts[document] for document in documents.tolist()]))
@@ -359,7 +345,7 @@ def find_errors(
         Removals(left, right, method.measure(described, described, *rows)),
     )
     wrong_shown, missed_shown = (_examples(one, texts, locations, method) for one in samples)
-    correct = int(np.count_nonzero(verdicts > DIFFERENT))
+    correct = int(np.count_nonzero(verdicts > scores.DIFFERENT))
     return Errors(wrong_shown, missed_shown, len(wrong), positives - correct)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,53 +16,58 @@ from neardup import kernels, schemas
 from neardup.candidates.buckets import find_copies
 from neardup.decide.connected import connect, roots
 from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.edits import Edits
 from neardup.decide.outcome import SHORT, Outcome, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
+from neardup.documents.batch_cache import BatchCache
 from neardup.documents.corpus import Corpus
+from neardup.engines.base import Decided, Engine, check_ids, count_by_value
+from neardup.engines.local import searches
 from neardup.engines.local.audit import audit
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.reading import Reading, describe_all
+from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch
-from neardup.engines.local.searches import (
-    Compared,
-    Confirmed,
-    LocalSearch,
-    Queue,
-    make_search,
-    measure_pairs,
-    read_described,
-    search_of,
-    stores_sets,
-)
+from neardup.engines.local.searches import Compared, Confirmed, LocalSearch, Queue
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
 from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
+from neardup.methods.registry import method_of
+from neardup.output.directory import OutputDirectory
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.recall import Recall, estimate_recall
 
 
-def run_pipeline(
-    tasks: list[Task],
-    method: Method,
-    selection: SelectionSettings,
-    run_settings: RunSettings,
-    scratch: Scratch,
-    stages: Stages,
-    *,
-    resume: bool = False,
-    all_pairs: bool = False,
-) -> Outcome:
-    """Find the duplicates among the documents of all tasks; the earlier corpus comes first.
+@dataclass
+class LocalEngine(Engine):
+    """Decides about documents in their order, after those of an earlier collection, on this machine."""
 
-    all_pairs : whether to measure every proposed pair and remove nothing.
-    """
-    source = _read(tasks, method, selection, run_settings, scratch, stages, resume=resume)
-    return _decide(source, selection, run_settings, stages, all_pairs=all_pairs)
+    cache: BatchCache
+
+    def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
+        """Read the inputs and decide about their documents."""
+        run, selection = self.run, self.run.selection
+        if selection.audit_sample:
+            method_of(run.method).refuse_audit(selection.audit_sample)
+        found = run.find()
+        tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
+        if run.all_pairs:
+            selection = method.in_all_pairs(selection)
+        tasks = [task.identified() for task in tasks]
+        if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
+            tasks = [task._replace(cache=self.cache) for task in tasks]
+        resuming = prepare(scratch, tasks, method, selection, run.resume)
+        if folder is not None:
+            folder.begin(resume=resuming)
+        source = _read(tasks, method, selection, run.settings, scratch, stages, resume=resuming)
+        outcome = _decide(source, selection, run.threads, stages, all_pairs=run.all_pairs)
+        located = locations(tasks, outcome.corpus, scratch)
+        warnings += check_ids(run, scratch.column(schemas.ID_HASHES), outcome.corpus, located)
+        by_value = count_by_value(run, outcome, scratch.column(schemas.VALUES))
+        return Decided(tasks, method, outcome, located, warnings, by_value)
 
 
 class Search(NamedTuple):
@@ -73,20 +79,21 @@ class Search(NamedTuple):
 
 
 def run_searches(
-    tasks: list[Task], searches: Sequence[Search], run_settings: RunSettings, scratch: Scratch, stages: Stages
+    tasks: list[Task], requested: Sequence[Search], run_settings: RunSettings, scratch: Scratch, stages: Stages
 ) -> Generator[Outcome, None, None]:
-    """Yield the result of `run_pipeline` for each search; the documents are read once.
+    """Yield the decisions of each search; the documents are read once.
 
-    Requires: the selections of all searches differ in nothing that reading depends on.
+    Requires: the selections of all differ in nothing that reading depends on.
     """
     methods: list[Method] = []
-    for search in searches:
+    threads = count_threads(run_settings.threads)
+    for search in requested:
         if all(search.method is not method for method in methods):
             methods.append(search.method)
-    source = _read(tasks, methods[0], searches[0].selection, run_settings, scratch, stages, limits=methods)
+    source = _read(tasks, methods[0], requested[0].selection, run_settings, scratch, stages, limits=methods)
     empty = source.method.describe(pa.array([""], pa.large_string()))
     num_keys = [keys.values.shape[1] for keys in source.method.summarise_at(methods, empty)]
-    for search in searches:
+    for search in requested:
         place = next(place for place, method in enumerate(methods) if method is search.method)
         keys = range(sum(num_keys[:place]), sum(num_keys[: place + 1]))
         with (
@@ -94,18 +101,17 @@ def run_searches(
             ScratchOfSearch(Path(path), scratch, keys) as columns,
         ):
             found = source._replace(method=search.method.with_idf(source.method.idf), scratch=columns)
-            yield _decide(found, search.selection, run_settings, stages, all_pairs=search.all_pairs)
+            yield _decide(found, search.selection, threads, stages, all_pairs=search.all_pairs)
 
 
 def _decide(
-    source: SetSource, selection: SelectionSettings, run_settings: RunSettings, stages: Stages, *, all_pairs: bool
+    source: SetSource, selection: SelectionSettings, threads: int, stages: Stages, *, all_pairs: bool
 ) -> Outcome:
     """Find the duplicates among documents that were read."""
     _, corpus, method, scratch, _ = source
-    threads = count_threads(run_settings.threads)
     with stages.stage("propose"):
         queue, short = _queue(scratch, corpus, selection)
-        search = make_search(scratch, method, queue, selection, run_settings, all_pairs=all_pairs)
+        search = searches.make_search(scratch, method, queue, selection, threads, all_pairs=all_pairs)
         search.propose()
     with stages.stage("sort", corpus.num_documents) as progress:
         compared = _compared(source, search, threads, progress)
@@ -116,8 +122,6 @@ def _decide(
         removals = _connected_removals(scratch, method, queue, confirmed)
     else:
         removals = _sieve_removals(queue.order, confirmed, method)
-    kept = np.ones(corpus.num_documents, np.bool_)
-    kept[removals.documents] = False
     audited = None
     if selection.audit_sample:
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
@@ -125,19 +129,18 @@ def _decide(
     order, near, lengths = queue.order, search.near, scratch.column(schemas.LENGTHS)
     pairs = Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured)
     return Outcome(
-        corpus,
-        count_decisions(removals, pairs, corpus, lengths),
-        confirmed.compared,
-        confirmed.num_bucket_overflows,
-        confirmed.collisions,
-        0 if near is None else near.num_fingerprints,
-        0 if near is None else near.num_pairs,
-        _recall(confirmed, method, queue, compared),
-        audited,
-        short,
-        Edits(kept),
-        removals,
-        pairs,
+        corpus=corpus,
+        counts=count_decisions(removals, pairs, corpus, lengths),
+        short=short,
+        compared=confirmed.compared,
+        num_bucket_overflows=confirmed.num_bucket_overflows,
+        collisions=confirmed.collisions,
+        num_fingerprints=0 if near is None else near.num_fingerprints,
+        num_near_pairs=0 if near is None else near.num_pairs,
+        recall=_recall(confirmed, method, queue, compared),
+        audited=audited,
+        removals=removals,
+        pairs=pairs,
     )
 
 
@@ -157,7 +160,7 @@ def _read(
     limits : methods whose keys are stored instead of those of `method`, one after the other.
     """
     threads, total = count_threads(run_settings.threads), known_total(tasks)
-    stored = bool(limits and method.confirms_sets) or stores_sets(method, selection)
+    stored = bool(limits and method.confirms_sets) or searches.stores_sets(method, selection)
     if method.counted is not None:
         with stages.stage("count", total) as progress:
             method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, progress))
@@ -180,7 +183,7 @@ def _read(
     if resume:
         reading.resume()
     with stages.stage("read", total) as progress:
-        if search_of(method).compiles_first:
+        if searches.search_of(method).compiles_first:
             kernels.first_run.compile_kernels()
         corpus = describe_all(reading, threads, run_settings.batch_rows, progress)
     return SetSource(tasks, corpus, method, scratch, stored)
@@ -244,9 +247,8 @@ def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLo
 def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed, method: Method) -> Removals:
     best = np.flatnonzero(confirmed.best)
     best = best[np.argsort(order[confirmed.right[best]], kind="stable")]
-    return Removals(
-        order[confirmed.right[best]], order[confirmed.left[best]], confirmed.measured.select(method.measures).take(best)
-    )
+    left, right = order[confirmed.left[best]], order[confirmed.right[best]]
+    return Removals(right, left, confirmed.measured.select(method.measures).take(best))
 
 
 def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed) -> Removals:
@@ -260,5 +262,5 @@ def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirme
     removed = removed[removed >= queue.num_against]
     removed = removed[np.argsort(order[removed], kind="stable")]
     documents, kept = order[removed], order[first[removed]]
-    measured = measure_pairs(method, read_described(scratch, queue.featured), kept, documents)
+    measured = searches.measure_pairs(method, searches.read_described(scratch, queue.featured), kept, documents)
     return Removals(documents, kept, measured)

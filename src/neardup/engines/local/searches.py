@@ -22,11 +22,10 @@ from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
 from neardup.decide.sieve import decide
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
-from neardup.executor import count_threads
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
 from neardup.progress import Progress
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 
@@ -359,21 +358,11 @@ def stores_sets(method: Method, selection: SelectionSettings) -> bool:
 
 
 def make_search(
-    scratch: Scratch,
-    method: Method,
-    queue: Queue,
-    selection: SelectionSettings,
-    run_settings: RunSettings,
-    *,
-    all_pairs: bool,
+    scratch: Scratch, method: Method, queue: Queue, selection: SelectionSettings, threads: int, *, all_pairs: bool
 ) -> LocalSearch:
     """Return the search of a run."""
-    scope = Scope(
-        all_pairs,
-        selection.linkage == "connected" and not all_pairs,
-        method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size,
-        count_threads(run_settings.threads),
-    )
+    most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
+    scope = Scope(all_pairs, selection.linkage == "connected" and not all_pairs, most, threads)
     return search_of(method)(scratch, method, queue, scope)
 
 

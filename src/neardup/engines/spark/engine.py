@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome, count_decisions
 from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, check_ids
@@ -97,11 +96,9 @@ def _collect(
     kept_number, number = _sides(gone, corpus)
     removals = Removals(number, kept_number, output.measured_of(gone, method.measures))
     counts = count_decisions(removals, pairs, corpus, rows["bytes"].to_numpy().astype(np.int64))
-    kept = np.ones(corpus.num_documents, np.bool_)
-    kept[removals.documents] = False
     totals = output.totals_of(found, corpus, counts, method)
     hashes = np.empty(0, np.uint64) if ids is None else hash_values(ids)
-    return Outcome(**vars(totals), edits=Edits(kept), removals=removals, pairs=pairs), locations, hashes
+    return Outcome(**vars(totals), removals=removals, pairs=pairs), locations, hashes
 
 
 def _sides(rows: pa.Table, corpus: Corpus) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

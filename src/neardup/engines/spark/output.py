@@ -81,7 +81,9 @@ def totals_of(outcome: Outcome, corpus: Corpus, counts: Counts, method: Method) 
     compared, short = outcome.pairs.filter("left >= 0").count(), outcome.documents.filter(F.col("size") < SHORT).count()
     num_overflows = _num_overflows(outcome)
     recall = None if num_overflows else _recall(outcome.found, counts.pairs, method)
-    return Totals(corpus, counts, compared, num_overflows, 0, 0, 0, recall, None, short)
+    return Totals(
+        corpus=corpus, counts=counts, short=short, compared=compared, num_bucket_overflows=num_overflows, recall=recall
+    )
 
 
 def measured_of(rows: pa.Table, measures: Measures) -> Measured:
