@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,7 +139,7 @@ class IndexEngine(Engine):
             store = embedded.create(
                 str(path), store_settings({"prefix": new_prefix()}, rules.method), memory_bytes=_MEMORY_BYTES
             )
-        scratch.close_with(store)
+        scratch.close_with(closing(store))
         self._prefix: str = store.settings.meta["prefix"]
         with store.writing() as top:  # nobody else writes to it
             self._top, self._overlay = top, Overlay(self._snapshot, rules, top)

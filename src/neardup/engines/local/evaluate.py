@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_strings
 from neardup.decide.connected import connect, roots
-from neardup.decide.decisions import Pairs, Removals
+from neardup.decide.decisions import Removals
 from neardup.decide.outcome import Outcome
 from neardup.engines.base import find_repeated_id
 from neardup.engines.local import pipeline
@@ -107,16 +107,8 @@ def evaluate(
         positives = known.truth.count_positives(known.classes)
         if with_errors:
             with stages.stage("errors"):
-                errors = find_errors(
-                    tasks,
-                    known.truth,
-                    outcome.pairs,
-                    int(positives.sum()),
-                    method,
-                    pipeline.locations(tasks, outcome.corpus, scratch),
-                    scratch,
-                    count_threads(run_settings.threads),
-                )
+                threads = count_threads(run_settings.threads)
+                errors = _find_errors(tasks, known.truth, outcome, int(positives.sum()), method, scratch, threads)
         found = _known_pairs(outcome, known.truth, method)
         at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
         curve, warnings = _score_curve(next(outcomes), known.truth, method, limits, at_threshold, wide)
@@ -268,16 +260,11 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, d
         "absent_named": absent[:_MOST_NAMED].to_pylist(),
         "pairs_lost": num_lost,
     }
-    if not num_lost:
-        return judgements, counts, []
-    return (
-        judgements,
-        counts,
-        [
-            f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: {_named(absent)}. "
-            f"{plural(num_lost, 'pair')} with such an id counted for nothing."
-        ],
+    warning = (
+        f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: {_named(absent)}. "
+        f"{plural(num_lost, 'pair')} with such an id counted for nothing."
     )
+    return judgements, counts, [warning] if num_lost else []
 
 
 def _once(
@@ -306,15 +293,8 @@ def _named(ids: pa.Array) -> str:
     return f"{shown} and {len(ids) - 5:,} more" if len(ids) > 5 else shown
 
 
-def find_errors(
-    tasks: list[Task],
-    truth: Truth,
-    found: Pairs,
-    positives: int,
-    method: Method,
-    locations: DocumentLocations,
-    scratch: Scratch,
-    threads: int,
+def _find_errors(
+    tasks: list[Task], truth: Truth, outcome: Outcome, positives: int, method: Method, scratch: Scratch, threads: int
 ) -> Errors:
     """Return twenty pairs of each kind, or all of them if there are fewer.
 
@@ -322,8 +302,9 @@ def find_errors(
 
     Parameters
     ----------
-    found : all found pairs. positives : the number of duplicate pairs, found or not.
+    outcome : of the search that is judged. positives : the number of duplicate pairs, found or not.
     """
+    found, locations = outcome.pairs, pipeline.locations(tasks, outcome.corpus, scratch)
     if method.counted is not None:  # the search has counted the corpus already
         method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, NullProgress()))
     verdicts = truth.judge(found.left, found.right)

@@ -284,10 +284,8 @@ def _hash_strings(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:
     count = len(batch.rows)
     if batch_rows is None or count <= batch_rows:
-        yield batch
-        return
-    for start in range(0, count, batch_rows):
-        yield batch.slice(start, start + batch_rows)
+        return iter([batch])
+    return (batch.slice(start, start + batch_rows) for start in range(0, count, batch_rows))
 
 
 def map_batches(

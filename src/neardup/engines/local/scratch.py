@@ -13,10 +13,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,6 @@ from neardup.schemas import KEYS, Column
 
 _MAX_MAPPED_BYTES = 192 << 20
 _NOT_COLUMNS = (".json", ".parquet")
-
-
-class _Closes(Protocol):
-    def close(self) -> None: ...
 
 
 class Scratch:
@@ -111,9 +107,9 @@ class Scratch:
             else:
                 path.unlink()
 
-    def close_with(self, store: _Closes) -> None:
-        """Close what has files in a folder of this one when this one is closed, or before."""
-        self._others.enter_context(closing(store))
+    def close_with(self, store: AbstractContextManager[Any]) -> None:
+        """Leave the context of what has files in a folder of this one when this one is closed, or before."""
+        self._others.enter_context(store)
 
     def close_columns(self) -> None:
         """Finish appending."""
