@@ -15,7 +15,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
@@ -133,22 +133,22 @@ class Client:
             found += [_record(Answer, record) for record in answer["answers"]]
         return found
 
-    def query(self, texts: Iterable[str], *, limit: int = 10) -> list[list[Hit]]:
+    def query(self, texts: Iterable[str | Sequence[float]], *, limit: int = 10) -> list[list[Hit]]:
         """Return the similar documents of each text, the most similar first.
 
         texts : of any number. limit : the greatest number of hits for a text.
         """
         limit = check_limit(limit)
         found: list[list[Hit]] = []
-        for batch in _batches("texts", texts, partial(check_text, "text")):
+        for batch in _batches("texts", texts, partial(_checked_text, "text")):
             answer = self._call("POST", "/v1/query", {"texts": batch, "limit": limit})
             found += [[_record(Hit, record) for record in hits] for hits in answer["results"]]
         return found
 
-    def compare(self, left: str, right: str) -> Comparison:
+    def compare(self, left: str | Sequence[float], right: str | Sequence[float]) -> Comparison:
         """Compare two texts by the method of the index."""
-        check_text("left", left)
-        check_text("right", right)
+        _checked_text("left", left)
+        _checked_text("right", right)
         return _record(Comparison, self._call("POST", "/v1/compare", {"left": left, "right": right}))
 
     def get(self, id: str) -> Document | None:
@@ -282,7 +282,12 @@ def _checked_document(document: Mapping[str, Any]) -> str:
             f"A document must be a dictionary with id and text: got {type(document).__name__} {shown(document)}."
         )
     check_text("id", document.get("id"))
-    return check_text("text", document.get("text"))
+    return _checked_text("text", document.get("text"))
+
+
+def _checked_text(name: str, text: Any) -> str:
+    """Return a text, or a vector as one; a service checks the numbers."""
+    return str(text) if isinstance(text, (list, tuple)) else check_text(name, text)
 
 
 def _import_path(name: str, action: str = "") -> str:

@@ -41,13 +41,13 @@ _EMPTY = np.uint32(0xFFFFFFFF)  # the signature of a document without features
 class GivenVectors(VectorSettings):
     """Vectors of one length, compared by their cosine."""
 
-    sketch_options: ClassVar[tuple[str, ...]] = ("dimensions", "bits", "seed")
+    sketch_options: ClassVar[tuple[str, ...]] = ("dimensions", "planes", "seed")
 
     threshold: float = parameter(0.9, Constraint("The cosine of duplicates.", exclusive_min=0.0, high=1.0))
     recall: float = parameter(
         0.99, Constraint("The share of the pairs at the threshold to find.", exclusive_min=0.0, high=0.999999)
     )
-    bits: int = parameter(16, Constraint("Hyperplanes of a band.", int, low=1, high=31))
+    planes: int = parameter(16, Constraint("Hyperplanes of a band.", int, low=1, high=31))
     seed: int = parameter(1, Constraint("Seed of the hyperplanes.", int, low=0, high=2**32 - 1))
 
 
@@ -58,14 +58,14 @@ class GivenVectorsMethod(Method):
     settings: GivenVectors
 
     feature_name: ClassVar[str] = "vectors"
-    scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {"dimensions", "bits", "seed"}
+    scheme_fields: ClassVar[frozenset[str]] = Method.scheme_fields | {"dimensions", "planes", "seed"}
     sketches: ClassVar[type[Signatures]] = Signatures
     ordered: ClassVar[bool] = True
 
     @cached_property
     def bands(self) -> Bands:
         """As many bands as the recall needs, each of the sides of `bits` hyperplanes as one hash."""
-        of_a_band = float(_agreement(self.settings.threshold)) ** self.settings.bits
+        of_a_band = float(_agreement(self.settings.threshold)) ** self.settings.planes
         missed = math.log(1 - self.settings.recall)
         return Bands(1 if of_a_band == 1.0 else math.ceil(missed / math.log1p(-of_a_band)), 1)
 
@@ -75,14 +75,14 @@ class GivenVectorsMethod(Method):
 
     @property
     def hit_probability(self) -> Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
-        return partial(_candidate_probability, bits=self.settings.bits, num_bands=self.bands.num_bands)
+        return partial(_candidate_probability, bits=self.settings.planes, num_bands=self.bands.num_bands)
 
     def describe(self, texts: pa.Array, workspace: object = None) -> Features:
         return describe_vectors(texts, self.settings.vector_length)
 
     def sketch(self, features: Features) -> npt.NDArray[np.uint32]:
         vectors = vectors_of(features.sets)
-        num_bands, bits = self.bands.num_bands, self.settings.bits
+        num_bands, bits = self.bands.num_bands, self.settings.planes
         # Of an odd length, the last component is 0, and so its plane does not count.
         planes = np.random.default_rng(self.settings.seed).standard_normal((vectors.shape[1], num_bands * bits))
         sides = (vectors.astype(np.float64) @ planes >= 0).reshape(-1, num_bands, bits)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
-from neardup.documents.vectors import array_of, texts_of
+from neardup.documents.vectors import array_of_documents, texts_of
 from neardup.errors import InputError
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.open_index import Batch, OpenIndex
@@ -115,7 +115,7 @@ class LineAnswers:
         text, length = _field(record, self._text_column), self._index.method.vector_length
         if length is not None:
             try:
-                text = texts_of(array_of([text], length))[0].as_py()
+                text = texts_of(array_of_documents([text], length))[0].as_py()
             except InputError as error:
                 return _Line(error=str(error))
         if not isinstance(text, str):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from neardup.documents.page_charset import decode_page
+from neardup.documents.vectors import array_of_documents, texts_of
 from neardup.errors import InputError
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
@@ -17,7 +19,7 @@ from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify import comparison as comparing
 from neardup.verify.outlines import align_outlines
 
-Text = str | os.PathLike[str]
+Text = str | os.PathLike[str] | Sequence[float]
 
 
 def compare(
@@ -33,7 +35,7 @@ def compare(
     Parameters
     ----------
     left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page (.html, .htm) in any
-        encoding.
+        encoding; or a list of numbers, or the JSON of one, if the method compares vectors.
     method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files, else minhash.
         similarity="containment" measures how much of `left` is in `right`.
 
@@ -56,7 +58,7 @@ def compare(
     """
     _warn_of_names(left, right)
     method = method_named(method or default_method(left, right), threshold, max_distance)
-    texts = text_of(left), text_of(right)
+    texts = text_of(left, method.vector_length), text_of(right, method.vector_length)
     chosen = method_of(method).resolve()
     measures = chosen.compare(*texts)
     similarity = measures.jaccard if measures.similarity is None else measures.similarity
@@ -108,8 +110,10 @@ def decode_text(content: bytes, name: str) -> str:
         ) from error
 
 
-def text_of(text: Text) -> str:
-    """Return the text, or that of the file, as `compare` reads it; errors as there."""
+def text_of(text: Text, vector_length: int | None = None) -> str:
+    """Return the text, or that of the file, as `compare` reads it; errors as there. vector_length : as of `Columns`."""
+    if vector_length is not None and not isinstance(text, (str, os.PathLike)):
+        return str(texts_of(array_of_documents([text], vector_length))[0])
     if isinstance(text, str):
         return text
     if not isinstance(text, os.PathLike):

@@ -16,7 +16,7 @@ from neardup.errors import InputError
 _SHOWN = 8  # numbers of a vector in a report
 
 
-def array_of(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
+def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
     """Return documents as `as_documents` returns those of a column.
 
     documents : strings; or vectors, each a list of numbers, or the JSON of one. vector_length : as of `as_documents`.
@@ -27,6 +27,8 @@ def array_of(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
         If a document is no vector of finite numbers, or the lengths of vectors differ.
     """
     if vector_length is None:
+        if (other := next((document for document in documents if not isinstance(document, str)), None)) is not None:
+            raise InputError(f"The method compares texts: got {other!r:.80}. Pass strings.")
         return arrow_of_strings(list(documents))
     bad: dict[int, str] = {}
     try:
@@ -36,7 +38,7 @@ def array_of(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         if len(documents) > 1:
             for document in documents:
-                array_of([document], vector_length)
+                array_of_documents([document], vector_length)
         bad, lengths = {0: f"a vector is a list of numbers, or the JSON of one ({error})"}, set()
     if bad:
         row, reason = next(iter(bad.items()))

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import flatten_strings, offsets_from_lengths
-from neardup.documents.vectors import array_of
+from neardup.documents.vectors import array_of_documents
 from neardup.errors import InputError
 from neardup.features.described import Features, Lists
 
@@ -29,7 +29,7 @@ def describe_vectors(documents: pa.Array, vector_length: int) -> Features:
         If a string is no vector, or the lengths differ.
     """
     if not pa.types.is_large_binary(documents.type):
-        documents = array_of(documents.to_pylist(), vector_length)
+        documents = array_of_documents(documents.to_pylist(), vector_length)
     data, offsets = flatten_strings(documents)
     sizes = np.diff(offsets) // 4
     length = int(sizes.max(initial=0))

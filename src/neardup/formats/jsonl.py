@@ -26,7 +26,7 @@ from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.texts import NO_RANK, documents_of, rank_of
-from neardup.documents.vectors import array_of
+from neardup.documents.vectors import array_of_documents
 from neardup.errors import InputError
 from neardup.formats.registry import Handler
 
@@ -255,7 +255,7 @@ def _judge(line: bytes, columns: Columns) -> dict[str, Any]:
             raise TypeError(f"'{name}' is {_kind(row[name])}, not {needed}")
     if columns.vector_length is not None:
         try:
-            array_of([row[columns.text]], columns.vector_length)
+            array_of_documents([row[columns.text]], columns.vector_length)
         except InputError as error:
             raise TypeError(str(error)) from error
     for name in columns.names:

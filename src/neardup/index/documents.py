@@ -14,7 +14,7 @@ from neardup.arrays import arrow_of_bytes
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.payload import Pages, RawLines
-from neardup.documents.vectors import array_of
+from neardup.documents.vectors import array_of_documents
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.formats.reading import Task
@@ -45,7 +45,7 @@ def batch_of_text(
         if not (optional and (value is None or name == "text")):
             check_text(name, value, " Pass several to add_many_if_new or query_many." if name == "text" else "")
     ids, payloads = (pa.array([value], pa.large_string()) for value in (id or "", payload))
-    return Batch(array_of([text], vector_length), ids, payloads, is_unnamed=id is None)
+    return Batch(array_of_documents([text], vector_length), ids, payloads, is_unnamed=id is None)
 
 
 def batches_of(

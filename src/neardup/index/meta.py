@@ -41,6 +41,11 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
             f"{type(method.settings).__name__}, which confirms duplicates by their features. Use storage='features' "
             "(--storage features), or SimHash(confirm='hamming') (--method simhash --confirm hamming)."
         )
+    if method.settings.vector_length == 0:
+        raise SettingError(
+            "An index needs the length of its vectors: got dimensions=None. Set dimensions (--dimensions) to "
+            "the number of numbers in each."
+        )
     return method.for_index(settings.expected_documents)
 
 

@@ -44,13 +44,14 @@ class Verdicts(NamedTuple):
     name: str
 
 
-def read_labels(part: Part, text: str, label: str | None) -> Labelled:
+def read_labels(part: Part, columns: Columns, label: str | None) -> Labelled:
     """Read a part again, for its labels and the lengths of its texts; rows that cannot be read are left out."""
     rows, lengths, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], pa.string())]
     # A label may have any type of an id, so it is read as the id.
-    for batch in part.read(Columns(text, label), lambda _: None):
+    length_of = pc.utf8_length if columns.vector_length is None else pc.binary_length
+    for batch in part.read(Columns(columns.text, label, vector_length=columns.vector_length), lambda _: None):
         rows.append(batch.rows)
-        lengths.append(pc.fill_null(pc.utf8_length(batch.text), 0).to_numpy(zero_copy_only=False))
+        lengths.append(pc.fill_null(length_of(batch.text), 0).to_numpy(zero_copy_only=False))
         if batch.ids is not None:
             labels.append(batch.ids.cast(pa.string()))
     return Labelled(np.concatenate(rows), np.concatenate(lengths), None if label is None else pa.concat_arrays(labels))

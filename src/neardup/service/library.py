@@ -17,10 +17,11 @@ import pyarrow as pa
 import neardup
 from neardup.answers import Answer, Committed, Document, Hit
 from neardup.arrays import arrow_of_strings
+from neardup.documents.vectors import array_of_documents
 from neardup.features.outline import Line
 from neardup.index.open_index import Batch
 from neardup.schemas import TIME
-from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch
+from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
 from neardup.stores.chunks import array_of
 from neardup.verify import alignment
 from neardup.verify.outlines import Outlines
@@ -33,7 +34,7 @@ _GROWTH_S, _GROWTH_SHARE = 5.0, 50.0  # the growth is computed again after so ma
 class Query(NamedTuple):
     """A text to look up, and how many hits are wanted."""
 
-    text: str
+    text: Text
     limit: int
 
 
@@ -47,16 +48,25 @@ class Library:
 
     def add(self, documents: list[NewDocument]) -> list[Answer]:
         """Add documents, similar ones too; return the decision about each."""
-        return _answers(self.index.opened.add(_batch(documents), if_new=False))
+        return _answers(self.index.opened.add(self._batch(documents), if_new=False))
 
     def add_if_new(self, documents: list[NewDocument]) -> list[Answer]:
         """Add the documents that are similar to no kept one; return the decision about each."""
-        return _answers(self.index.opened.add(_batch(documents)))
+        return _answers(self.index.opened.add(self._batch(documents)))
+
+    def _batch(self, documents: Sequence[NewDocument]) -> Batch:
+        """Return documents, whose texts and ids are Unicode, as a batch."""
+        payloads = [_stored(document.payload) for document in documents]
+        return Batch(
+            array_of_documents([document.text for document in documents], self.index.method.vector_length),
+            arrow_of_strings([document.id for document in documents]),
+            pa.array(payloads, pa.large_string()),
+        )
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
-        texts, none = arrow_of_strings([query.text for query in queries]), pa.nulls(len(queries), pa.large_string())
-        index = self.index.opened
+        index, none = self.index.opened, pa.nulls(len(queries), pa.large_string())
+        texts = array_of_documents([query.text for query in queries], index.method.vector_length)
         table = index.query(index.describe(Batch(texts, none, none)), max(query.limit for query in queries))
         found: list[list[Hit]] = [[] for _ in queries]
         for query, *values in _rows(table, ("query", *_HIT)):
@@ -71,7 +81,7 @@ class Library:
             return None
         return replace(document, payload=_payload(document.payload), sketch=_hexadecimal(document.sketch))
 
-    def compare(self, left: str, right: str) -> Compared:
+    def compare(self, left: Text, right: Text) -> Compared:
         """Compare two texts by the method of the index."""
         method = self.index.method
         found = neardup.compare(left, right, method=method)
@@ -104,7 +114,7 @@ class Library:
 
     def stage(self, name: str, documents: list[NewDocument]) -> list[None]:
         """Stage documents in an import."""
-        self.index.opened.stage(name, [_batch(documents)])
+        self.index.opened.stage(name, [self._batch(documents)])
         return [None] * len(documents)
 
     def imports(self) -> list[Import]:
@@ -127,7 +137,7 @@ class Library:
 
     def warm(self) -> None:
         """Load what the first request would wait for: the compiled code."""
-        texts = ["a text to load the compiled code", "another text to load the compiled code"]
+        texts = self.index.opened.rules.method.examples
         index = self.index
         with neardup.Index.create(
             "memory:", method=index.method, storage=index.settings.storage, idf=index.opened.rules.method.idf
@@ -137,16 +147,6 @@ class Library:
         self.query([Query(texts[0], 1)])
         self.compare(*texts)
         self.stats()
-
-
-def _batch(documents: Sequence[NewDocument]) -> Batch:
-    """Return documents, whose texts and ids are Unicode, as a batch."""
-    payloads = [_stored(document.payload) for document in documents]
-    return Batch(
-        arrow_of_strings([document.text for document in documents]),
-        arrow_of_strings([document.id for document in documents]),
-        pa.array(payloads, pa.large_string()),
-    )
 
 
 def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:

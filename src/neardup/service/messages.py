@@ -10,7 +10,10 @@ from msgspec import Meta, Struct, field
 from neardup.answers import Answer, Hit
 
 Id = Annotated[str, Meta(description="The id of a document: any text.")]
-Text = Annotated[str, Meta(description="A text, or an HTML page if the method of the index compares pages.")]
+Text = Annotated[
+    str | list[float],
+    Meta(description="A text; an HTML page if the method of the index compares pages; a list of numbers if vectors."),
+]
 Time = Annotated[datetime, Meta(tz=True)]  # with a zone, as date-time of JSON Schema has
 Name = Annotated[
     str,  # $ of Python also matches before a line end

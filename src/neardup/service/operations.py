@@ -118,12 +118,14 @@ def _check_number(service: Service, call: Call, noun: str, number: int) -> None:
     check_size(service.settings, "max_documents", number, what, "Send several requests")
 
 
-def _check_text(service: Service, name: str, text: str) -> None:
+def _check_text(service: Service, name: str, text: messages.Text) -> None:
     what = f"The bytes of the {name} are"
     check_size(service.settings, "max_text_bytes", _size(name, text), what, "Send a part of it")
 
 
-def _size(name: str, text: str) -> int:
+def _size(name: str, text: messages.Text) -> int:
+    if not isinstance(text, str):
+        return 8 * len(text)
     try:
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:

@@ -204,7 +204,7 @@ def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome
     rows, first = locations.rows(documents), 0
     lengths, labels = np.zeros(len(rows), np.int64), []
     for task, end in zip(tasks, outcome.corpus.part_ends.tolist(), strict=True):
-        read = read_labels(task.part, task.columns.text, column)
+        read = read_labels(task.part, task.columns, column)
         # The first pass may have rejected other rows than this pass.
         index = np.searchsorted(read.rows, rows[first:end])
         there = index < len(read.rows)
