@@ -340,7 +340,8 @@ def test_spark_removes_and_signs_the_same(spark, tmp_path):
     pq.write_table(table, tmp_path / "in.parquet")
     result = neardup.dedup(tmp_path / "in.parquet", method=METHOD, engine="spark", output=tmp_path / "out")
     assert removed_of(result) == REMOVED
-    report = neardup.dedup_files(tmp_path / "in.parquet", tmp_path / "files", method=METHOD, engine="spark")
+    files = {"output": tmp_path / "files", "tables": False}
+    report = neardup.dedup(tmp_path / "in.parquet", method=METHOD, engine="spark", **files).report
     assert report["counts"]["removed"] == len(REMOVED)
 
 
