@@ -136,8 +136,10 @@ def test_the_library_warns_of_files_that_are_lost():
     corpus(Path("good.parquet"), 30)
     Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:500])
     for call in (neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.sign, neardup.document_frequencies):
-        with pytest.warns(neardup.errors.IncompleteWarning, match=r"1 file could not be read to the end: cut\.parquet"):
+        incomplete = neardup.errors.IncompleteWarning
+        with pytest.warns(incomplete, match=r"1 file could not be read to the end: cut\.parquet") as caught:
             call(["good.parquet", "cut.parquet"])
+        assert caught[0].filename == __file__
         call(["good.parquet", "cut.parquet"], on_error="skip")
 
 

@@ -185,7 +185,7 @@ def _check_engine(engine: str, **options: Mapping[str, object]) -> None:
 
 
 def _plan_run(engine: str, method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
-    """Return what the estimates of a run on any engine have in common."""
+    """Return the figures that the estimates of a run on every engine have."""
     recall = float(candidate_probability(method.threshold, bands))
     size = documents * document_bytes
     return Plan(documents, size, engine, bands.num_bands, bands, method.threshold, recall)
