@@ -103,15 +103,12 @@ class Simhash:
         weights: list[Any] = []
         weight: Any = 1
         for feature in pairs:
-            if isinstance(feature, str):
-                names.append(feature)  # with the weight of the pair before it, if any, as in the package
-            else:
-                name, weight = feature
-                names.append(name)
+            # A string has the weight of the pair before it, if any, as in the package.
+            name, weight = (feature, weight) if isinstance(feature, str) else feature
+            if not isinstance(weight, Real):
+                raise InputError(f"A weight must be a number: got {weight!r}. Give pairs of a string and a number.")
+            names.append(name)
             weights.append(weight)
-        if not all(isinstance(value, Real) for value in weights):
-            wrong = next(value for value in weights if not isinstance(value, Real))
-            raise InputError(f"A weight must be a number: got {wrong!r}. Give pairs of a string and a number.")
         sums = self._add(names, weights)
         half = sum(weights) / 2
         ones = np.array([total > half for total in sums.tolist()] if names else [], np.bool_)

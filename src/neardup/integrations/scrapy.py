@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from neardup.errors import MissingExtraError, SettingError
 
@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from neardup.api.index import Index
 
 _ACTIONS = ("drop", "tag")
-
-
-class _Options(NamedTuple):
-    """The settings of the pipeline, without their prefix."""
-
-    address: str
-    field: str
-    id_field: str
-    payload_fields: tuple[str, ...]
-    action: str
-    tag: str
-    only_new: bool
-    token: str | None
 
 
 class SeenBeforePipeline:
@@ -60,9 +47,20 @@ class SeenBeforePipeline:
     The stats `neardup/new`, `neardup/seen` and `neardup/without_text` count the items.
     """
 
-    def __init__(self, options: _Options, count: Callable[[str], None]) -> None:
-        """Keep the settings; `from_crawler` calls this. count : adds one to a stat."""
-        self._options, self._count = options, count
+    def __init__(self, settings: Any, count: Callable[[str], None]) -> None:
+        """Keep the settings of a crawler; `from_crawler` calls this. count : adds one to a stat."""
+        self._address, self._token = settings.get("NEARDUP_INDEX"), settings.get("NEARDUP_TOKEN")
+        if not self._address:
+            raise SettingError(
+                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup index create pages.index`, "
+                "and set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
+            )
+        self._action, self._tag = settings.get("NEARDUP_ACTION", "drop"), settings.get("NEARDUP_TAG", "seen_before")
+        if self._action not in _ACTIONS:
+            raise SettingError(f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {self._action!r}. Change it.")
+        self._field, self._id_field = settings.get("NEARDUP_FIELD", "text"), settings.get("NEARDUP_ID", "url")
+        self._payload_fields, self._only_new = settings.getlist("NEARDUP_PAYLOAD"), settings.getbool("NEARDUP_ONLY_NEW")
+        self._count = count
         self._opened: Index | client.Client | None = None
         self._passed = set[str]()
 
@@ -75,26 +73,7 @@ class SeenBeforePipeline:
         SettingError
             If NEARDUP_INDEX is missing, or NEARDUP_ACTION is unknown.
         """
-        settings = crawler.settings
-        address, action = settings.get("NEARDUP_INDEX"), settings.get("NEARDUP_ACTION", "drop")
-        if not address:
-            raise SettingError(
-                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup index create pages.index`, "
-                "and set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
-            )
-        if action not in _ACTIONS:
-            raise SettingError(f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {action!r}. Change it.")
-        options = _Options(
-            str(address),
-            settings.get("NEARDUP_FIELD", "text"),
-            settings.get("NEARDUP_ID", "url"),
-            tuple(settings.getlist("NEARDUP_PAYLOAD")),
-            action,
-            settings.get("NEARDUP_TAG", "seen_before"),
-            settings.getbool("NEARDUP_ONLY_NEW"),
-            settings.get("NEARDUP_TOKEN"),
-        )
-        return cls(options, lambda name: crawler.stats.inc_value(f"neardup/{name}"))
+        return cls(crawler.settings, lambda name: crawler.stats.inc_value(f"neardup/{name}"))
 
     def open_spider(self, spider: Any = None) -> None:
         """Open the index, or a client of the service.
@@ -104,14 +83,15 @@ class SeenBeforePipeline:
         StoreError
             If the index does not exist, or another process writes to it.
         """
-        if self._options.address.startswith(("http://", "https://")):
+        address = str(self._address)
+        if address.startswith(("http://", "https://")):
             from neardup.client import Client
 
-            self._opened = Client(self._options.address, token=self._options.token)
+            self._opened = Client(address, token=self._token)
         else:
             from neardup.api.index import Index
 
-            self._opened = Index.open(self._options.address)
+            self._opened = Index.open(address)
 
     def close_spider(self, spider: Any = None) -> None:
         """Close the index."""
@@ -136,19 +116,19 @@ class SeenBeforePipeline:
             raise MissingExtraError(
                 f"The pipeline runs in Scrapy, and {error.name} is not installed. Run `pip install scrapy`."
             ) from error
-        options, fields = self._options, ItemAdapter(item)
-        text = fields.get(options.field)
+        fields = ItemAdapter(item)
+        text = fields.get(self._field)
         if not isinstance(text, str):
             self._count("without_text")
             return item
-        id = str(fields.get(options.id_field) or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32])
-        payload = {name: fields.get(name) for name in options.payload_fields} or None
+        id = str(fields.get(self._id_field) or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32])
+        payload = {name: fields.get(name) for name in self._payload_fields} or None
         answer = await maybe_deferred_to_future(deferToThread(self._add, text, id, payload))
-        seen = not answer.kept or (answer.repeated and (options.only_new or id in self._passed))
+        seen = not answer.kept or (answer.repeated and (self._only_new or id in self._passed))
         self._passed.add(id)
         self._count("seen" if seen else "new")
-        if options.action == "tag":
-            fields[options.tag] = _told(answer) if seen else None
+        if self._action == "tag":
+            fields[self._tag] = _told(answer) if seen else None
         elif seen:
             raise DropItem(f"Seen before, as {answer.kept_id or answer.id}: {id}")
         return item

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from neardup.report.items import Example, hint, marked_text, similarity_shown
 from neardup.report.wording import document_id, say
@@ -16,14 +15,6 @@ _MAX_ID = 60
 Passages = Sequence[tuple[int, int, bool]]
 
 
-class _Card(NamedTuple):
-    """The title of a card, what it says in HTML, and the number of its removal in the list."""
-
-    title: str
-    sentence: str
-    number: int
-
-
 def cards(examples: Sequence[Example]) -> str:
     """Return up to three cards, in HTML: the largest family, the most near-duplicates of one text, the closest call.
 
@@ -31,36 +22,37 @@ def cards(examples: Sequence[Example]) -> str:
     ----------
     examples : the removals in the list of the page, numbered from 1.
     """
-    return "".join(_html(card, examples[card.number - 1]) for card in _picked(examples))
+    return "".join(
+        _html(say(title), sentence, number, examples[number - 1]) for title, sentence, number in _picked(examples)
+    )
 
 
-def _picked(examples: Sequence[Example]) -> list[_Card]:
+def _picked(examples: Sequence[Example]) -> Iterator[tuple[str, str, int]]:
+    """Yield the name of a title, a sentence in HTML, and the number of its removal in the list."""
     numbered = list(enumerate(examples, 1))
     near = [(number, example) for number, example in numbered if not example.exact]
-    found: list[_Card] = []
     if not numbered:
-        return found
+        return
     number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
     kept = document_id(family.kept_id, _MAX_ID)
     if family.family > 1:
         copies = family.family - family.family_near
         among = say("cards.copies", copies=copies) if copies else ""
         sentence = say("cards.family", family=family.family, among=among, kept=kept)
-        found.append(_Card(say("cards.largest_family"), sentence, number))
+        yield "cards.largest_family", sentence, number
     others = [item for item in near if item[1].kept_id != family.kept_id and item[1].family_near > 1]
     if others:
         number, most = max(others, key=lambda item: item[1].family_near)
         sentence = say("cards.near", near=most.family_near, kept=document_id(most.kept_id, _MAX_ID))
-        found.append(_Card(say("cards.most_near"), sentence, number))
+        yield "cards.most_near", sentence, number
     if near:
         number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
         removed, kept = document_id(closest.id, _MAX_ID), document_id(closest.kept_id, _MAX_ID)
         sentence = say("cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept)
-        found.append(_Card(say("cards.closest_call"), sentence, number))
-    return found
+        yield "cards.closest_call", sentence, number
 
 
-def _html(card: _Card, example: Example) -> str:
+def _html(title: str, sentence: str, number: int, example: Example) -> str:
     first = _first_difference(example.text, example.passages)
     second = _first_difference(example.kept_text, example.kept_passages)
     if first is None or second is None:  # one text has all of the other: both are shown at the same place
@@ -70,8 +62,8 @@ def _html(card: _Card, example: Example) -> str:
     if example.text == example.kept_text:
         kept = hint("pair.same")
     return (
-        f'<article><h3>{card.title}</h3><p>{card.sentence}</p><div class="removed">{removed}</div>'
-        f'<div class="kept">{kept}</div><p><a href="#removed-{card.number}">{say("cards.read_both")}</a></p></article>'
+        f'<article><h3>{title}</h3><p>{sentence}</p><div class="removed">{removed}</div>'
+        f'<div class="kept">{kept}</div><p><a href="#removed-{number}">{say("cards.read_both")}</a></p></article>'
     )
 
 
