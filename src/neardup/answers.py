@@ -1,10 +1,11 @@
-"""The answers of an index: records of the library, the service and its client."""
+"""The answers of an index, and the comparison of two texts: records of the library, the service and its client."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,50 @@ class Committed:
     kept: int
     removed: int
     repeated: int
+
+
+class PairMeasures(NamedTuple):
+    """The measures of two texts.
+
+    num_left, num_right, num_shared : distinct shingles or features. jaccard : shared out of all. left_in_right,
+    right_in_left : containment. same_text : equal after normalisation. similarity : the measure that the method
+    compares with its threshold; None if it measures a distance only. duplicate : whether the pair is a duplicate in a
+    run that compares it. estimated_jaccard : from MinHash signatures of the run's length. candidate_probability : the
+    probability that the bands propose the pair. fingerprints : of SimHash. distance : the number of differing bits.
+    structure : of web pages, the similarity of their tags, if the method measures it. A measure that the method does
+    not have is None, and so is the distance if a text has no features.
+    """
+
+    num_left: int
+    num_right: int
+    num_shared: int
+    jaccard: float
+    left_in_right: float
+    right_in_left: float
+    same_text: bool
+    similarity: float | None
+    duplicate: bool
+    estimated_jaccard: float | None = None
+    candidate_probability: float | None = None
+    fingerprints: tuple[int, int] | None = None
+    distance: int | None = None
+    structure: float | None = None
+
+    @property
+    def cosine(self) -> float:
+        """Return the geometric mean of both containments."""
+        return math.sqrt(self.left_in_right * self.right_in_left)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of two texts.
+
+    duplicate : whether the method counts the two as duplicates. similarity, threshold : the similarity of the method,
+    and its threshold. measures : every measure of the pair.
+    """
+
+    duplicate: bool
+    similarity: float
+    threshold: float
+    measures: PairMeasures

@@ -16,13 +16,13 @@ import http.client
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from neardup.answers import Answer, Committed, Document, Hit
+from neardup.answers import Answer, Committed, Comparison, Document, Hit, PairMeasures
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.settings.constraints import check_import_name, check_limit, check_text, iterates_over_names, shown
 
@@ -50,16 +50,6 @@ class ServiceError(NeardupError):
         self.detail = detail
         self.setting = setting
         self.request_id = request_id
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The comparison of two texts: whether they are duplicates, and every measure by its name."""
-
-    duplicate: bool
-    similarity: float
-    threshold: float
-    measures: Mapping[str, Any]
 
 
 class Client:
@@ -149,7 +139,9 @@ class Client:
         """Compare two texts by the method of the index."""
         _checked_text("left", left)
         _checked_text("right", right)
-        return _record(Comparison, self._call("POST", "/v1/compare", {"left": left, "right": right}))
+        found = self._call("POST", "/v1/compare", {"left": left, "right": right})
+        known = {name: found["measures"].get(name) for name in PairMeasures._fields}
+        return _record(Comparison, found | {"measures": PairMeasures(**known)})
 
     def get(self, id: str) -> Document | None:
         """Return the document of an id, or None."""

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import answers
 from neardup.candidates.bands import Bands
 from neardup.errors import SettingError
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.report.marked_pairs import MarkedPair
 from neardup.report.wording import percent, plural
-from neardup.verify.comparison import PairMeasures
 from neardup.verify.outlines import Outlines
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
@@ -240,7 +240,7 @@ class Sweep(_Reported):
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(_OneLine):
+class Comparison(_OneLine, answers.Comparison):
     """The result of `compare`.
 
     Attributes
@@ -254,11 +254,7 @@ class Comparison(_OneLine):
 
     left: str
     right: str
-    measures: PairMeasures
-    similarity: float
-    threshold: float
     bands: Bands | None
-    duplicate: bool
     _mark: Callable[[], tuple[list[Passage], list[Passage]]] = field(compare=False)
     _pages: tuple[str, str] | None = field(compare=False)
     _align: Callable[[str, str], Outlines] = field(compare=False)

@@ -43,7 +43,7 @@ def test_answers_hits_and_documents_are_typed(client):
     assert document is not None
     assert (document.text, document.sketch) == (TEXT, f"{fingerprint_of(TEXT):016x}")
     compared = client.compare(TEXT, f"{TEXT}!")
-    assert (compared.duplicate, compared.measures["distance"]) == (True, 0)
+    assert (compared.duplicate, compared.measures.distance) == (True, 0)
     assert client.remove("typed/1")
     assert not client.remove("typed/1")
     assert client.get("typed/1") is None

@@ -64,12 +64,12 @@ def compare(
     similarity = measures.jaccard if measures.similarity is None else measures.similarity
     shown = comparing.shown(*texts, method.shingling)
     return Comparison(
-        *shown,
-        measures,
+        measures.duplicate,
         similarity,
         method.threshold,
+        measures,
+        *shown,
         chosen.lookup.bands,
-        measures.duplicate,
         _mark=partial(comparing.mark, *shown, method.shingling),
         _pages=texts if getattr(method, "tokens", None) in PAGE_TOKENS else None,
         _align=align_outlines,

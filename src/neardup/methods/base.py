@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.answers import PairMeasures
 from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import Lookup
 from neardup.decide.outcome import Counts, Totals
@@ -25,7 +26,7 @@ from neardup.methods.sketcher import Sketcher
 from neardup.schemas import EXACT, SIMILARITY, Measure
 from neardup.settings.run import SelectionSettings
 from neardup.settings.shingling import Shingling
-from neardup.verify.comparison import PairMeasures, measure_shared, read_pair
+from neardup.verify.comparison import measure_shared, read_pair
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 

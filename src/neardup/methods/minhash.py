@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.answers import PairMeasures
 from neardup.arrays import arrow_of
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.lookups import BandLookup, SampleLookup
@@ -40,7 +41,6 @@ from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MinHash
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
-from neardup.verify.comparison import PairMeasures
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule, similarity_of_lists
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.answers import PairMeasures
 from neardup.arrays import flatten_strings
 from neardup.candidates.blocks import Radius, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
@@ -43,7 +44,6 @@ from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MAX_HAMMING_DISTANCE, SimHash
 from neardup.settings.shingling import Shingling
-from neardup.verify.comparison import PairMeasures
 from neardup.verify.hamming import hamming_distances
 from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule, similarity_of_lists

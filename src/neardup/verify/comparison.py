@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
-
 import numpy as np
 import pyarrow as pa
 
@@ -15,39 +12,6 @@ from neardup.features.spans import token_spans
 from neardup.settings.shingling import Shingling
 from neardup.verify.passages import Passage, mark_passages
 from neardup.verify.similarity import count_shared, similarity_of_counts
-
-
-class PairMeasures(NamedTuple):
-    """The measures of two texts.
-
-    num_left, num_right, num_shared : distinct shingles or features. jaccard : shared out of all. left_in_right,
-    right_in_left : containment. same_text : equal after normalisation. similarity : the measure that the method
-    compares with its threshold; None if it measures a distance only. duplicate : whether the pair is a duplicate in a
-    run that compares it. estimated_jaccard : from MinHash signatures of the run's length. candidate_probability : the
-    probability that the bands propose the pair. fingerprints : of SimHash. distance : the number of differing bits.
-    structure : of web pages, the similarity of their tags, if the method measures it. A measure that the method does
-    not have is None, and so is the distance if a text has no features.
-    """
-
-    num_left: int
-    num_right: int
-    num_shared: int
-    jaccard: float
-    left_in_right: float
-    right_in_left: float
-    same_text: bool
-    similarity: float | None
-    duplicate: bool
-    estimated_jaccard: float | None = None
-    candidate_probability: float | None = None
-    fingerprints: tuple[int, int] | None = None
-    distance: int | None = None
-    structure: float | None = None
-
-    @property
-    def cosine(self) -> float:
-        """Return the geometric mean of both containments."""
-        return math.sqrt(self.left_in_right * self.right_in_left)
 
 
 def measure_shared(sets: Lists) -> tuple[int, int, int, float, float, float]:
