@@ -260,7 +260,9 @@ def length_schema() -> pa.Schema:
 _AGAINST = _field("against", pa.bool_(), "Whether the document is of the earlier collection, which is always kept.")
 _ID = _nullable("id", pa.string(), "The id of the document; null without an id column.")
 _ROW = _nullable("row", pa.int64(), "Its row in its input, from 0.")
-_VALUE = _nullable("value", pa.float64(), "The value that `keep` orders by; null if it is ordered by another.")
+_RANKS = _nullable("ranks", pa.list_(pa.float64()), "The values of the columns that `keep` orders by; nan comes last.")
+_WITHIN = _nullable("within", pa.string(), "The value within which documents are compared; null if all are.")
+_COUNT_BY = _nullable("count_by", pa.string(), "The value by which removals are counted; null if they are not.")
 _UNREAD = _nullable("rejected", pa.string(), "A line of JSON that says why a row could not be read; null if it was.")
 _KEYS = _nullable("keys", pa.binary(), "The keys of the search, uint64: of bands, or the words of a fingerprint.")
 _SETS = _nullable("features", pa.binary(), "The distinct hashes of its features, uint64 little-endian.")
@@ -279,7 +281,9 @@ READ = _schema(
     _nullable("text", pa.large_string(), "The text or page."),
     _ID,
     _ROW,
-    _VALUE,
+    _RANKS,
+    _WITHIN,
+    _COUNT_BY,
     _UNREAD,
 )
 """Documents and rejected rows as they are read."""
@@ -287,7 +291,8 @@ DESCRIBED = _schema(
     _AGAINST,
     _ID,
     _ROW,
-    _VALUE,
+    _RANKS,
+    _COUNT_BY,
     _UNREAD,
     _field("bytes", pa.int64(), "The bytes of its text."),
     _HASH,

@@ -23,7 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from neardup.arrays import arrow_of
-from neardup.engines.capabilities import SPARK
+from neardup.decide.priority import rank_columns
+from neardup.engines.capabilities import FRAMES, refuse_within
 from neardup.engines.spark.pipeline import BROADCAST_ROWS, Outcome, Run
 from neardup.engines.spark.session import first_line, translated
 from neardup.engines.spark.source import Frame
@@ -38,9 +39,9 @@ from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.run import Keep, Linkage, SelectionSettings
 
-__all__ = ["Deduplication", "cluster", "dedup", "find_pairs", "sign"]
+__all__ = ["Clustering", "Deduplication", "cluster", "dedup", "find_pairs", "sign"]
 
-_NAMES = ("document", "against", "text", "value")
+_NAMES = ("document", "against", "text", "ranks", "within")
 _TEXTS, _DATES = ("string", "char", "varchar", "binary"), ("date", "timestamp", "timestamp_ntz")
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
 """Types of Spark."""
@@ -62,6 +63,23 @@ class Deduplication:
     rounds: int
 
 
+@dataclass(frozen=True)
+class Clustering:
+    """The result of `cluster`.
+
+    Attributes
+    ----------
+    documents : id, size (of its cluster), is_first, first_id (the first document of the cluster) and the measures of
+        the document and the first one, such as similarity.
+    clusters : first_id and size of each cluster of two documents or more, the largest first.
+    rounds : of the sieve on the cluster; 0 if the driver decided.
+    """
+
+    documents: DataFrame
+    clusters: DataFrame
+    rounds: int
+
+
 def dedup(
     df: DataFrame,
     *,
@@ -71,6 +89,7 @@ def dedup(
     threshold: float | None = None,
     max_distance: int | None = None,
     keep: Keep = "first",
+    within: str | None = None,
     against: DataFrame | None = None,
     linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
@@ -83,7 +102,7 @@ def dedup(
     text_column : its column of texts or pages.
     id_column : its column of ids, which differ; documents are in their order. Default: None, for a DataFrame that is
         read from Parquet files; documents are then in the order of file and row.
-    method, threshold, max_distance, keep, linkage, max_bucket_size : as in `neardup.dedup`.
+    method, threshold, max_distance, keep, within, linkage, max_bucket_size : as in `neardup.dedup`.
     against : an earlier collection with the same columns. Its documents are never removed, and come before all others.
 
     Returns
@@ -101,9 +120,10 @@ def dedup(
     ClusterError
         If the run failed on the cluster.
     """
-    selection = SelectionSettings(keep=keep, linkage=linkage, max_bucket_size=max_bucket_size)
-    SPARK.refuse("dedup", {"keep": keep})
+    selection = SelectionSettings(keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size)
+    FRAMES.refuse("dedup", {"keep": keep})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
+    refuse_within(within, is_possible=chosen.keeps_groups_apart)
     run, outcome = _run(df, text_column, id_column, chosen, selection, against)
     assert outcome.removed is not None
     removed = _with_ids(outcome, outcome.removed, chosen)
@@ -150,19 +170,20 @@ def cluster(
     threshold: float | None = None,
     max_distance: int | None = None,
     keep: Keep = "first",
+    within: str | None = None,
     linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
-) -> DataFrame:
+) -> Clustering:
     """Cluster the similar documents of a DataFrame.
 
     Parameters
     ----------
     df, text_column, id_column : as in `dedup`.
-    method, threshold, max_distance, keep, linkage, max_bucket_size : as in `neardup.cluster`.
+    method, threshold, max_distance, keep, within, linkage, max_bucket_size : as in `neardup.cluster`.
 
     Returns
     -------
-    DataFrame of id, first_id (the first document of its cluster, to which it is similar) and size (of the cluster).
+    Clustering
     """
     result = dedup(
         df,
@@ -172,12 +193,17 @@ def cluster(
         threshold=threshold,
         max_distance=max_distance,
         keep=keep,
+        within=within,
         linkage=linkage,
         max_bucket_size=max_bucket_size,
     )
-    rows = df.select(_key(df, id_column).alias("id")).join(result.removed.select("id", "kept_id"), "id", "left")
-    first = F.coalesce("kept_id", "id").alias("first_id")
-    return rows.select("id", first).withColumn("size", F.count("*").over(Window.partitionBy("first_id")))
+    rows = df.select(_key(df, id_column).alias("id")).join(result.removed, "id", "left")
+    rows = rows.withColumns({"is_first": F.isnull("kept_id"), "first_id": F.coalesce("kept_id", "id")})
+    rows = rows.withColumn("size", F.count("*").over(Window.partitionBy("first_id")))
+    measures = method_of(method_named(method, threshold, max_distance)).measures
+    shown = [F.coalesce(F.col(each.name), F.lit(each.of_itself)).alias(each.name) for each in measures]
+    clusters = rows.filter("is_first and size > 1").select("first_id", "size").orderBy(F.desc("size"), "first_id")
+    return Clustering(rows.select("id", "size", "is_first", "first_id", *shown), clusters, result.rounds)
 
 
 def sign(
@@ -196,7 +222,7 @@ def sign(
     numbers; or the hashes of a MinHash signature.
     """
     chosen = _method(method_named(method, None, None), text_column)
-    frame = _frame(df, text_column, id_column, "first", chosen.settings.vector_length, against=False)
+    frame = _frame(df, text_column, id_column, "first", None, chosen.settings.vector_length, against=False)
     documents = Frame(frame, chosen.settings.vector_length)
     if chosen.counted is not None:
         raise SettingError(
@@ -237,10 +263,10 @@ def _run(
     *,
     all_pairs: bool = False,
 ) -> tuple[Run, Outcome]:
-    length = method.settings.vector_length
-    frame = _frame(df, text_column, id_column, selection.keep, length, against=False)
+    within, length = selection.within, method.settings.vector_length
+    frame = _frame(df, text_column, id_column, selection.keep, within, length, against=False)
     if against is not None:
-        frame = frame.unionByName(_frame(against, text_column, id_column, "first", length, against=True))
+        frame = frame.unionByName(_frame(against, text_column, id_column, "first", within, length, against=True))
     corpus = Frame(frame, _first_length(frame) if length == 0 else length)
     with translated(), Run(df.sparkSession, corpus, method, selection, Stages(), all_pairs=all_pairs) as run:
         outcome = run.decide()
@@ -250,7 +276,14 @@ def _run(
 
 
 def _frame(
-    df: DataFrame, text_column: str, id_column: str | None, keep: Keep, vector_length: int | None, *, against: bool
+    df: DataFrame,
+    text_column: str,
+    id_column: str | None,
+    keep: Keep,
+    within: str | None,
+    vector_length: int | None,
+    *,
+    against: bool,
 ) -> DataFrame:
     """Return the columns of engines.spark.source.Frame. Raises InputError or ColumnError if they cannot be read."""
     if not isinstance(df, ClassicDataFrame):
@@ -264,21 +297,24 @@ def _frame(
             "neardup.spark reads a DataFrame with an end: got a streaming one (isStreaming). Pass the batches of "
             "foreachBatch, or what spark.read reads; neardup.Index decides about documents as they come."
         )
-    rank = keep.partition(":")[2] or None
     if vector_length is None:
         _refuse_type(df, text_column, "the text", _TEXTS)
     else:
         _refuse_type(df, text_column, "a vector", ("array",))
     if id_column is not None:
         _refuse_type(df, id_column, "the id", (*_TEXTS, *_NUMBERS, *_DATES, "boolean"))
-    value = F.lit(None)
-    if rank is not None:
+    ranks, group = [], F.lit(None).cast("string")
+    for rank in rank_columns(keep):
         _refuse_type(df, rank, "the rank", (*_NUMBERS, *_DATES))
         value = _column(rank)
         if df.schema[rank].dataType.typeName() in ("date", "timestamp_ntz"):
             value = value.cast("timestamp")
-    value = F.coalesce(value.cast("double"), F.lit(float("nan")))
-    columns = (_key(df, id_column), F.lit(against), _column(text_column), value)
+        ranks.append(F.coalesce(value.cast("double"), F.lit(float("nan"))))
+    if within is not None:
+        _refuse_type(df, within, "a value", (*_TEXTS, *_NUMBERS))
+        group = F.coalesce(_column(within).cast("string"), F.lit(""))
+    packed = F.array(*ranks).cast("array<double>")
+    columns = (_key(df, id_column), F.lit(against), _column(text_column), packed, group)
     try:
         return df.select(*(column.alias(name) for column, name in zip(columns, _NAMES, strict=True)))
     except AnalysisException as error:

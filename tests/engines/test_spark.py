@@ -101,6 +101,43 @@ def test_every_selection_gives_the_same_rows(spark, selection):
     assert found == expected
 
 
+def table_of_groups(texts: list[str | None], seed: int) -> pa.Table:
+    """Return the texts with columns of values, some null or empty, and of ranks with many ties."""
+    draw = np.random.default_rng(seed)
+    sites = [(None, "", "a", "b", "c")[number] for number in draw.integers(0, 5, len(texts))]
+    ranks = [None if number == 3 else float(number) for number in draw.integers(0, 4, len(texts))]
+    columns = {"id": list(range(len(texts))), "text": pa.array(texts, pa.string()), "site": sites, "rank": ranks}
+    return pa.table(columns | {"year": draw.integers(0, 3, len(texts))})
+
+
+GROUPS = {
+    "bands": {"within": "site", "keep": "max:rank,min:year,last"},
+    "containment": {"within": "year", "keep": "shortest,max:rank", "linkage": "connected"},
+    "simhash": {"within": "site", "keep": "min:rank,longest", "max_bucket_size": 2},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_and_several_keys_give_the_same_rows(spark, name):
+    table, method = table_of_groups(random_texts(41), 41), METHODS[name]
+    frame = spark.createDataFrame(table).repartition(3, "text")
+    found = removed_by_spark(neardup.spark.dedup(frame, id_column="id", method=method, **GROUPS[name]), method)
+    assert found
+    assert found == removed_locally(neardup.dedup(table, id_column="id", method=method, **GROUPS[name]), method)
+
+
+@pytest.mark.slow
+def test_a_frame_has_no_order_of_inputs_and_hashes_alone_no_groups(spark):
+    frame = spark.createDataFrame(table_of_groups(["a b c"], 1))
+    with pytest.raises(neardup.SettingError, match=r"keep must be .* with a DataFrame: got 'max:rank,source'"):
+        neardup.spark.dedup(frame, id_column="id", keep="max:rank,source")
+    with pytest.raises(neardup.SettingError, match="within needs a method"):
+        neardup.spark.dedup(frame, id_column="id", within="site", method=METHODS["hamming"])
+    with pytest.raises(ColumnError, match="No column 'lang' in the DataFrame"):
+        neardup.spark.dedup(frame, id_column="id", within="lang")
+
+
 MEMBERS = int(os.environ.get("NEARDUP_BUCKET_MEMBERS", "100000"))  # a million was measured: docs/spark.md
 
 
@@ -162,10 +199,17 @@ def test_pairs_clusters_and_signatures_are_those_of_a_local_run(spark):
             row.update(left_id=int(row["left_id"]), right_id=int(row["right_id"]))
         assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
-    clusters = neardup.cluster(table, method=method, id_column="id").documents.to_pylist()
-    sizes = {int(row["id"]): row["size"] for row in clusters}
-    ours = neardup.spark.cluster(frame, id_column="id", method=method).toArrow().to_pylist()
-    assert {row["id"]: row["size"] for row in ours} == sizes
+    clusters = neardup.cluster(table, method=method, id_column="id")
+    ours = neardup.spark.cluster(frame, id_column="id", method=method)
+    names = ["id", "size", "is_first", "first_id", "similarity", "exact"]
+    assert ours.documents.columns == names
+    rows = clusters.documents.select(names).to_pylist()
+    expected = [row | {"id": int(row["id"]), "first_id": int(row["first_id"])} for row in rows]
+    assert sorted(map(repr, ours.documents.toArrow().to_pylist())) == sorted(map(repr, expected))
+    summary = clusters.clusters.select(["first_id", "size"]).to_pylist()
+    found = ours.clusters.toArrow().to_pylist()
+    assert [row["size"] for row in found] == [row["size"] for row in summary]
+    assert {row["first_id"]: row["size"] for row in found} == {int(row["first_id"]): row["size"] for row in summary}
 
     signs = neardup.spark.sign(frame, id_column="id", method="simhash").toArrow().to_pylist()
     fingerprints = neardup.sign(table, method="simhash", id_column="id")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,10 +18,20 @@ pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
 NEW, OLD = str(EXAMPLES / "terms-new.jsonl.zst"), str(EXAMPLES / "terms-old.jsonl.zst")
 SOURCES = [str(EXAMPLES / "licenses.parquet"), str(DATA / "en_licenses.jsonl.gz")]
+TEXTS = ["the quick brown fox jumps over the lazy dog", "A quick brown fox jumps over the lazy dog", "another text"]
+LANGUAGES = pa.table(
+    {
+        "text": TEXTS * 8,
+        "language": ["en", "en", None, "zh"] * 6,
+        "site": ["x", "y", "z"] * 8,
+        "length": [*range(12)] * 2,
+    }
+)
 CASES = {
     "an earlier collection": (NEW, {"against": OLD}),
     "several inputs": (SOURCES, {"threshold": 0.6, "keep": "last"}),
     "fingerprints": (SOURCES, {"method": "simhash", "max_distance": 6}),
+    "groups and counts": (LANGUAGES, {"within": "language", "count_by": "site", "keep": "min:length,source,last"}),
     "chains": (SOURCES, {"linkage": "connected", "threshold": 0.5}),
 }
 
@@ -47,6 +58,7 @@ def test_the_tables_of_dedup_are_those_of_a_local_run(spark, name):
     assert (found.mask == expected.mask).all()
     assert found.kept.equals(expected.kept)
     same_counts(found.report, expected.report)
+    assert found.report["by_value"] == expected.report["by_value"]
 
 
 @pytest.mark.parametrize("write", ["mask", "ids", "annotated"])
@@ -59,6 +71,7 @@ def test_every_output_of_dedup_is_that_of_a_local_run(spark, tmp_path, write):
 @pytest.mark.parametrize("name", CASES)
 def test_clusters_are_those_of_a_local_run(spark, tmp_path, name):
     source, options = CASES[name]
+    options = {option: value for option, value in options.items() if option != "count_by"}
     for engine in ("spark", "local"):
         neardup.cluster(source, engine=engine, output=tmp_path / engine, **options)
     assert files_below(tmp_path / "spark") == files_below(tmp_path / "local")

@@ -74,7 +74,7 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
     equal = ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "warnings")
     assert report.keys() - {"engine"} == local.report.keys()
-    for part in (*equal, "bytes", "source_bytes", "removed_bytes"):
+    for part in (*equal, "by_value", "bytes", "source_bytes", "removed_bytes"):
         assert report[part] == local.report[part], part
     # Sums of floats: the pairs of a document come in another order.
     assert report["recall"] == (local.report["recall"] and pytest.approx(local.report["recall"], rel=1e-12, abs=0))
@@ -99,6 +99,27 @@ def test_generated_texts_in_shuffled_files_give_the_folder_of_a_local_run(spark,
         pq.write_table(pa.table({"text": pa.array(texts[number::8], pa.string())}), files[-1])
     options = {"threshold": 0.5} if method == "minhash" else {"max_distance": 12}
     assert compare(spark, tmp_path, files, {"method": method, **options})["counts"]["removed"] > 40
+
+
+@pytest.mark.parametrize("count_by", [None, "year"])
+def test_groups_keys_and_counts_of_files_give_the_folder_of_a_local_run(spark, tmp_path, count_by):
+    draw, texts, files = random.Random(17), random_texts(17, 240), []
+    for number in range(3):
+        rows = [
+            {
+                "text": text,
+                "site": draw.choice([None, "", "a", "b"]),
+                "year": draw.choice([1, 2]),
+                "rank": draw.random(),
+            }
+            for text in texts[number::3]
+        ]
+        files.append(tmp_path / f"{number}.jsonl")
+        files[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = {"threshold": 0.5, "within": "site", "count_by": count_by, "keep": "min:year,source,max:rank"}
+    report = compare(spark, tmp_path, files[1:], options | {"against": files[0]})
+    assert report["by_value"]["column"] == (count_by or "site")
+    assert report["counts"]["removed"] > 10
 
 
 SETS = ["en_licenses", "html_sites", "short_pairs", "zh_laws"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,23 +37,44 @@ def priority_order(
     if keep == "last":
         documents[num_against:] = new[::-1].copy()
         return documents
-    columns = rank_columns(keep)
     keys: list[npt.NDArray[Any]] = []
-    for word in keep.split(","):
-        if word == "last":
-            keys.append(-new.astype(np.int64))
-        elif word == "source":
-            keys.append(np.searchsorted(part_ends, new, side="right"))
-        elif word != "first":
-            column = word.partition(":")[2]
-            values = (ranks[columns.index(column)] if column else lengths)[num_against:]
-            keys.append(-values if word == "longest" or word.startswith("max:") else values)
-        if word in ("first", "last"):  # no two documents are equal by their position
-            break
+    for key in sort_keys(keep):
+        values: npt.NDArray[Any] = lengths[num_against:]
+        if key.of == "position":
+            values = new.astype(np.int64)
+        elif key.of == "source":
+            values = np.searchsorted(part_ends, new, side="right")
+        elif key.of == "column":
+            values = ranks[key.column][num_against:]
+        keys.append(-values if key.descending else values)
     if keys:
         new = new[np.lexsort(keys[::-1])]
     documents[num_against:] = new.copy()
     return documents
+
+
+class SortKey(NamedTuple):
+    """A key of `keep`. of : position, length, source or column; the number of the column among `rank_columns`."""
+
+    of: str
+    descending: bool
+    column: int = 0
+
+
+_KEYS = {"last": "position", "longest": "length", "shortest": "length", "source": "source"}
+
+
+def sort_keys(keep: str) -> list[SortKey]:
+    """Return the keys by which `keep` orders documents, before their position; nan comes last in both directions."""
+    keys, columns = [], rank_columns(keep)
+    for word in keep.split(","):
+        name, _, column = word.partition(":")
+        if name != "first":
+            descending = name in ("last", "longest", "max")
+            keys.append(SortKey(_KEYS.get(word, "column"), descending, columns.index(column) if column else 0))
+        if name in ("first", "last"):  # no two documents are equal by their position
+            break
+    return keys
 
 
 def rank_columns(keep: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -19,9 +20,9 @@ class Limit(NamedTuple):
     reason: str
 
     def takes(self, value: object) -> bool:
-        """Return whether the engine takes a value; max:COLUMN is any column."""
-        name, separator, column = str(value).partition(":")
-        return value in self.accepted or (f"{name}{separator}COLUMN" in self.accepted and "," not in column)
+        """Return whether the engine takes a value; max:COLUMN is any column, and keys may follow each other."""
+        words = {re.sub(":.*", ":COLUMN", word) for word in str(value).split(",")}
+        return value in self.accepted or words <= {*self.accepted}
 
 
 class Capabilities(NamedTuple):
@@ -85,13 +86,6 @@ SPARK = Capabilities(
     "on Spark",
     ("dedup", "cluster", "find_pairs"),
     (
-        Limit(
-            "keep",
-            ("first", "last", "longest", "shortest", "max:COLUMN", "min:COLUMN"),
-            "Spark sorts by one key, and knows no order of inputs",
-        ),
-        Limit("within", (None,), "workers do not read the column"),
-        Limit("count_by", (None,), "workers do not read the column"),
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
         Limit("update", (False,), "workers do not share the locks of an index"),
         Limit("audit_sample", (0,), "the sample is compared on one machine, from scratch files"),
@@ -120,5 +114,19 @@ def refuse_within(within: str | None, *, is_possible: bool) -> None:
             "confirm='hamming'. Use confirm='jaccard' (--confirm jaccard), or method='minhash' (--method minhash)."
         )
 
+
+FRAMES = Capabilities(
+    "frames",
+    "with a DataFrame",
+    ("dedup", "cluster", "find_pairs", "sign"),
+    (
+        Limit(
+            "keep",
+            ("first", "last", "longest", "shortest", "max:COLUMN", "min:COLUMN"),
+            "its rows come in the order of their ids, and not of inputs",
+        ),
+    ),
+    "Leave {option} out, or pass files to neardup.dedup(engine='spark').",
+)
 
 ENGINES = {engine.name: engine for engine in (LOCAL, INDEX, SPARK)}

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from neardup import kernels
+from neardup.arrays import flatten_strings
 from neardup.features.described import Features, Keys, Lists
+
+
+def hash_values(values: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the hash of each value; a null and an empty value are equal."""
+    return hash_strings(*flatten_strings(values.cast(pa.large_string()).fill_null("")))
+
+
+def hash_strings(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Return the hash of each string, as `flatten_strings` returns them."""
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    kernels.strings.hash_strings(data, offsets, hashes)
+    return hashes
 
 
 def partition_by_group(

@@ -21,7 +21,9 @@ PART_SHIFT = 32
 """A document of a file is known by part << PART_SHIFT | its number among the documents of the part."""
 
 
-def read_part(part: int, task: Task, on_error: str, chosen: pa.StructArray | None = None) -> Iterator[pa.RecordBatch]:
+def read_part(
+    part: int, task: Task, on_error: str, chosen: pa.StructArray | None = None, *, within: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a part, as schemas.READ, and the rows that could not be read.
 
     Parameters
@@ -29,11 +31,12 @@ def read_part(part: int, task: Task, on_error: str, chosen: pa.StructArray | Non
     part : the number of the part.
     on_error : of the run.
     chosen : structs with a field `document`, rising: the documents to read. Their other fields follow the columns.
+    within : whether the first column of values is that within which documents are compared.
     """
     rejected: list[Rejected] = []
     first = part << PART_SHIFT
     for batch in task.read(rejecter(on_error, rejected.append)):
-        documents = _rows(batch, first, task.against)
+        documents = _rows(batch, first, task.against, within)
         yield documents if chosen is None else _choose(documents, first, chosen)
         first += len(documents)
     if rejected and chosen is None:
@@ -42,16 +45,20 @@ def read_part(part: int, task: Task, on_error: str, chosen: pa.StructArray | Non
         yield pa.RecordBatch.from_pylist(rows, READ)
 
 
-def _rows(batch: DocumentBatch, first: int, against: bool) -> pa.RecordBatch:
-    count = len(batch.rows)
-    none = pa.nulls(count, pa.string())
+def _rows(batch: DocumentBatch, first: int, against: bool, within: bool) -> pa.RecordBatch:
+    count, none = len(batch.rows), pa.nulls(len(batch.rows), pa.string())
+    values = [column.cast(pa.string()).fill_null("") for column in batch.values]
+    ranks = np.stack(batch.ranks, axis=1).reshape(-1) if batch.ranks else np.empty(0)
+    places = np.arange(count + 1, dtype=np.int32) * len(batch.ranks)
     columns = [
         arrow_of(np.arange(first, first + count)),
         arrow_of(np.full(count, against)),
         batch.text,
         none if batch.ids is None else batch.ids.cast(pa.string()),
         arrow_of(batch.rows.astype(np.int64, copy=False)),
-        arrow_of(batch.ranks[0]) if batch.ranks else pa.nulls(count, pa.float64()),
+        pa.ListArray.from_arrays(arrow_of(places), arrow_of(ranks)),
+        values[0] if within else none,
+        values[-1] if values and not against else none,
         none,
     ]
     texts = READ.get_field_index("text")

@@ -20,6 +20,7 @@ from neardup.candidates.hamming_join import join_block
 from neardup.candidates.sorted_members import Members, list_members, pair_members
 from neardup.features.binary import binary_lists, binary_rows, lists_of, rows_of
 from neardup.features.described import Features, Keys
+from neardup.features.grouping import hash_values, partition_by_group
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.features.weights import distinct_features, distinct_lists
 from neardup.methods.base import Described, Method
@@ -37,10 +38,10 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
     workspace = Workspace()
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
-        keys = method.summarise(features)
+        features, keys = set_apart(method, features, method.summarise(features), texts["within"])
         yield batch_of(
             schemas.DESCRIBED.insert(0, texts.schema.field("document")),
-            *(texts[name] for name in ("document", "against", "id", "row", "value", "rejected")),
+            *(texts[name] for name in ("document", "against", "id", "row", "ranks", "count_by", "rejected")),
             np.diff(flatten_strings(texts["text"])[1]),
             binary_rows(features.content),
             features.sets.sizes,
@@ -54,7 +55,11 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
     workspace = Workspace()
     for texts in read(batches):
         features = method.describe(texts["text"], workspace)
-        keys = method.summarise(features) if method.lookup.radius is not None else None
+        empty = np.empty((len(texts), 0), np.uint64)
+        keys = Keys(empty, features.content, np.ones(len(texts), np.bool_))
+        if method.lookup.radius is not None:
+            keys = method.summarise(features)
+        features, keys = set_apart(method, features, keys, texts["within"])
         sets, none = method.compact(features.sets), pa.nulls(len(texts), pa.binary())
         yield batch_of(
             schemas.SETS,
@@ -62,10 +67,21 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
             texts["last"],
             sets.sizes,
             binary_rows(features.content),
-            none if keys is None else binary_rows(keys.values),
+            binary_rows(keys.values),
             binary_lists(sets),
             none if features.structure is None else binary_lists(distinct_lists(features.structure)),
         )
+
+
+def set_apart(method: Method, features: Features, keys: Keys, groups: pa.Array) -> tuple[Features, Keys]:
+    """Return features and keys of which those of different groups have nothing in common.
+
+    groups : the value of each document, within which it is compared; nulls if all are compared.
+    """
+    if groups.null_count:
+        return features, keys
+    mixes = {"mixes_keys": method.lookup.radius is None, "mixes_sets": not method.ordered}
+    return partition_by_group(features, keys, hash_values(groups), **mixes)
 
 
 def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neardup.decide.outcome import Outcome, Totals
 from neardup.formats.reading import Task
 
+Ints = npt.NDArray[np.integer[Any]]
 _MAX_VALUES = 1000  # in a report
 _MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
 
@@ -34,15 +35,20 @@ def removed_by_value(outcome: Outcome, hashes: npt.NDArray[np.uint64], column: s
     distinct, of_document = np.unique(hashes[first:], return_inverse=True)
     documents = np.bincount(of_document, minlength=len(distinct))
     removed = np.bincount(of_document[outcome.removals.documents - first], minlength=len(distinct))
-    order = np.lexsort((-documents, -removed))[:_MAX_VALUES]
     names = outcome.corpus.values
-    rows = [
-        {"value": names.get(str(number)), "documents": count, "removed": lost}
-        for number, count, lost in zip(
-            distinct[order].tolist(), documents[order].tolist(), removed[order].tolist(), strict=True
-        )
-    ]
-    return {"column": column, "num_values": len(distinct), "values": rows}
+    return describe_values(column, distinct, documents, removed, lambda row: names.get(str(distinct[row])))
+
+
+def describe_values(
+    column: str, hashes: Ints, documents: Ints, removed: Ints, name: Callable[[int], str | None]
+) -> dict[str, Any]:
+    """Return the counts of values, the most removals first, then the most documents, then by the hash of the value.
+
+    name : returns the value of a row.
+    """
+    order = np.lexsort((hashes, -documents, -removed))[:_MAX_VALUES]
+    rows = [{"value": name(row), "documents": int(documents[row]), "removed": int(removed[row])} for row in order]
+    return {"column": column, "num_values": len(hashes), "values": rows}
 
 
 def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Mapping[str, Any] | None) -> list[str]:

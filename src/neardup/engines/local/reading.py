@@ -8,10 +8,9 @@ from dataclasses import asdict
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import kernels, schemas
+from neardup import schemas
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import DocumentBatch, Rejected, concatenate
@@ -20,10 +19,11 @@ from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.described import Features, Keys, Lists
-from neardup.features.grouping import partition_by_group
+from neardup.features.grouping import hash_strings, hash_values
 from neardup.features.shingles import Workspaces
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
+from neardup.methods.stages import set_apart
 from neardup.progress import Progress
 from neardup.settings.run import SelectionSettings
 
@@ -140,7 +140,7 @@ class Reading:
         if self.has_ids:
             data, offsets = flatten_strings(_ids_of(batches, tally.documents))
             scratch.append(schemas.IDS, data)
-            scratch.append(schemas.ID_HASHES, _hash_strings(data, offsets))
+            scratch.append(schemas.ID_HASHES, hash_strings(data, offsets))
             scratch.append(schemas.ID_OFFSETS, offsets[1 if tally.documents else 0 :] + tally.id_bytes)
             tally.id_bytes += int(offsets[-1])
         for place in range(self.num_ranks):
@@ -196,7 +196,7 @@ class Reading:
 
 def describe_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:
     """Read all parts, and store the features and keys of their documents."""
-    workspaces, lookup = Workspaces(), reading.method.lookup
+    workspaces = Workspaces()
 
     def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
         texts = [batch.text for batch in batches]
@@ -204,9 +204,8 @@ def describe_all(reading: Reading, threads: int, batch_rows: int | None, progres
             features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
             keys = reading.summarise(features)
             if reading.is_within:
-                groups = [hash_values(batch.values[0]) for batch in batches]
-                mixes = {"mixes_keys": lookup.radius is None, "mixes_sets": not reading.method.ordered}
-                features, keys = partition_by_group(features, keys, np.concatenate(groups), **mixes)
+                groups = [batch.values[0].cast(pa.large_string()).fill_null("") for batch in batches]
+                features, keys = set_apart(reading.method, features, keys, pa.concat_arrays(groups))
             hashes, offsets = features.sets
             hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again
             return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(samples=None)
@@ -268,17 +267,6 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
         arrays.append(ids.cast(pa.large_string()))
         first += len(batch.rows)
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-
-
-def hash_values(values: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return the hash of each value; a null and an empty value are equal."""
-    return _hash_strings(*flatten_strings(values.cast(pa.large_string()).fill_null("")))
-
-
-def _hash_strings(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    hashes = np.empty(len(offsets) - 1, np.uint64)
-    kernels.strings.hash_strings(data, offsets, hashes)
-    return hashes
 
 
 def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:

@@ -15,11 +15,11 @@ from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import Outcome, count_decisions
 from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, check_ids
-from neardup.engines.local.reading import hash_values
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
+from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.directory import OutputDirectory
@@ -51,7 +51,8 @@ class SparkEngine(Engine):
             spark = open_session(self.master)
             if shared is not None:
                 shared.use(spark)
-            corpus = Files(spark, spark.sparkContext.broadcast(found), run.settings.on_error)
+            tasks = spark.sparkContext.broadcast(found)
+            corpus = Files(spark, tasks, run.settings.on_error, run.selection.within is not None)
             with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.all_pairs) as flow:
                 yield flow, corpus
 
@@ -70,8 +71,9 @@ class SparkEngine(Engine):
                 scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
                 scratch.close_columns()
                 decided, locations, hashes = _collect(outcome, tasks, method)
+                by_value = output.count_by_value(outcome, run.counted)
         warnings += check_ids(run, hashes, decided.corpus, locations)
-        return Decided(tasks, method, decided, locations, warnings)
+        return Decided(tasks, method, decided, locations, warnings, by_value)
 
     def complete(self, report: dict[str, Any]) -> None:
         """Name the engine in the report, which has no counts of near fingerprints."""

@@ -55,11 +55,12 @@ def dedup_files(
                 if wanted == "kept":
                     output.write_kept(corpus, outcome, totals, folder)
             with flow.named("report"):
+                by_value = output.count_by_value(outcome, engine.run.counted)
                 shown = output.show_examples(corpus, outcome, totals, tasks, method)
         engine.rounds = outcome.rounds
-        warnings += warn_of_losses(tasks, totals, None)
+        warnings += warn_of_losses(tasks, totals, by_value)
         report = build_report("dedup", tasks, method, engine.run.selection, totals, stages, warnings)
-        report |= {"write": wanted, "by_value": None, "lang": lang}
+        report |= {"write": wanted, "by_value": by_value, "lang": lang}
         engine.complete(report)
         write.write_report(report, render_report(report, shown), folder.result)
         folder.finish()

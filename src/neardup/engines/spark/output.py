@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -33,6 +33,7 @@ from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
 from neardup.engines.spark.source import PART, Files
 from neardup.errors import ClusterError, OutputError
+from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task, changed
 from neardup.formats.rows import PART_SHIFT
 from neardup.methods.base import Method
@@ -43,7 +44,7 @@ from neardup.output.kept import KeptWriter
 from neardup.output.remote import RemoteFolder
 from neardup.output.tables import DocumentLocations, removed_batches
 from neardup.report.items import Example
-from neardup.report.losses import removed_by_input
+from neardup.report.losses import describe_values, removed_by_input
 from neardup.schemas import Measures, removed_schema
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall, estimate_recall
@@ -168,6 +169,20 @@ def _num_overflows(outcome: Outcome) -> int:
     if outcome.removed is None:
         return int(behind.count())
     return int(behind.join(outcome.removed.selectExpr("right as position"), "position", "left_anti").count())
+
+
+def count_by_value(outcome: Outcome, column: str | None) -> dict[str, Any] | None:
+    """Return the documents and removals of each value of the counted column; see report.losses.removed_by_value."""
+    if column is None or outcome.removed is None:
+        return None
+    read = outcome.light.filter("rejected is null and not against").selectExpr("count_by", "0 as removed")
+    gone = outcome.removed.selectExpr("right as position").join(outcome.documents, "position")
+    both = read.unionByName(gone.selectExpr("count_by", "1 as removed")).groupBy("count_by")
+    counts = both.agg(F.count_if(F.col("removed") == 0).alias("documents"), F.sum("removed").alias("removed")).toArrow()
+    values, documents, removed = (counts[name].combine_chunks() for name in ("count_by", "documents", "removed"))
+    return describe_values(
+        column, hash_values(values), documents.to_numpy(), removed.to_numpy(), lambda row: values[row].as_py()
+    )
 
 
 class SharedFolder:

@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 
 from neardup import schemas
 from neardup.candidates.blocks import Radius, choose_join_blocks
+from neardup.decide.priority import sort_keys
 from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
-from neardup.engines.spark.source import SLICES_PER_CORE, Corpus
+from neardup.engines.spark.source import PART, SLICES_PER_CORE, Corpus
 from neardup.features.idf import IdfTable, describe_features
 from neardup.methods import stages
 from neardup.methods.base import Method
@@ -42,6 +43,7 @@ _WORDS = {
     pa.bool_(): "boolean",
     pa.string(): "string",
     pa.binary(): "binary",
+    pa.list_(pa.float64()): "array<double>",
 }
 
 
@@ -160,14 +162,17 @@ class Run:
 
     def _number(self, documents: DataFrame) -> DataFrame:
         """Number documents in the order of priority; the numbers rise, but have gaps."""
-        keep, document, new = self.selection.keep, F.col("document"), ~F.col("against")
-        value = F.col("bytes" if keep in ("longest", "shortest") else "value") + F.lit(0.0)  # -0 equals 0
-        order = [F.when(new, -value if keep == "longest" or keep.startswith("max:") else value)]
-        if keep in ("first", "last"):
-            order = [F.when(new, document).desc()] if keep == "last" else []
+        document, new, order = F.col("document"), ~F.col("against"), []
+        for key in sort_keys(self.selection.keep):
+            if key.of == "position":
+                order.append(F.when(new, document).desc())
+                continue
+            value = {"length": F.col("bytes"), "source": F.expr(PART), "column": F.col("ranks")[key.column]}[key.of]
+            value += F.lit(0.0)  # -0 equals 0
+            order.append(F.when(new, -value if key.descending else value))
         if self.all_pairs and self.method.value.directed:  # the larger document of a pair contains the other
             order = [F.col("distinct").desc()]
-        is_sorted = self.corpus.in_order and keep == "first" and not order
+        is_sorted = self.corpus.in_order and not order
         rank = document if is_sorted else F.monotonically_increasing_id()
         documents = documents if is_sorted else documents.orderBy(new, *order, document)
         return documents.withColumn("position", F.when(new, rank + F.lit(NEW)).otherwise(rank))

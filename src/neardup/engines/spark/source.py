@@ -24,18 +24,20 @@ class Files:
     """Files, which workers open as the local engine does. tasks : the files of the earlier corpus come first.
 
     all : rows of which `read` reads all documents, in a worker. key_type : of the column `document`, in Spark's words.
-    in_order : whether documents are numbers in the order of the corpus, those of the earlier collection first.
+    within : whether documents are compared within the first column of values. in_order : whether documents are numbers
+    in the order of the corpus, those of the earlier collection first.
     """
 
     spark: SparkSession
     tasks: Broadcast[list[Task]]
     on_error: str = "reject"
+    within: bool = False
 
     key_type, in_order = "long", True
 
     @property
     def read(self) -> Read:
-        return partial(read_files, tasks=self.tasks, on_error=self.on_error)
+        return partial(read_files, tasks=self.tasks, on_error=self.on_error, within=self.within)
 
     def all(self) -> DataFrame:
         return self.spark.range(0, len(self.tasks.value), 1, self._num_slices).selectExpr("cast(id as int) as part")
@@ -54,17 +56,18 @@ class Files:
         return int(min(len(self.tasks.value), SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism))
 
 
-def read_files(batches: Batches, tasks: Broadcast[list[Task]], on_error: str) -> Iterator[pa.RecordBatch]:
+def read_files(batches: Batches, tasks: Broadcast[list[Task]], on_error: str, within: bool) -> Iterator[pa.RecordBatch]:
     """Read the documents of parts; of those with a column `chosen`, only the documents that it lists."""
     for batch in batches:
         chosen = batch.column("chosen") if "chosen" in batch.schema.names else [None] * len(batch)
         for part, some in zip(batch.column("part").to_pylist(), chosen, strict=True):
-            yield from read_part(part, tasks.value[part], on_error, None if some is None else some.values)
+            entries = None if some is None else some.values
+            yield from read_part(part, tasks.value[part], on_error, entries, within=within)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A DataFrame with the columns document, against, text and value. vector_length : as of `Columns`."""
+    """A DataFrame with the columns document, against, text, ranks and within. vector_length : as of `Columns`."""
 
     frame: DataFrame
     vector_length: int | None = None
@@ -80,7 +83,7 @@ class Frame:
         return str(self.frame.schema["document"].dataType.simpleString())
 
     def all(self) -> DataFrame:
-        none = {"id": "string", "row": "long", "rejected": "string"}
+        none = {"id": "string", "row": "long", "count_by": "string", "rejected": "string"}
         return self.frame.withColumns({name: F.lit(None).cast(kind) for name, kind in none.items()})
 
     def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
