@@ -175,7 +175,7 @@ def count_by_value(outcome: Outcome, column: str | None) -> dict[str, Any] | Non
     """Return the documents and removals of each value of the counted column; see report.losses.removed_by_value."""
     if column is None or outcome.removed is None:
         return None
-    read = outcome.light.filter("rejected is null and not against").selectExpr("count_by", "0 as removed")
+    read = outcome.light.filter("rejected is null").filter(~F.col("against")).selectExpr("count_by", "0 as removed")
     gone = outcome.removed.selectExpr("right as position").join(outcome.documents, "position")
     both = read.unionByName(gone.selectExpr("count_by", "1 as removed")).groupBy("count_by")
     counts = both.agg(F.count_if(F.col("removed") == 0).alias("documents"), F.sum("removed").alias("removed")).toArrow()
