@@ -177,7 +177,7 @@ def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents
     tables.append(KeyEntries(entries.table, entries.key, entries.document.astype(np.uint32)), num_documents)
     none = np.zeros(num_documents // 64 + 1, np.uint64)
     states = kernels.key_tables.States(none, none)
-    found = Found(*tables.view().find(probes.table, probes.key, limit + 1, states))
+    found = tables.view().find(probes.table, probes.key, limit + 1, states)
     earlier = found.row < probes.document[found.entry]
     return found.take(earlier)._replace(truncated=np.zeros(len(probes.key), np.bool_))
 

@@ -5,30 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from neardup.errors import MissingExtraError, StoreError
 from neardup.stores.base import Store, StoreSettings
 from neardup.stores.memory import MemoryStore
 from neardup.stores.servers import parse_server_address
 
-
-class _Server(NamedTuple):
-    """A kind of server. client : the package that connects to it. extra : of neardup, which installs the client."""
-
-    client: str
-    extra: str
-
-
-_POSTGRES, _REDIS = _Server("psycopg", "postgres"), _Server("redis", "redis")
-_SERVERS = {
-    "postgresql": _POSTGRES,
-    "postgres": _POSTGRES,
-    "redis": _REDIS,
-    "rediss": _REDIS,
-    "valkey": _REDIS,
-    "unix": _REDIS,
-}
+_SERVERS = dict.fromkeys(("postgresql", "postgres"), "postgres")
+_SERVERS |= dict.fromkeys(("redis", "rediss", "valkey", "unix"), "redis")
+"""The kind of server of each scheme: the extra of neardup that installs its client, and the folder of its store."""
+_CLIENTS = {"postgres": "psycopg", "redis": "redis"}
 _MEMORY = "memory:"
 _DATABASE = "index.db"  # of a folder
 
@@ -49,13 +36,12 @@ def create_store(address: str, settings: StoreSettings, fill: Callable[[Store], 
     MissingExtraError
         If the client of the server is not installed.
     """
-    store: Store
-    if address.startswith(_MEMORY):
-        store = MemoryStore(address, settings)
-        if fill is not None:
-            fill(store)
-    else:
-        store = _module_of(address).create(address, settings, fill)
+    if not address.startswith(_MEMORY):
+        created: Store = _module_of(address).create(address, settings, fill)
+        return created
+    store = MemoryStore(address, settings)
+    if fill is not None:
+        fill(store)
     return store
 
 
@@ -92,7 +78,8 @@ def _module_of(address: str) -> Any:
             f"No store is known for the address {address}: a folder, memory:, postgresql://... and redis://... are "
             "accepted. Name one of these."
         )
-    client, extra = _SERVERS[scheme]
+    extra = _SERVERS[scheme]
+    client = _CLIENTS[extra]
     try:
         import_module(client)
     except ImportError as error:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Mask, Rows, Words
+from neardup.arrays import Rows, Words
+from neardup.candidates.entries import Found
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
@@ -74,15 +75,6 @@ class KeyRun:
         return sum(array.nbytes for table in self.tables for array in table[:3])
 
 
-class FoundRows(NamedTuple):
-    """The fields of `base.Found`, as the kernel returns them."""
-
-    entry: Rows
-    row: Rows
-    kept: Mask
-    truncated: Mask
-
-
 class KeyView(NamedTuple):
     """The entries at one moment. runs : keep alive the memory that `parts` points to."""
 
@@ -92,7 +84,7 @@ class KeyView(NamedTuple):
     tail: Tail
     runs: tuple[KeyRun, ...]
 
-    def find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> FoundRows:
+    def find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> Found:
         """Return the rows in the buckets of keys, as `Snapshot.find` defines it.
 
         Parameters
@@ -110,15 +102,15 @@ class KeyView(NamedTuple):
             return self._find_sorted(table, key, limit, states)
         return self._find(table, key, limit, states)
 
-    def _find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> FoundRows:
+    def _find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> Found:
         rules = (self.prefix_bits, self.max_distance, limit)
         found = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
         if found[-1] >= 0:
             places = [run for i in range(len(self.prefix_bits)) for run in self.runs if len(run.tables[i].keys)]
             raise damaged_keys(places[found[-1]].name)
-        return FoundRows(*found[:-1])
+        return Found(*found[:-1])
 
-    def _find_sorted(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> FoundRows:
+    def _find_sorted(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> Found:
         """Look keys up in the order of the tables: neighbours share pages, which takes two thirds of the time."""
         order = np.lexsort((key, table))
         found = self._find(table[order], key[order], limit, states)
@@ -126,7 +118,7 @@ class KeyView(NamedTuple):
         back = np.argsort(entry, kind="stable")
         truncated = np.empty_like(found.truncated)
         truncated[order] = found.truncated
-        return FoundRows(entry[back], found.row[back], found.kept[back], truncated)
+        return Found(entry[back], found.row[back], found.kept[back], truncated)
 
     def tables(self, limit: int) -> Tables:
         """Return the tables as kernels read them, of which as many rows of one key are found as `limit`."""
@@ -164,10 +156,7 @@ class KeyTables:
             kernels.key_tables.split_tables(*entries, cursors, self._keys.reshape(-1), self._rows.reshape(-1))
             self._sizes = self._sizes + counts  # views have the array
         else:
-            tail = (self._keys, self._rows, self._sizes)
-            self.runs.append(sort_entries(entries, self.prefix_bits, self.first, stop, tail))
-            self.first, self._parts = stop, None
-            self._clear_tail()
+            self._end_run(entries, stop)
         self.stop = stop
 
     def append_columns(self, keys: Words, rows: npt.NDArray[np.uint32], stop: int) -> None:
@@ -201,10 +190,14 @@ class KeyTables:
         """Make the tail a run, if rows are in it."""
         if self.first < self.stop:
             none = KeyEntries(np.empty(0, np.uint16), np.empty(0, np.uint64), np.empty(0, np.uint32))
-            tail = (self._keys, self._rows, self._sizes)
-            self.runs.append(sort_entries(none, self.prefix_bits, self.first, self.stop, tail))
-            self.first, self._parts = self.stop, None
-            self._clear_tail()
+            self._end_run(none, self.stop)
+
+    def _end_run(self, entries: KeyEntries, stop: int) -> None:
+        """Make a run of the tail, and of the entries of the rows below `stop` after it."""
+        tail = (self._keys, self._rows, self._sizes)
+        self.runs.append(sort_entries(entries, self.prefix_bits, self.first, stop, tail))
+        self.first, self._parts = stop, None
+        self._clear_tail()
 
     def merge_latest(self, forgotten: Words, least_row: int) -> None:
         """Merge the latest runs as the ratio of sizes demands, none that begins before `least_row`."""
@@ -280,10 +273,8 @@ def sort_entries(
             keys[begins[table] : begins[table] + size] = tail[0][table, :size]
             rows[begins[table] : begins[table] + size] = tail[1][table, :size]
     kernels.key_tables.split_tables(*entries, begins + earlier, keys, rows)
-    tables = []
-    for table, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        tables.append(sort_table(keys[begin:end], rows[begin:end], int(prefix_bits[table])))
-    return KeyRun(first, stop, tuple(tables))
+    places = zip(begins, ends, prefix_bits.tolist(), strict=True)
+    return KeyRun(first, stop, tuple(sort_table(keys[begin:end], rows[begin:end], bits) for begin, end, bits in places))
 
 
 def sort_table(keys: Words, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:

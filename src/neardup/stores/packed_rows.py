@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Rows, numpy_type, offsets_from_lengths, view_strings
+from neardup.arrays import Bytes, Rows, flatten_strings, numpy_type, offsets_from_lengths
 
 EPOCH_2000 = 946_684_800_000_000
 """The microseconds from 1970 to 2000, from which PostgreSQL counts time."""
@@ -88,9 +88,8 @@ def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, Rows, Rows]:
         return np.empty(0, np.uint8), np.zeros(len(array), np.int64), np.full(len(array), -1, np.int64)
     number = _number_type(array.type, compact)
     if number is None:
-        data, offsets = view_strings(array)
-        starts, lengths = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64)
-        data, starts = data[int(offsets[0]) : int(offsets[-1])], starts - int(offsets[0])
+        data, offsets = flatten_strings(array)
+        starts, lengths = offsets[:-1], np.diff(offsets)
     else:
         data = _numbers_of(array, number).view(np.uint8)
         lengths = np.full(len(array), number.itemsize, np.int64)
@@ -102,16 +101,12 @@ def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, Rows, Rows]:
 
 def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return the values of a column, any value for a null, as they are packed."""
-    size = len(array)
     if pa.types.is_boolean(array.type):
         return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), np.uint8)
-    buffer = array.buffers()[1]
-    if buffer is None:
-        return np.zeros(size, number)
     if number.kind == "V":
-        return np.frombuffer(buffer, number, size, array.offset * number.itemsize)
-    stored = np.dtype("<i8") if pa.types.is_timestamp(array.type) else numpy_type(array.type)
-    values = np.frombuffer(buffer, stored, size, array.offset * stored.itemsize)
+        return np.frombuffer(array.buffers()[1] or b"", number)[array.offset :][: len(array)]
+    numbers = array.view(pa.int64()) if pa.types.is_timestamp(array.type) else array
+    values = numbers.fill_null(0).to_numpy()
     if pa.types.is_timestamp(array.type) and number.byteorder == ">":
         values = values - EPOCH_2000
     return np.ascontiguousarray(values.astype(number))
@@ -132,11 +127,9 @@ def _column_of(packed: Bytes, starts: Rows, lengths: Rows, dtype: pa.DataType, c
     values = np.zeros(len(lengths), number)
     values[valid] = data.view(number)
     if pa.types.is_boolean(dtype):
-        bits = pa.py_buffer(np.packbits(values.view(np.uint8) != 0, bitorder="little"))
-        return pa.Array.from_buffers(dtype, len(lengths), [mask, bits], nulls)
-    if number.kind != "V":
-        stored = np.dtype("<i8") if pa.types.is_timestamp(dtype) else numpy_type(dtype)
-        values = values.astype(stored)
+        values = np.packbits(values.view(np.uint8) != 0, bitorder="little")
+    elif number.kind != "V":
+        values = values.astype("<i8" if pa.types.is_timestamp(dtype) else numpy_type(dtype))
         if pa.types.is_timestamp(dtype) and number.byteorder == ">":
             values += EPOCH_2000
     return pa.Array.from_buffers(dtype, len(lengths), [mask, pa.py_buffer(values)], nulls)

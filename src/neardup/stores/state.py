@@ -193,7 +193,7 @@ class View(HashedSnapshot):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         """Return the rows in the buckets of keys."""
-        return Found(*self.moment.keys.find(writable(lookups.table), writable(lookups.key), limit, self.moment.states))
+        return self.moment.keys.find(writable(lookups.table), writable(lookups.key), limit, self.moment.states)
 
     def without(self, rows: Rows) -> View:
         """Return the state as if some rows had been forgotten."""
